@@ -1,0 +1,337 @@
+//! The difference between two texts by lines: hunks, and the map from the old line numbers to the new ones that follows
+//! from them.
+
+use std::{borrow::Cow, ops::Range};
+
+use imara_diff::{Algorithm, Diff, InternedInput};
+
+use crate::{
+    lines::{LineNo, LineRange, LineSet},
+    text::Text,
+};
+
+/// A run of lines that was replaced by another; either may be empty. Indexes are 0-based and half-open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// Lines of the old text that are gone.
+    pub before: Range<usize>,
+    /// Lines of the new text in their place.
+    pub after: Range<usize>,
+}
+
+impl Hunk {
+    /// By how much the lines below move.
+    pub fn shift(&self) -> i64 {
+        self.after.len() as i64 - self.before.len() as i64
+    }
+}
+
+/// Where each line of an old text is in a new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineMap {
+    hunks: Vec<Hunk>,
+    before_lines: usize,
+    after_lines: usize,
+}
+
+impl LineMap {
+    /// Compares two texts line by line, endings included.
+    pub fn between(before: &Text, after: &Text) -> Self {
+        let old: Vec<&str> = before.full_lines().collect();
+        let new: Vec<&str> = after.full_lines().collect();
+        Self::of_lines(&old, &new)
+    }
+
+    /// Compares two lists of lines.
+    pub fn of_lines(old: &[&str], new: &[&str]) -> Self {
+        let same_head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        let same_tail = old[same_head..].iter().rev().zip(new[same_head..].iter().rev()).take_while(|(a, b)| a == b).count();
+        let (old_middle, new_middle) = (&old[same_head..old.len() - same_tail], &new[same_head..new.len() - same_tail]);
+
+        let mut hunks = Vec::new();
+        if old_middle.is_empty() || new_middle.is_empty() {
+            // Nothing but an insertion or a removal: no need to search.
+            if old_middle.len() + new_middle.len() > 0 {
+                hunks.push(Hunk { before: 0..old_middle.len(), after: 0..new_middle.len() });
+            }
+        } else {
+            let mut input = InternedInput::default();
+            input.update_before(old_middle.iter().copied());
+            input.update_after(new_middle.iter().copied());
+            let mut diff = Diff::compute(Algorithm::Histogram, &input);
+            diff.postprocess_lines(&input);
+            hunks.extend(diff.hunks().map(|hunk| Hunk {
+                before: hunk.before.start as usize..hunk.before.end as usize,
+                after: hunk.after.start as usize..hunk.after.end as usize,
+            }));
+        }
+        for hunk in &mut hunks {
+            for side in [&mut hunk.before, &mut hunk.after] {
+                *side = side.start + same_head..side.end + same_head;
+            }
+        }
+        Self { hunks, before_lines: old.len(), after_lines: new.len() }
+    }
+
+    /// The map of an edit that is known exactly: nothing is guessed about which of two equal lines is the old one.
+    ///
+    /// `hunks` are in order and do not touch each other.
+    pub(crate) fn exact(hunks: Vec<Hunk>, before_lines: usize, after_lines: usize) -> Self {
+        Self { hunks, before_lines, after_lines }
+    }
+
+    /// The hunks, from top to bottom.
+    pub fn hunks(&self) -> &[Hunk] {
+        &self.hunks
+    }
+
+    /// Whether nothing differs.
+    pub fn is_identity(&self) -> bool {
+        self.hunks.is_empty()
+    }
+
+    /// The runs of lines that are the same in both: old indexes, and by how much they moved.
+    pub fn kept(&self) -> impl Iterator<Item = (Range<usize>, i64)> {
+        let starts = std::iter::once((0, 0)).chain(self.hunks.iter().map(|h| (h.before.end, h.after.end)));
+        let ends = self.hunks.iter().map(|h| h.before.start).chain([self.before_lines]);
+        starts.zip(ends).map(|((old, new), end)| (old..end, new as i64 - old as i64)).filter(|(run, _)| !run.is_empty())
+    }
+
+    /// Where an old line is now; `None` when it was changed or removed.
+    pub fn new_place(&self, line: LineNo) -> Option<LineNo> {
+        let (run, shift) = self.kept().find(|(run, _)| run.contains(&line.index()))?;
+        debug_assert!(run.contains(&line.index()));
+        line.moved(shift)
+    }
+
+    /// Where an old line is now, if that is beyond doubt: the line itself is unchanged, and its neighbours came along. A line
+    /// whose text stands elsewhere too (a lone `}`) needs both neighbours, any other one of them.
+    pub fn proven_place(&self, line: LineNo, before: &Text, after: &Text) -> Option<LineNo> {
+        let place = self.new_place(line)?;
+        let beside =
+            |by: i64| match (line.moved(by).filter(|l| before.has_line(*l)), place.moved(by).filter(|l| after.has_line(*l))) {
+                (Some(old), Some(new)) => self.new_place(old) == Some(new),
+                (None, None) => true,
+                _ => false,
+            };
+        let (above, below) = (beside(-1), beside(1));
+        let alone = |text: &Text| text.lines().filter(|(_, other)| *other == before.line(line)).nth(1).is_none();
+        let proven = (above && below) || ((above || below) && alone(before) && alone(after));
+        proven.then_some(place)
+    }
+
+    /// The lines of the new text that somebody who knows the old one must look at: new and changed lines, and the neighbours of
+    /// a place where lines were removed.
+    pub fn affected(&self) -> LineSet {
+        let around = |hunk: &Hunk| {
+            if hunk.after.is_empty() {
+                hunk.after.start.saturating_sub(1)..(hunk.after.end + 1).min(self.after_lines)
+            } else {
+                hunk.after.clone()
+            }
+        };
+        self.hunks.iter().filter_map(|hunk| LineRange::from_indexes(around(hunk))).collect()
+    }
+
+    /// How the numbers of the lines below each hunk moved: after this new line, by this much. Hunks that change no numbers
+    /// are left out.
+    pub fn shifts(&self) -> Vec<Shift> {
+        let mut total = 0;
+        let mut shifts = Vec::new();
+        for hunk in self.hunks.iter().filter(|hunk| hunk.shift() != 0) {
+            total += hunk.shift();
+            if hunk.after.end < self.after_lines {
+                shifts.push(Shift { after: hunk.after.end, by: total });
+            }
+        }
+        shifts
+    }
+}
+
+/// The lines after `after` (0 = from the top) stand `by` lines further down than before.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Shift {
+    /// The last line that is not covered, in new numbers.
+    pub after: usize,
+    /// The sum of all moves so far.
+    pub by: i64,
+}
+
+/// One replacement of bytes, made for a certain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Splice<'a> {
+    /// The bytes that go.
+    pub range: Range<usize>,
+    /// What comes in their place.
+    pub with: Cow<'a, str>,
+}
+
+/// Applies splices (in order, not overlapping) and tells exactly which lines they replaced by which.
+pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (Vec<u8>, Vec<LineHunkSource>) {
+    let grown: usize = splices.iter().map(|s| s.with.len()).sum();
+    let mut bytes = Vec::with_capacity(text.bytes().len() + grown);
+    let mut sources = Vec::with_capacity(splices.len());
+    let mut copied = 0;
+    for splice in splices {
+        bytes.extend_from_slice(&text.bytes()[copied..splice.range.start]);
+        let start = bytes.len();
+        bytes.extend_from_slice(splice.with.as_bytes());
+        sources.push(LineHunkSource { before: splice.range.clone(), after: start..bytes.len() });
+        copied = splice.range.end;
+    }
+    bytes.extend_from_slice(&text.bytes()[copied..]);
+    (bytes, sources)
+}
+
+/// Bytes of an old text and the bytes of the new text that replaced them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineHunkSource {
+    before: Range<usize>,
+    after: Range<usize>,
+}
+
+/// The line map of an edit, from the bytes it replaced. Lines at the rim of a replacement that come out the same count as kept.
+pub fn exact_map(before: &Text, after: &Text, sources: &[LineHunkSource]) -> LineMap {
+    let mut hunks: Vec<(Hunk, bool)> = Vec::new();
+    for source in sources {
+        let hunk = Hunk { before: touched_lines(before, &source.before), after: touched_lines(after, &source.after) };
+        match hunks.last_mut() {
+            Some((last, _)) if hunk.before.start < last.before.end || hunk.after.start < last.after.end => {
+                last.before.end = hunk.before.end;
+                last.after.end = hunk.after.end;
+            }
+            _ => {
+                let starts_line = before.start_of(hunk.before.start) == source.before.start;
+                hunks.push((hunk, starts_line));
+            }
+        }
+    }
+    let same = |old: usize, new: usize| before.full_line(LineNo::at_index(old)) == after.full_line(LineNo::at_index(new));
+    let trim_head = |hunk: &mut Hunk| {
+        while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.start, hunk.after.start) {
+            hunk.before.start += 1;
+            hunk.after.start += 1;
+        }
+    };
+    let trim_tail = |hunk: &mut Hunk| {
+        while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.end - 1, hunk.after.end - 1) {
+            hunk.before.end -= 1;
+            hunk.after.end -= 1;
+        }
+    };
+    for (hunk, starts_line) in &mut hunks {
+        // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
+        if *starts_line {
+            trim_tail(hunk);
+            trim_head(hunk);
+        } else {
+            trim_head(hunk);
+            trim_tail(hunk);
+        }
+    }
+    let hunks = hunks.into_iter().map(|(hunk, _)| hunk).filter(|hunk| !hunk.before.is_empty() || !hunk.after.is_empty());
+    LineMap::exact(hunks.collect(), before.line_count(), after.line_count())
+}
+
+/// The lines that hold these bytes, and the line that what follows them is on.
+fn touched_lines(text: &Text, bytes: &Range<usize>) -> Range<usize> {
+    let count = text.line_count();
+    let behind_last_line = bytes.start >= text.bytes().len() && text.bytes().last().is_none_or(|byte| *byte == b'\n');
+    if count == 0 || behind_last_line {
+        return count..count;
+    }
+    text.line_at(bytes.start).index()..text.line_at(bytes.end).index() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(text: &str) -> Text {
+        Text::new(text.as_bytes().to_vec()).unwrap()
+    }
+
+    fn line(number: u32) -> LineNo {
+        LineNo::new(number).unwrap()
+    }
+
+    #[track_caller]
+    fn check_affected(before: &str, after: &str, affected: &str) {
+        assert_eq!(LineMap::between(&text(before), &text(after)).affected().to_string(), affected);
+    }
+
+    #[test]
+    fn affected_lines_are_in_new_numbers() {
+        check_affected("a\nb\nc\n", "a\nb\nc\n", "");
+        check_affected("a\nb\nc\n", "a\nX\nc\n", "2");
+        check_affected("a\nb\nc\n", "0\na\nb\nc\n", "1");
+        check_affected("a\nb\nc\nd\n", "a\nd\n", "1-2");
+        check_affected("a\nb\n", "a\n", "1");
+        check_affected("a\nb\n", "b\n", "1");
+        check_affected("a\n", "", "");
+        check_affected("a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n", "1, 5");
+        check_affected("a", "a\n", "1");
+    }
+
+    #[test]
+    fn a_unique_line_needs_one_neighbour_and_a_duplicate_both() {
+        let before = text("fn a() {\n  x\n}\nfn b() {\n  y\n}\n");
+        let after = text("fn a() {\n  x\n  z\n}\nfn b() {\n  y\n}\n");
+        let map = LineMap::between(&before, &after);
+        assert_eq!(map.new_place(line(3)), Some(line(4)));
+        // The neighbour above is new, and `}` stands twice: no proof.
+        assert_eq!(map.proven_place(line(3), &before, &after), None);
+        assert_eq!(map.proven_place(line(6), &before, &after), Some(line(7)));
+        assert_eq!(map.proven_place(line(2), &before, &after), Some(line(2)));
+    }
+
+    #[test]
+    fn shifts_say_how_the_numbers_below_moved() {
+        let map = LineMap::between(&text("a\nb\nc\nd\ne\n"), &text("a\nB\nBB\nc\nd\n"));
+        assert_eq!(map.shifts(), [Shift { after: 3, by: 1 }]);
+    }
+
+    proptest! {
+        #[test]
+        fn kept_lines_are_the_same_lines(before in "([abc]\n){0,12}", after in "([abc]\n){0,12}") {
+            let (before, after) = (text(&before), text(&after));
+            let map = LineMap::between(&before, &after);
+            let mut rebuilt = vec![None; after.line_count()];
+            for (number, old) in before.lines() {
+                if let Some(place) = map.new_place(number) {
+                    prop_assert_eq!(old, after.line(place));
+                    rebuilt[place.index()] = Some(());
+                }
+            }
+            for hunk in map.hunks() {
+                rebuilt[hunk.after.clone()].fill(Some(()));
+            }
+            prop_assert!(rebuilt.iter().all(Option::is_some), "every new line is kept or in a hunk");
+        }
+
+        #[test]
+        fn the_map_of_a_splice_keeps_only_equal_lines(
+            content in "([ab]{0,2}(\r\n|\n)){0,8}[ab]{0,2}", at in 0usize..30, len in 0usize..10, with in "([ab]|\n){0,6}",
+        ) {
+            let before = text(&content);
+            let start = at.min(content.len());
+            let end = (start + len).min(content.len());
+            prop_assume!(content.is_char_boundary(start) && content.is_char_boundary(end));
+            let (bytes, sources) = splice(&before, &[Splice { range: start..end, with: Cow::Borrowed(&with) }]);
+            let after = Text::new(bytes).unwrap();
+            let map = exact_map(&before, &after, &sources);
+            let mut covered = 0;
+            for (run, shift) in map.kept() {
+                for old in run {
+                    let new = (old as i64 + shift) as usize;
+                    prop_assert_eq!(before.full_line(LineNo::at_index(old)), after.full_line(LineNo::at_index(new)));
+                    covered += 1;
+                }
+            }
+            covered += map.hunks().iter().map(|h| h.after.len()).sum::<usize>();
+            prop_assert_eq!(covered, after.line_count());
+        }
+    }
+}

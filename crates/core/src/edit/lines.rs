@@ -1,0 +1,376 @@
+//! `edit_lines`: lines named by `LINE#HASH`. All edits of a call speak of one numbering, that of the last read.
+//!
+//! The short hash catches slips. What decides is whether the number was last shown for that very line: a number that has come
+//! to mean another line since is refused, even where the two lines read the same.
+
+use crate::{
+    change::Splice,
+    gate::Target,
+    hash::{Anchor, LineHash},
+    lines::{LineNo, LineRange, LineSet},
+    refusal::{Cause, Excerpt, Mismatch, MismatchKind, PartialUse, Refusal, Remap},
+    text::{Ending, Text},
+    view::View,
+};
+
+/// One edit of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineEdit<'a> {
+    /// The lines from `at` to `to` by this text.
+    Replace {
+        /// First line.
+        at: Anchor,
+        /// Last line.
+        to: Anchor,
+        /// New lines.
+        text: &'a str,
+    },
+    /// Remove the lines from `at` to `to`.
+    Delete {
+        /// First line.
+        at: Anchor,
+        /// Last line.
+        to: Anchor,
+    },
+    /// New lines above `at`.
+    InsertBefore {
+        /// The line below.
+        at: Anchor,
+        /// New lines.
+        text: &'a str,
+    },
+    /// New lines below `at`.
+    InsertAfter {
+        /// The line above.
+        at: Anchor,
+        /// New lines.
+        text: &'a str,
+    },
+    /// New lines at the end of the file.
+    Append {
+        /// New lines.
+        text: &'a str,
+    },
+    /// New lines at the start of the file.
+    Prepend {
+        /// New lines.
+        text: &'a str,
+    },
+}
+
+impl<'a> LineEdit<'a> {
+    /// The anchors it names.
+    pub fn anchors(&self) -> impl Iterator<Item = Anchor> + use<> {
+        let (first, second) = match *self {
+            LineEdit::Replace { at, to, .. } | LineEdit::Delete { at, to } => (Some(at), (at != to).then_some(to)),
+            LineEdit::InsertBefore { at, .. } | LineEdit::InsertAfter { at, .. } => (Some(at), None),
+            LineEdit::Append { .. } | LineEdit::Prepend { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    fn text(&self) -> Option<&'a str> {
+        match *self {
+            LineEdit::Delete { .. } => None,
+            LineEdit::Replace { text, .. }
+            | LineEdit::InsertBefore { text, .. }
+            | LineEdit::InsertAfter { text, .. }
+            | LineEdit::Append { text }
+            | LineEdit::Prepend { text } => Some(text),
+        }
+    }
+}
+
+/// The lines that go (0-based, half-open; empty for an insertion), and what comes.
+struct Placed<'a> {
+    number: usize,
+    start: usize,
+    end: usize,
+    text: Option<&'a str>,
+}
+
+/// The splices that these edits come to, if every anchor means what the session was shown.
+pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<'a>]) -> Result<Vec<Splice<'a>>, Refusal> {
+    check_pasted(target, edits)?;
+    check_anchors(target, text, edits)?;
+    let mut placed = place(target, text, edits)?;
+    check_seen(target, text, &placed)?;
+    placed.sort_by_key(|edit| (edit.start, edit.end, edit.number));
+    for pair in placed.windows(2) {
+        let [first, second] = pair else { unreachable!("windows of two") };
+        if second.start < first.end {
+            let (first, second) = (first.number.min(second.number), first.number.max(second.number));
+            return Err(target.refuse(Cause::Overlap { first, second }));
+        }
+    }
+    Ok(placed.iter().map(|edit| to_splice(text, edit)).collect())
+}
+
+/// New text that carries the prefixes of our own output was copied, not written.
+fn check_pasted(target: &Target<'_>, edits: &[LineEdit<'_>]) -> Result<(), Refusal> {
+    let pasted = |line: &str| line.split_once('|').is_some_and(|(prefix, _)| prefix.parse::<Anchor>().is_ok());
+    for (index, edit) in edits.iter().enumerate() {
+        if let Some(line) = edit.text().unwrap_or_default().lines().find(|line| pasted(line)) {
+            let line: String = line.chars().take(60).collect();
+            let number = index + 1;
+            let why = format!("edit {number} has a LINE#HASH| prefix in its text ({line:?}): send only what follows the |");
+            return Err(target.refuse(Cause::BadArguments { why }));
+        }
+    }
+    Ok(())
+}
+
+/// Every anchor must name the line that the session was last shown under that number.
+fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit<'_>]) -> Result<(), Refusal> {
+    let mut mismatches = Vec::new();
+    let mut remaps: Vec<Remap> = Vec::new();
+    let mut around = LineSet::new();
+    for anchor in edits.iter().flat_map(LineEdit::anchors) {
+        let Err((why, meant)) = judge(anchor, target.view(), text) else { continue };
+        let found = text.has_line(anchor.line).then(|| text.line(anchor.line).to_owned());
+        mismatches.push(Mismatch { anchor, found, why });
+        around.insert(beside(anchor.line));
+        if let Some(meant) = meant {
+            around.insert(beside(meant));
+            let remap = Remap { from: anchor, to: Anchor::of(meant, text.line(meant)) };
+            if why == MismatchKind::Moved && !remaps.contains(&remap) {
+                remaps.push(remap);
+            }
+        }
+    }
+    if mismatches.is_empty() {
+        return Ok(());
+    }
+    let fresh = Excerpt::of(text, &around);
+    let view_after = target.view().map(|view| {
+        let mut view = view.clone();
+        view.show_set(&fresh.shown);
+        remaps.iter().for_each(|remap| view.show(LineRange::line(remap.to.line)));
+        view
+    });
+    Err(Refusal { view_after, ..target.refuse(Cause::AnchorMismatch { mismatches, fresh, remaps }) })
+}
+
+/// The two lines above and below.
+fn beside(line: LineNo) -> LineRange {
+    let by = |by: i64| line.moved(by).unwrap_or(LineNo::FIRST);
+    LineRange { start: by(-2), end: by(2) }
+}
+
+/// Whether an anchor is good, else what is wrong and which line was meant.
+fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (MismatchKind, Option<LineNo>)> {
+    let reads_so = |line: LineNo| text.has_line(line) && LineHash::of(text.line(line)) == anchor.hash;
+    let here = reads_so(anchor.line);
+    let other = match (text.has_line(anchor.line), here) {
+        (false, _) => MismatchKind::PastEnd,
+        (true, false) => MismatchKind::OtherText,
+        (true, true) => MismatchKind::Unseen,
+    };
+    let Some(view) = view else { return if here { Ok(()) } else { Err((other, None)) } };
+    let shown = view.line_shown_as(anchor.line);
+    let moved = shown.filter(|line| *line != anchor.line && reads_so(*line));
+    match (here && view.has_seen(anchor.line), moved) {
+        (true, None) => Ok(()),
+        (true, Some(meant)) => Err((MismatchKind::TwoFit, Some(meant))),
+        (false, Some(meant)) => Err((MismatchKind::Moved, Some(meant))),
+        (false, None) => Err((other, None)),
+    }
+}
+
+fn place<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<'a>]) -> Result<Vec<Placed<'a>>, Refusal> {
+    let place = |(index, edit): (usize, &LineEdit<'a>)| {
+        let number = index + 1;
+        let (start, end) = match edit {
+            LineEdit::Replace { at, to, .. } | LineEdit::Delete { at, to } => {
+                if to.line < at.line {
+                    let why = format!("edit {number}: to ({to}) is before at ({at})");
+                    return Err(target.refuse(Cause::BadRange { why }));
+                }
+                (at.line.index(), to.line.index() + 1)
+            }
+            LineEdit::InsertBefore { at, .. } => (at.line.index(), at.line.index()),
+            LineEdit::InsertAfter { at, .. } => (at.line.index() + 1, at.line.index() + 1),
+            LineEdit::Append { .. } => (text.line_count(), text.line_count()),
+            LineEdit::Prepend { .. } => (0, 0),
+        };
+        Ok(Placed { number, start, end, text: edit.text() })
+    };
+    edits.iter().enumerate().map(place).collect()
+}
+
+/// Lines between two anchors go, too: they must have been seen.
+fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result<(), Refusal> {
+    let Some(view) = target.view() else { return Ok(()) };
+    let touched: LineSet = placed.iter().filter_map(|edit| LineRange::from_indexes(edit.start..edit.end)).collect();
+    let unseen = touched.minus(&view.seen_lines());
+    if unseen.is_empty() || !target.policy.require_read {
+        return Ok(());
+    }
+    let fresh = Excerpt::of(text, &unseen);
+    let mut view_after = view.clone();
+    view_after.show_set(&fresh.shown);
+    Err(target.refuse(Cause::Partial { unseen, fresh, by: PartialUse::Lines }).teaching(view_after))
+}
+
+fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
+    let range = text.start_of(edit.start)..text.start_of(edit.end);
+    let Some(new) = edit.text else { return Splice { range, with: "".into() } };
+    let new = new.strip_suffix('\n').unwrap_or(new);
+    let lines: Vec<&str> = new.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+
+    let ending_at = |index: usize| Some(text.ending(LineNo::at_index(index))).filter(|ending| *ending != Ending::None);
+    let local =
+        (edit.end.checked_sub(1)).and_then(ending_at).or_else(|| ending_at(edit.end)).unwrap_or_else(|| text.usual_ending());
+    // The last line of a file may have no ending. New text behind it, or in its place, leaves that so.
+    let open_end = text.last_line().is_some_and(|last| text.ending(last) == Ending::None) && edit.end == text.line_count();
+    let behind_open_end = open_end && edit.start == edit.end;
+
+    let mut with = String::with_capacity(new.len() + 2 * lines.len());
+    for (index, line) in lines.iter().enumerate() {
+        let replaced = edit.start + index;
+        let ending = if replaced < edit.end { ending_at(replaced).unwrap_or(local) } else { local };
+        if behind_open_end {
+            with.push_str(ending.as_str());
+        }
+        with.push_str(line);
+        if !behind_open_end && !(open_end && index + 1 == lines.len()) {
+            with.push_str(ending.as_str());
+        }
+    }
+    Splice { range, with: with.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        gate::{Present, Tracking},
+        path::RelPath,
+        plan,
+        policy::{Limits, Policy},
+    };
+
+    fn text(content: &str) -> Text {
+        Text::new(content.as_bytes().to_vec()).unwrap()
+    }
+
+    fn anchor(text: &Text, line: u32) -> Anchor {
+        let line = LineNo::new(line).unwrap();
+        Anchor::of(line, text.line(line))
+    }
+
+    fn edit(content: &Text, view: Option<&View>, edits: &[LineEdit<'_>]) -> Result<String, Refusal> {
+        let path = RelPath::new("f").unwrap();
+        let tracking = view.map_or(Tracking::Off, |view| Tracking::Seen { view, text: Some(content) });
+        let (policy, limits) = (Policy::default(), Limits::default());
+        let present = Present::Text(content.clone());
+        let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };
+        plan::edit_lines(&target, edits).map(|planned| planned.text().as_str().to_owned())
+    }
+
+    #[track_caller]
+    fn check(content: &str, edits: impl Fn(&dyn Fn(u32) -> Anchor) -> Vec<LineEdit<'static>>, result: &str) {
+        let content = text(content);
+        let edits = edits(&|line| anchor(&content, line));
+        assert_eq!(edit(&content, Some(&View::whole(&content)), &edits).as_deref(), Ok(result));
+        assert_eq!(edit(&content, None, &edits).as_deref(), Ok(result));
+    }
+
+    #[test]
+    fn every_operation() {
+        check("a\nb\nc\n", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "B" }], "a\nB\nc\n");
+        check("a\nb\nc\n", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz\n" }], "x\ny\nz\nc\n");
+        check("a\nb\nc\n", |at| vec![LineEdit::Delete { at: at(2), to: at(3) }], "a\n");
+        check("a\nb\n", |at| vec![LineEdit::InsertBefore { at: at(1), text: "0" }], "0\na\nb\n");
+        check("a\nb\n", |at| vec![LineEdit::InsertAfter { at: at(1), text: "1" }], "a\n1\nb\n");
+        check("a\n", |_| vec![LineEdit::Append { text: "z" }, LineEdit::Prepend { text: "0" }], "0\na\nz\n");
+        check("", |_| vec![LineEdit::Append { text: "a" }], "a\n");
+        check("a\nb\n", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "" }], "\nb\n");
+    }
+
+    #[test]
+    fn several_edits_speak_of_one_numbering() {
+        check(
+            "a\nb\nc\nd\n",
+            |at| {
+                vec![
+                    LineEdit::Delete { at: at(4), to: at(4) },
+                    LineEdit::InsertAfter { at: at(1), text: "1\n2" },
+                    LineEdit::Replace { at: at(2), to: at(2), text: "B" },
+                    LineEdit::InsertAfter { at: at(1), text: "3" },
+                ]
+            },
+            "a\n1\n2\n3\nB\nc\n",
+        );
+    }
+
+    #[test]
+    fn endings_and_a_missing_final_newline_survive() {
+        check("a\r\nb\r\n", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "x\ny" }], "x\r\ny\r\nb\r\n");
+        check("a\nb\r\nc\n", |at| vec![LineEdit::Replace { at: at(1), to: at(3), text: "x\ny\nz" }], "x\ny\r\nz\n");
+        check("a\nb", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "B" }], "a\nB");
+        check("a\nb", |_| vec![LineEdit::Append { text: "c\nd" }], "a\nb\nc\nd");
+        check("a\r\nb", |at| vec![LineEdit::InsertAfter { at: at(2), text: "c" }], "a\r\nb\r\nc");
+        check("\u{feff}a\n", |_| vec![LineEdit::Prepend { text: "0" }], "\u{feff}0\na\n");
+    }
+
+    #[test]
+    fn edits_that_touch_the_same_lines_are_refused() {
+        let content = text("a\nb\nc\n");
+        let at = |line| anchor(&content, line);
+        let edits = [LineEdit::Delete { at: at(2), to: at(3) }, LineEdit::Replace { at: at(1), to: at(2), text: "x" }];
+        assert_eq!(edit(&content, None, &edits).unwrap_err().cause, Cause::Overlap { first: 1, second: 2 });
+        let edits = [LineEdit::Delete { at: at(1), to: at(3) }, LineEdit::InsertAfter { at: at(2), text: "x" }];
+        assert_eq!(edit(&content, None, &edits).unwrap_err().code(), "overlap");
+    }
+
+    #[test]
+    fn a_pasted_prefix_is_refused() {
+        let content = text("a\n");
+        let edits = [LineEdit::Replace { at: anchor(&content, 1), to: anchor(&content, 1), text: "1#ab|b" }];
+        assert_eq!(edit(&content, None, &edits).unwrap_err().code(), "bad_arguments");
+    }
+
+    /// The trap that took other tools in: after an own insert the old number of a `}` is the number of another `}`.
+    #[test]
+    fn an_old_number_never_hits_another_equal_line() {
+        let before = text("a\n}\nb\n}\nc\n}\n");
+        let after = text("x\ny\na\n}\nb\n}\nc\n}\n");
+        let map = crate::change::LineMap::between(&before, &after);
+        let view = View::whole(&before).after_own_edit(&map, &after);
+        let old = anchor(&before, 4);
+        let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
+        let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause else { panic!("{refusal:?}") };
+        assert_eq!(mismatches[0].why, MismatchKind::TwoFit);
+        // Both lines have been shown now: the same anchor has one meaning and passes.
+        let told = refusal.view_after.unwrap();
+        assert_eq!(edit(&after, Some(&told), &[LineEdit::Delete { at: old, to: old }]).as_deref(), Ok("x\ny\na\nb\n}\nc\n}\n"));
+    }
+
+    #[test]
+    fn an_old_number_of_a_moved_line_gives_a_remap_that_works() {
+        let before = text("a\nb\nc\n");
+        let after = text("x\na\nb\nc\n");
+        let view = View::whole(&before).after_own_edit(&crate::change::LineMap::between(&before, &after), &after);
+        let old = anchor(&before, 2);
+        let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
+        let new = refusal.remaps()[0].to;
+        assert_eq!(new, anchor(&after, 3));
+        let told = refusal.view_after.unwrap();
+        assert_eq!(edit(&after, Some(&told), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
+        // Whoever counts on by themselves is right as well.
+        assert_eq!(edit(&after, Some(&view), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
+    }
+
+    #[test]
+    fn lines_between_two_anchors_must_have_been_seen() {
+        let content = text("a\nb\nc\nd\n");
+        let mut view = View::of(&content);
+        view.show(LineRange::line(LineNo::new(1).unwrap()));
+        view.show(LineRange::line(LineNo::new(4).unwrap()));
+        let edits = [LineEdit::Delete { at: anchor(&content, 1), to: anchor(&content, 4) }];
+        let refusal = edit(&content, Some(&view), &edits).unwrap_err();
+        assert_eq!(refusal.affected_ranges().to_string(), "2-3");
+        assert_eq!(edit(&content, Some(&refusal.view_after.unwrap()), &edits).as_deref(), Ok(""));
+    }
+}

@@ -1,0 +1,131 @@
+//! `edit_file`: one exact piece of text by another.
+
+use std::borrow::Cow;
+
+use crate::{
+    change::Splice,
+    edit::find::{Match, Matching, find, nearest},
+    refusal::Cause,
+    text::{Ending, Text},
+};
+
+/// Replace `old` by `new`: in its one place, or in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replace<'a> {
+    /// The text that goes. Empty to create a file.
+    pub old: &'a str,
+    /// The text that comes.
+    pub new: &'a str,
+    /// Whether to replace every occurrence.
+    pub all: bool,
+}
+
+/// The splices that a replacement comes to in this text.
+pub(crate) fn replace_splices<'a>(text: &Text, edit: &Replace<'a>) -> Result<Vec<Splice<'a>>, Cause> {
+    if edit.old == edit.new {
+        return Err(Cause::NoChange);
+    }
+    let found = find(text, edit.old);
+    if found.places.is_empty() {
+        return Err(nearest(text, edit.old, edit.new));
+    }
+    if found.places.len() > 1 && !edit.all {
+        return Err(Cause::Ambiguous { lines: found.places.iter().map(|place| text.line_at(place.start)).collect() });
+    }
+    let places = apart(found.places);
+    Ok(places.into_iter().map(|range| Splice { with: with_endings(text, &range, edit.new, found.matching), range }).collect())
+}
+
+/// The places that do not overlap one before them.
+fn apart(places: Vec<Match>) -> Vec<Match> {
+    let mut apart: Vec<Match> = Vec::with_capacity(places.len());
+    for place in places {
+        if apart.last().is_none_or(|last| last.end <= place.start) {
+            apart.push(place);
+        }
+    }
+    apart
+}
+
+/// The new text with the line endings of the place it goes to: the first line break gets the ending of the first line break it
+/// replaces, and so on; further ones that of the line where the replacement ends.
+fn with_endings<'a>(text: &Text, range: &Match, new: &'a str, matching: Matching) -> Cow<'a, str> {
+    if matching == Matching::Verbatim || !new.contains('\n') || !text.has_crlf() {
+        return Cow::Borrowed(new);
+    }
+    let replaced = &text.as_str()[range.clone()];
+    let mut replaced = replaced.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(ending_of);
+    let last_line = text.line_at(range.end.saturating_sub(1).max(range.start));
+    let local = match text.ending(last_line) {
+        Ending::None => text.usual_ending(),
+        ending => ending,
+    };
+    let mut local_new = String::with_capacity(new.len() + 16);
+    for line in new.split_inclusive('\n') {
+        match line.strip_suffix('\n') {
+            Some(body) => {
+                local_new.push_str(body.strip_suffix('\r').unwrap_or(body));
+                local_new.push_str(replaced.next().unwrap_or(local).as_str());
+            }
+            None => local_new.push_str(line),
+        }
+    }
+    Cow::Owned(local_new)
+}
+
+fn ending_of(line: &str) -> Ending {
+    if line.ends_with("\r\n") { Ending::CrLf } else { Ending::Lf }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::splice;
+
+    fn apply(content: &str, old: &str, new: &str, all: bool) -> Result<String, Cause> {
+        let text = Text::new(content.as_bytes().to_vec()).unwrap();
+        let splices = replace_splices(&text, &Replace { old, new, all })?;
+        Ok(String::from_utf8(splice(&text, &splices).0).unwrap())
+    }
+
+    #[track_caller]
+    fn check(content: &str, old: &str, new: &str, result: &str) {
+        assert_eq!(apply(content, old, new, false).as_deref(), Ok(result));
+    }
+
+    #[test]
+    fn one_exact_place_is_replaced() {
+        check("a b c", "b", "X", "a X c");
+        check("a\nb\nc\n", "a\nb", "b\na", "b\na\nc\n");
+        check("a", "a", "", "");
+    }
+
+    #[test]
+    fn line_endings_of_the_place_are_kept() {
+        check("a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n");
+        check("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n");
+        // A mixed file: each line break keeps its own kind.
+        check("a\r\nb\nc\r\n", "a\nb\nc", "x\ny\nz", "x\r\ny\nz\r\n");
+        check("a\nb\r\n", "a", "a\nA", "a\nA\nb\r\n");
+        check("a\r\nb", "b", "b\nc", "a\r\nb\r\nc");
+        // Who names carriage returns means them.
+        check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
+    }
+
+    #[test]
+    fn places_that_overlap_are_two_places() {
+        assert!(matches!(apply("aaa", "aa", "b", false), Err(Cause::Ambiguous { lines }) if lines.len() == 2));
+        assert_eq!(apply("aaa", "aa", "b", true).as_deref(), Ok("ba"));
+    }
+
+    #[test]
+    fn all_places_are_replaced_when_asked() {
+        assert_eq!(apply("x=1\ny=1\n", "1", "2", true).as_deref(), Ok("x=2\ny=2\n"));
+        assert!(matches!(apply("x\nx\n", "x", "y", false), Err(Cause::Ambiguous { .. })));
+    }
+
+    #[test]
+    fn equal_old_and_new_is_no_change() {
+        assert_eq!(apply("a", "a", "a", false), Err(Cause::NoChange));
+    }
+}

@@ -1,0 +1,154 @@
+//! The gate: may a session that has seen this change a file that is that? It looks at nothing but its arguments.
+
+use crate::{
+    change::LineMap,
+    hash::Anchor,
+    lines::LineRange,
+    path::RelPath,
+    policy::{Limits, Policy},
+    refusal::{Cause, Excerpt, PartialUse, Refusal, Remap},
+    text::Text,
+    view::View,
+};
+
+/// What is at a path now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Present {
+    /// Nothing.
+    Absent,
+    /// Text.
+    Text(Text),
+    /// Something that cannot be edited as text.
+    Unreadable(Cause),
+}
+
+/// What is known of a session's knowledge of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum Tracking<'a> {
+    /// Nobody keeps track: nothing is refused for being unread or stale.
+    Off,
+    /// The session has not seen the file.
+    Unseen,
+    /// The session has seen this of it.
+    Seen {
+        /// Which lines of which version.
+        view: &'a View,
+        /// That version, if it is still on record.
+        text: Option<&'a Text>,
+    },
+}
+
+/// A file that a call wants to change, with all that is needed to decide about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Its one spelling.
+    pub path: &'a RelPath,
+    /// What the session has seen.
+    pub tracking: Tracking<'a>,
+    /// What is there now.
+    pub present: &'a Present,
+    /// How strict to be.
+    pub policy: &'a Policy,
+    /// How much is allowed.
+    pub limits: &'a Limits,
+}
+
+impl<'a> Target<'a> {
+    /// A refusal about this file.
+    pub fn refuse(&self, cause: Cause) -> Refusal {
+        Refusal::of(self.path, cause)
+    }
+
+    /// The view, if there is one.
+    pub fn view(&self) -> Option<&'a View> {
+        match self.tracking {
+            Tracking::Seen { view, .. } => Some(view),
+            Tracking::Off | Tracking::Unseen => None,
+        }
+    }
+
+    /// Whether anybody keeps track of this session.
+    pub fn is_tracked(&self) -> bool {
+        !matches!(self.tracking, Tracking::Off)
+    }
+}
+
+/// Lets an edit of an existing file pass and gives the text to edit.
+///
+/// `anchors` are the lines that an anchored edit names; a stale refusal says where they are now.
+pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<&'a Text, Refusal> {
+    if let (Tracking::Unseen, true) = (target.tracking, target.policy.require_read) {
+        // Before anything else: what is wrong with the file is none of this session's business yet.
+        return Err(target.refuse(match target.present {
+            Present::Absent => Cause::NoSuchFile,
+            Present::Text(_) | Present::Unreadable(_) => Cause::Unread,
+        }));
+    }
+    let text = match (target.present, target.view()) {
+        (Present::Text(text), _) => text,
+        (Present::Absent, Some(_)) => return Err(target.refuse(Cause::Deleted)),
+        (Present::Absent, None) => return Err(target.refuse(Cause::NoSuchFile)),
+        (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
+    };
+    current(target, text, anchors)?;
+    Ok(text)
+}
+
+/// Lets the replacement of a whole file pass.
+pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
+    let text = match (target.present, target.tracking) {
+        (Present::Absent, _) => return Ok(()),
+        (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::Unread)),
+        (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
+        (Present::Text(text), _) => text,
+    };
+    current(target, text, None)?;
+    let Some(view) = target.view() else { return Ok(()) };
+    if !target.policy.require_read || view.is_whole() {
+        return Ok(());
+    }
+    let unseen = view.unseen_lines();
+    let fresh = Excerpt::of(text, &unseen);
+    let mut view = view.clone();
+    view.show_set(&fresh.shown);
+    Err(target.refuse(Cause::Partial { unseen, fresh, by: PartialUse::Overwrite }).teaching(view))
+}
+
+/// Whether what the session saw is what is there now.
+fn current(target: &Target<'_>, text: &Text, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
+    let Tracking::Seen { view, text: seen } = target.tracking else { return Ok(()) };
+    if view.version() != text.version() {
+        return Err(stale(target, view, seen, text, anchors));
+    }
+    if view.is_unknown() { Err(target.refuse(Cause::Invalidated)) } else { Ok(()) }
+}
+
+/// The refusal of an edit of a changed file. It holds the lines that changed, so that the next call can be right at once.
+fn stale(target: &Target<'_>, view: &View, seen: Option<&Text>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
+    // Without the old text nothing can be carried over: every line is as good as new.
+    let map = match seen {
+        Some(seen) => LineMap::between(seen, now),
+        None => LineMap::of_lines(&[], &now.full_lines().collect::<Vec<_>>()),
+    };
+    let affected = map.affected();
+    let fresh = Excerpt::of(now, &affected);
+    let remaps = seen.map_or_else(Vec::new, |seen| remaps(anchors.unwrap_or_default(), view, &map, seen, now));
+    let mut view_after = view.carried(&map, now);
+    view_after.show_set(&fresh.shown);
+    for remap in &remaps {
+        view_after.show(LineRange::line(remap.to.line));
+    }
+    target.refuse(Cause::Stale { affected, fresh, remaps, anchors: anchors.is_some() }).teaching(view_after)
+}
+
+/// The present anchors of lines that are proven to be the ones that were meant.
+fn remaps(anchors: &[Anchor], view: &View, map: &LineMap, seen: &Text, now: &Text) -> Vec<Remap> {
+    let remap = |anchor: &Anchor| {
+        let meant = view.line_shown_as(anchor.line).filter(|line| Anchor::of(*line, seen.line(*line)).hash == anchor.hash)?;
+        let place = map.proven_place(meant, seen, now)?;
+        Some(Remap { from: *anchor, to: Anchor::of(place, now.line(place)) })
+    };
+    let mut remaps: Vec<Remap> = anchors.iter().filter_map(remap).collect();
+    remaps.dedup();
+    remaps
+}

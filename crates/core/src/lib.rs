@@ -1,0 +1,31 @@
+//! The decisions of Surehand, as pure functions over values.
+//!
+//! Nothing here touches files, clocks, randomness, SQL, threads or a protocol. [`plan`] turns what a session has seen
+//! ([`View`]), what is there now ([`Present`]) and an edit into a [`Planned`] change or a [`Refusal`]; [`render`] writes every
+//! word that a model reads about it.
+
+pub mod change;
+pub mod edit;
+pub mod gate;
+pub mod hash;
+pub mod lines;
+pub mod path;
+pub mod plan;
+pub mod policy;
+pub mod refusal;
+pub mod render;
+pub mod stamp;
+pub mod text;
+pub mod view;
+
+pub use change::{Hunk, LineMap};
+pub use gate::{Present, Target};
+pub use hash::{Anchor, ContentHash, LineHash};
+pub use lines::{LineNo, LineRange, LineSet};
+pub use path::RelPath;
+pub use plan::{Base, Planned};
+pub use policy::{Limits, Policy};
+pub use refusal::{Cause, Refusal, Remap};
+pub use stamp::Stamp;
+pub use text::Text;
+pub use view::View;

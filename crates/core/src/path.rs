@@ -1,0 +1,117 @@
+//! Paths inside a workspace, as one spelling per file name.
+
+use std::{borrow::Borrow, fmt};
+
+use serde::Serialize;
+
+/// A path relative to the workspace root, with `/` between its parts and no `.`, `..`, empty or doubled parts.
+///
+/// Two spellings of one name give equal values. Links are not looked at here: that needs the disk.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RelPath(String);
+
+/// A path that cannot name a file in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadPath {
+    /// No name at all, or the root itself.
+    #[error("the path is empty")]
+    Empty,
+    /// It climbs above the root.
+    #[error("the path leads outside the workspace")]
+    Outside,
+    /// A NUL byte, which no file name has.
+    #[error("the path has a NUL character")]
+    Nul,
+    /// Longer than any system takes.
+    #[error("the path is longer than 4096 bytes")]
+    TooLong,
+}
+
+impl RelPath {
+    /// Normalises a relative path by its words alone.
+    pub fn new(path: &str) -> Result<Self, BadPath> {
+        if path.len() > 4096 {
+            return Err(BadPath::TooLong);
+        }
+        if path.contains('\0') {
+            return Err(BadPath::Nul);
+        }
+        let mut parts: Vec<&str> = Vec::new();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop().ok_or(BadPath::Outside)?;
+                }
+                name => parts.push(name),
+            }
+        }
+        if parts.is_empty() { Err(BadPath::Empty) } else { Ok(Self(parts.join("/"))) }
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last part.
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
+    }
+
+    /// The directory it is in; `None` at the root.
+    pub fn parent(&self) -> Option<RelPath> {
+        self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
+    }
+
+    /// Its first part.
+    pub fn first(&self) -> &str {
+        self.0.split('/').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for RelPath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_file_are_one_path() {
+        for spelling in ["src/a.rs", "./src/a.rs", "src//a.rs", "src/./a.rs", "src/x/../a.rs", "src/a.rs/"] {
+            assert_eq!(RelPath::new(spelling).unwrap().as_str(), "src/a.rs", "{spelling}");
+        }
+    }
+
+    #[test]
+    fn what_climbs_out_or_names_nothing_is_refused() {
+        for (path, why) in [
+            ("..", BadPath::Outside),
+            ("a/../../b", BadPath::Outside),
+            ("", BadPath::Empty),
+            ("a/..", BadPath::Empty),
+            ("a\0b", BadPath::Nul),
+        ] {
+            assert_eq!(RelPath::new(path), Err(why), "{path:?}");
+        }
+        assert_eq!(RelPath::new(&"a".repeat(5000)), Err(BadPath::TooLong));
+    }
+
+    #[test]
+    fn parents_and_names() {
+        let path = RelPath::new("a/b/c").unwrap();
+        assert_eq!((path.name(), path.first(), path.parent().unwrap().as_str()), ("c", "a", "a/b"));
+        assert_eq!(RelPath::new("a").unwrap().parent(), None);
+    }
+}

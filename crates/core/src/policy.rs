@@ -1,0 +1,38 @@
+//! What may be set by the owner of a workspace, as far as decisions depend on it.
+
+/// How strict the gate is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether an edit needs a read first. Off, only outside changes of files that were read are noticed.
+    pub require_read: bool,
+    /// Whether a read of lines that are unchanged since this session was shown them is answered with a note instead of the
+    /// lines. Off by default: over plain MCP nobody tells the server when the client dropped them from its context.
+    pub short_rereads: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { require_read: true, short_rereads: false }
+    }
+}
+
+/// How much one call may read or show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Lines in one read.
+    pub read_lines: usize,
+    /// Bytes in one read.
+    pub read_bytes: usize,
+    /// Characters of one line; the rest is cut and the line counts as partly seen.
+    pub line_chars: usize,
+    /// Bytes of a file that is read or edited at all.
+    pub file_bytes: u64,
+    /// Edits in one batch.
+    pub batch_edits: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { read_lines: 2000, read_bytes: 100_000, line_chars: 2000, file_bytes: 50_000_000, batch_edits: 1000 }
+    }
+}

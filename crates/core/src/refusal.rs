@@ -1,0 +1,341 @@
+//! A refusal: a typed "no" that changed nothing on disk, with what is needed to do better. [`crate::render::refusal`] puts it
+//! into words.
+
+use serde::Serialize;
+
+use crate::{
+    hash::Anchor,
+    lines::{LineNo, LineRange, LineSet},
+    path::RelPath,
+    text::Text,
+    view::View,
+};
+
+/// A call that was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The file as the caller named it, or in our spelling once that is known.
+    pub path: Option<String>,
+    /// What is true of the world.
+    pub cause: Cause,
+    /// Which edit of a batch it was.
+    pub batch: Option<BatchPlace>,
+    /// What the session knows of the file once it has been told: the lines in the refusal count as seen.
+    pub view_after: Option<View>,
+}
+
+/// The place of an edit in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchPlace {
+    /// 1-based.
+    pub edit: usize,
+    /// How many edits there were.
+    pub of: usize,
+}
+
+/// Why a call was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The session has not seen the file.
+    Unread,
+    /// The file is not the one that the session saw.
+    Stale {
+        /// The lines that are new, changed, or beside a removal, as they are numbered now.
+        affected: LineSet,
+        /// What those lines are.
+        fresh: Excerpt,
+        /// For anchored edits: the same lines under the anchors they have now.
+        remaps: Vec<Remap>,
+        /// Whether the lines are shown with anchors.
+        anchors: bool,
+    },
+    /// Somebody said that the file may have changed.
+    Invalidated,
+    /// The session saw the file; it is gone.
+    Deleted,
+    /// Lines that the call would replace were never seen.
+    Partial {
+        /// Those lines.
+        unseen: LineSet,
+        /// What they are.
+        fresh: Excerpt,
+        /// What the call would have done with them.
+        by: PartialUse,
+    },
+    /// There is no such file.
+    NoSuchFile,
+    /// The text to replace is not in the file.
+    NotFound {
+        /// The lines most like it.
+        nearest: Option<Nearest>,
+        /// Where the replacement stands already.
+        already_at: Option<LineNo>,
+    },
+    /// The text to replace is there more than once.
+    Ambiguous {
+        /// The lines on which the matches start.
+        lines: Vec<LineNo>,
+    },
+    /// The edit would change nothing.
+    NoChange,
+    /// Anchors do not name the lines that the session saw.
+    AnchorMismatch {
+        /// All of them.
+        mismatches: Vec<Mismatch>,
+        /// The lines around them.
+        fresh: Excerpt,
+        /// Where the meant lines are now, if that is known.
+        remaps: Vec<Remap>,
+    },
+    /// Two edits of one call touch the same lines.
+    Overlap {
+        /// The earlier of the two, 1-based.
+        first: usize,
+        /// The later of the two, 1-based.
+        second: usize,
+    },
+    /// The file to create is there already.
+    Exists,
+    /// Not text.
+    Binary {
+        /// Size in bytes.
+        size: u64,
+        /// What it looks like.
+        kind: &'static str,
+    },
+    /// Text, but not UTF-8.
+    Encoding {
+        /// Size in bytes.
+        size: u64,
+        /// The first byte that does not fit.
+        at: usize,
+    },
+    /// Over a limit.
+    TooLarge {
+        /// What was counted.
+        what: &'static str,
+        /// How much there was.
+        size: u64,
+        /// How much is allowed.
+        limit: u64,
+        /// The setting that says so.
+        setting: &'static str,
+    },
+    /// The path leads out of the workspace.
+    OutsideWorkspace,
+    /// The path is somebody's internals (`.git`, `.surehand`).
+    Protected,
+    /// A range of lines that makes no sense.
+    BadRange {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Arguments that do not fit the tool.
+    BadArguments {
+        /// What is wrong with them.
+        why: String,
+    },
+    /// Other programs kept changing the file while we tried.
+    Conflict {
+        /// What happened.
+        why: String,
+    },
+    /// Not a regular file.
+    NotAFile {
+        /// What it is instead.
+        kind: &'static str,
+    },
+    /// The system said no.
+    Io {
+        /// What was tried, and the system's words.
+        why: String,
+    },
+}
+
+/// What would have happened to lines that were never seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartialUse {
+    /// `write_file` would have replaced the whole file.
+    Overwrite,
+    /// `edit_lines` would have replaced them.
+    Lines,
+}
+
+/// An anchor and the line it does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// As the caller gave it.
+    pub anchor: Anchor,
+    /// The text of the line that has this number now; `None` past the end.
+    pub found: Option<String>,
+    /// What is wrong.
+    pub why: MismatchKind,
+}
+
+/// What is wrong with an anchor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MismatchKind {
+    /// There is no such line.
+    PastEnd,
+    /// The line has another text.
+    OtherText,
+    /// The line was shown under this number, but has moved since.
+    Moved,
+    /// Two lines fit: the one that has this number now and the one that was last shown under it.
+    TwoFit,
+    /// The line was never shown.
+    Unseen,
+}
+
+/// The same line, by the anchor the caller gave and by the one it has now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Remap {
+    /// As given.
+    pub from: Anchor,
+    /// As it is now.
+    pub to: Anchor,
+}
+
+/// The lines most like a text that was not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nearest {
+    /// Where they are.
+    pub lines: LineRange,
+    /// What they are.
+    pub fresh: Excerpt,
+    /// Whether they differ in white space only.
+    pub only_white_space: bool,
+    /// Where they first differ.
+    pub diverges: Option<Divergence>,
+}
+
+/// The first place at which a text differs from what was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// The line in the file.
+    pub line: LineNo,
+    /// The 1-based column, in characters.
+    pub column: usize,
+    /// That line as the caller gave it.
+    pub expected: String,
+    /// That line in the file.
+    pub found: String,
+}
+
+/// Some lines of a text, bounded: what does not fit is named, not shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The lines that are shown, cut where they are too long.
+    pub rows: Vec<(LineNo, String)>,
+    /// The lines that are shown in full.
+    pub shown: LineSet,
+    /// The lines that are not shown.
+    pub omitted: LineSet,
+}
+
+impl Excerpt {
+    const MAX_LINES: usize = 80;
+    const MAX_CHARS: usize = 6000;
+    const LINE_CHARS: usize = 500;
+
+    /// The given lines of a text, as far as they fit.
+    pub fn of(text: &Text, lines: &LineSet) -> Self {
+        let mut excerpt = Self::default();
+        let (mut count, mut room) = (0, Self::MAX_CHARS);
+        for line in lines.clipped(text.line_count()).iter() {
+            let full = text.line(line);
+            let row = clip(full, Self::LINE_CHARS);
+            if count == Self::MAX_LINES || row.len() > room {
+                excerpt.omitted.insert(LineRange::line(line));
+                continue;
+            }
+            count += 1;
+            room -= row.len();
+            if row.len() == full.len() {
+                excerpt.shown.insert(LineRange::line(line));
+            }
+            excerpt.rows.push((line, row));
+        }
+        excerpt
+    }
+}
+
+/// The first `chars` characters of a line, with a note of how many more there are.
+pub fn clip(line: &str, chars: usize) -> String {
+    match line.char_indices().nth(chars) {
+        None => line.to_owned(),
+        Some((at, _)) => format!("{}…[+{} chars]", &line[..at], line[at..].chars().count()),
+    }
+}
+
+impl Refusal {
+    /// A refusal about a file.
+    pub fn of(path: &RelPath, cause: Cause) -> Self {
+        Self { path: Some(path.to_string()), cause, batch: None, view_after: None }
+    }
+
+    /// A refusal about a file that could not even be found by this spelling.
+    pub fn of_spelling(path: &str, cause: Cause) -> Self {
+        Self { path: Some(path.chars().take(200).collect()), cause, batch: None, view_after: None }
+    }
+
+    /// A refusal of the call itself.
+    pub fn of_call(cause: Cause) -> Self {
+        Self { path: None, cause, batch: None, view_after: None }
+    }
+
+    /// The same, with what the session knows once it has been told.
+    pub fn teaching(self, view: View) -> Self {
+        Self { view_after: Some(view), ..self }
+    }
+
+    /// The same, for one edit of a batch.
+    pub fn in_batch(self, edit: usize, of: usize) -> Self {
+        Self { batch: Some(BatchPlace { edit, of }), ..self }
+    }
+
+    /// The stable name of the cause, for programs.
+    pub fn code(&self) -> &'static str {
+        match self.cause {
+            Cause::Unread => "unread",
+            Cause::Stale { .. } | Cause::Invalidated => "stale",
+            Cause::Deleted => "deleted",
+            Cause::Partial { .. } => "partial",
+            Cause::NoSuchFile | Cause::NotFound { .. } => "not_found",
+            Cause::Ambiguous { .. } => "ambiguous",
+            Cause::NoChange => "no_change",
+            Cause::AnchorMismatch { .. } => "anchor_mismatch",
+            Cause::Overlap { .. } => "overlap",
+            Cause::Exists => "exists",
+            Cause::Binary { .. } => "binary",
+            Cause::Encoding { .. } => "encoding",
+            Cause::TooLarge { .. } => "too_large",
+            Cause::OutsideWorkspace => "outside_workspace",
+            Cause::Protected => "protected",
+            Cause::BadRange { .. } => "bad_range",
+            Cause::BadArguments { .. } => "bad_arguments",
+            Cause::Conflict { .. } => "conflict",
+            Cause::NotAFile { .. } | Cause::Io { .. } => "io",
+        }
+    }
+
+    /// The lines that the caller should look at, as they are numbered now.
+    pub fn affected_ranges(&self) -> LineSet {
+        match &self.cause {
+            Cause::Stale { affected, .. } => affected.clone(),
+            Cause::Partial { unseen, .. } => unseen.clone(),
+            Cause::Ambiguous { lines } => lines.iter().copied().collect(),
+            Cause::NotFound { nearest: Some(nearest), .. } => [nearest.lines].into_iter().collect(),
+            Cause::AnchorMismatch { fresh, .. } => fresh.rows.iter().map(|(line, _)| *line).collect(),
+            _ => LineSet::new(),
+        }
+    }
+
+    /// Where the lines meant by an anchored edit are now.
+    pub fn remaps(&self) -> &[Remap] {
+        match &self.cause {
+            Cause::Stale { remaps, .. } | Cause::AnchorMismatch { remaps, .. } => remaps,
+            _ => &[],
+        }
+    }
+}

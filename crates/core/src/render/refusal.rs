@@ -1,0 +1,237 @@
+//! Refusals in words: one fact, then one next step. The text begins with `Error:`, because some models look for that.
+
+use crate::{
+    refusal::{Cause, Excerpt, Mismatch, MismatchKind, Nearest, PartialUse, Refusal, Remap},
+    render::{Numbers, count},
+};
+
+/// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
+pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
+    let mut text = String::from("Error: ");
+    if let Some(place) = refusal.batch {
+        text.push_str(&format!("edit {} of {}: ", place.edit, place.of));
+    }
+    text.push_str(&fact(refusal));
+    if refusal.batch.is_some() {
+        text.push_str("\nNo edits were applied.");
+    }
+    if repeat > 1 {
+        text.push_str(&format!(
+            "\nThis is refusal {repeat} of the same call: do not retry identical args — call read_file on the target path first."
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+/// What to do next, in a few words for programs.
+pub fn remedy(refusal: &Refusal) -> &'static str {
+    match refusal.cause {
+        Cause::Unread => "read_file",
+        Cause::Stale { .. } => "correct the call with the lines shown, or read_file again",
+        Cause::Invalidated => "read_file again",
+        Cause::Deleted => "write_file to create it anew, or forget",
+        Cause::Partial { .. } => "send the call again if the lines shown allow it, or read_file the unseen lines",
+        Cause::NoSuchFile => "check the path, or write_file to create it",
+        Cause::NotFound { .. } => "copy the exact text from the file",
+        Cause::Ambiguous { .. } => "add surrounding lines, or replace_all",
+        Cause::NoChange => "leave it, or change new_string",
+        Cause::AnchorMismatch { .. } => "use the anchors shown",
+        Cause::Overlap { .. } => "make one edit of the two",
+        Cause::Exists => "edit_file with old_string, or read_file and write_file",
+        Cause::Binary { .. } | Cause::Encoding { .. } => "use another tool for this file",
+        Cause::TooLarge { .. } => "work on a part, or raise the limit",
+        Cause::OutsideWorkspace | Cause::Protected => "use a path inside the workspace",
+        Cause::BadRange { .. } | Cause::BadArguments { .. } => "correct the arguments",
+        Cause::Conflict { .. } => "try again",
+        Cause::NotAFile { .. } => "use the path of a regular file",
+        Cause::Io { .. } => "mend the cause and try again",
+    }
+}
+
+fn fact(refusal: &Refusal) -> String {
+    let path = refusal.path.as_deref().unwrap_or_default();
+    match &refusal.cause {
+        Cause::Unread => {
+            format!("{path} was not read this session — read_file first. An edit must be made from what the file holds now.")
+        }
+        Cause::Stale { fresh, remaps, anchors, affected } => {
+            let numbers = Numbers::with_anchors(*anchors);
+            let now = if fresh.rows.is_empty() && affected.is_empty() {
+                "It is empty now.".to_owned()
+            } else {
+                format!(
+                    "Lines {affected} are new or changed, or beside removed ones; as they are now (this counts as read):\n{}",
+                    rows(fresh, numbers)
+                )
+            };
+            let step = if fresh.omitted.is_empty() {
+                "Correct the call by these lines and send it; for more, read_file again."
+            } else {
+                "Correct the call by these lines and send it; for the lines not shown, read_file again."
+            };
+            format!("{path} was modified since last read; nothing was written. {now}{}{step}", moved(remaps))
+        }
+        Cause::Invalidated => {
+            format!(
+                "{path} may have been modified since last read (it was reported as changed); nothing was written. Call read_file again."
+            )
+        }
+        Cause::Deleted => format!(
+            "{path} was deleted since last read; nothing was written. To make it anew, write_file; if it moved, read_file it at its new path."
+        ),
+        Cause::Partial { unseen, fresh, by } => {
+            let what = match by {
+                PartialUse::Overwrite => "write_file replaces the whole file",
+                PartialUse::Lines => "the edit replaces them",
+            };
+            let step = if fresh.omitted.is_empty() && fresh.shown.count() == unseen.count() {
+                "They count as read now: send the call again if it is still what you want."
+            } else {
+                "read_file the lines that were not shown in full, or use edit_file for a part."
+            };
+            format!(
+                "lines {unseen} of {path} were not read this session, and {what}; nothing was written. They are:\n{}{step}",
+                rows(fresh, Numbers::Anchors)
+            )
+        }
+        Cause::NoSuchFile => format!("there is no file {path}. Check the path; to create it, use write_file."),
+        Cause::NotFound { nearest, already_at } => not_found(path, nearest.as_ref(), already_at.map(|line| line.get())),
+        Cause::Ambiguous { lines } => {
+            let places: Vec<String> = lines.iter().take(20).map(ToString::to_string).collect();
+            let more = if lines.len() > 20 { format!(" and {} more", lines.len() - 20) } else { String::new() };
+            format!(
+                "old_string is in {path} {} times, on lines {}{more}; nothing was written. Add surrounding lines to name one, or set replace_all.",
+                lines.len(),
+                places.join(", ")
+            )
+        }
+        Cause::NoChange => format!("the edit would leave {path} as it is; nothing was written. If it is right already, go on."),
+        Cause::AnchorMismatch { mismatches, fresh, remaps } => {
+            let list: String = mismatches.iter().take(20).map(mismatch).collect();
+            let step = if remaps.is_empty() {
+                "Send the call again with anchors from these lines."
+            } else {
+                "Send the call again with these anchors."
+            };
+            format!(
+                "{} of {path} {} not fit; nothing was written.\n{list}As the lines are now (this counts as read):\n{}{}{step}",
+                count(mismatches.len(), "anchor"),
+                if mismatches.len() == 1 { "does" } else { "do" },
+                rows(fresh, Numbers::Anchors),
+                moved(remaps)
+            )
+        }
+        Cause::Overlap { first, second } => {
+            format!("edits {first} and {second} of {path} touch the same lines; nothing was written. Make one edit of the two.")
+        }
+        Cause::Exists => format!(
+            "{path} exists and is not empty, and an empty old_string only creates files; nothing was written. read_file it, then name the text to replace."
+        ),
+        Cause::Binary { size, kind } => {
+            format!("{path} is not text ({kind}, {size} bytes). These tools read and edit text only.")
+        }
+        Cause::Encoding { size, at } => {
+            format!(
+                "{path} is not UTF-8 text (first other byte at offset {at} of {size}). Convert it to UTF-8 to work on it with these tools."
+            )
+        }
+        Cause::TooLarge { what, size, limit, setting } => format!(
+            "{what} {size} of at most {limit}: {path}. Work on a part of it with a search or a shell command, or have the owner raise {setting} in surehand.toml."
+        ),
+        Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),
+        Cause::Protected => format!("{path} belongs to git or Surehand itself and is not written by tools."),
+        Cause::BadRange { why } => in_file(path, why),
+        Cause::BadArguments { why } => in_file(path, why),
+        Cause::Conflict { why } => in_file(path, why),
+        Cause::NotAFile { kind } => format!("{path} is {kind}, not a regular file."),
+        Cause::Io { why } => in_file(path, why),
+    }
+}
+
+fn in_file(path: &str, why: &str) -> String {
+    if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
+}
+
+fn not_found(path: &str, nearest: Option<&Nearest>, already_at: Option<u32>) -> String {
+    let mut text = format!("old_string is not in {path}; nothing was written.");
+    if let Some(line) = already_at {
+        text.push_str(&format!(" new_string is there already, on line {line}: the edit may have been made before."));
+    }
+    let Some(nearest) = nearest else {
+        text.push_str(" No line is like it. Copy the text to replace from read_file, without the LINE| prefix.");
+        return text;
+    };
+    if nearest.only_white_space {
+        text.push_str(&format!(" Lines {} differ from it in white space only; the exact text to use is:\n", nearest.lines));
+    } else {
+        text.push_str(&format!(" Nearest are lines {}:\n", nearest.lines));
+    }
+    text.push_str(&rows(&nearest.fresh, Numbers::Plain));
+    if let Some(diverges) = &nearest.diverges {
+        text.push_str(&format!(
+            "First difference on line {}, column {}: you gave {:?}, the file has {:?}.",
+            diverges.line,
+            diverges.column,
+            around(&diverges.expected, diverges.column),
+            around(&diverges.found, diverges.column)
+        ));
+    } else {
+        text.push_str("These lines match; what follows or precedes them in old_string does not.");
+    }
+    text
+}
+
+/// A piece of a line from a little before a column on.
+fn around(line: &str, column: usize) -> String {
+    line.chars().skip(column.saturating_sub(11)).take(40).collect()
+}
+
+fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
+    let mut text = String::new();
+    let mut last = None;
+    for (line, row) in &excerpt.rows {
+        if last.is_some_and(|last: crate::LineNo| last.moved(1) != Some(*line)) {
+            text.push_str("…\n");
+        }
+        let whole = excerpt.shown.contains(*line);
+        // The hash of a cut line would be the hash of what is shown, not of what is there.
+        if whole {
+            numbers.write(&mut text, *line, row)
+        } else {
+            Numbers::Plain.write(&mut text, *line, row)
+        }
+        text.push_str(row);
+        text.push('\n');
+        last = Some(*line);
+    }
+    if !excerpt.omitted.is_empty() {
+        text.push_str(&format!("[not shown: lines {}]\n", excerpt.omitted));
+    }
+    text
+}
+
+fn mismatch(mismatch: &Mismatch) -> String {
+    let anchor = mismatch.anchor;
+    let found = mismatch.found.as_deref().map(|line| crate::refusal::clip(line, 80)).unwrap_or_default();
+    match mismatch.why {
+        MismatchKind::PastEnd => format!("  {anchor}: the file has no such line\n"),
+        MismatchKind::OtherText => format!("  {anchor}: line {} is {found:?}\n", anchor.line),
+        MismatchKind::Moved => {
+            format!("  {anchor}: the line was shown under this number, but has moved; line {} is {found:?} now\n", anchor.line)
+        }
+        MismatchKind::TwoFit => format!(
+            "  {anchor}: two equal lines fit, the one that is line {} now and the one that was when you read it\n",
+            anchor.line
+        ),
+        MismatchKind::Unseen => format!("  {anchor}: this line was not shown in full to this session\n"),
+    }
+}
+
+fn moved(remaps: &[Remap]) -> String {
+    if remaps.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = remaps.iter().map(|remap| format!("{} is {} now", remap.from, remap.to)).collect();
+    format!("The lines you named: {}.\n", list.join(", "))
+}

@@ -1,0 +1,11 @@
+//! The rules as they are enforced, for system prompts and the descriptions of a server.
+
+/// When to use these tools and what they hold you to: the `instructions` of the MCP server.
+pub const INSTRUCTIONS: &str = "\
+Surehand reads and edits the files of this workspace and keeps everybody's changes safe. Prefer its tools to built-in ones for reading and editing files here.
+- Read before you edit: read_file (any part) before edit_file, multi_edit or edit_lines; the whole file before write_file over it. Your own writes count as read.
+- A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes at once.
+- A refusal changes nothing on disk. Do not send a refused call again unchanged; do what it says.
+- multi_edit is all or nothing across files.
+- After your context was compacted, truncated or reset, what you had read no longer counts: call forget, then read again what you need.
+";

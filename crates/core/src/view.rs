@@ -1,0 +1,285 @@
+//! What a session has seen of a file: of which version, which lines, and under which numbers they were last shown.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    change::LineMap,
+    hash::ContentHash,
+    lines::{LineNo, LineRange, LineSet},
+    text::Text,
+};
+
+/// A session's knowledge of one file. It speaks of one version only; when the file changes, the lines that are still the same
+/// are carried over and the others drop out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    version: ContentHash,
+    total_lines: usize,
+    seen: Vec<Span>,
+    unknown: bool,
+}
+
+/// A run of lines that were seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Span {
+    lines: LineRange,
+    /// The number under which the first of them was last shown; `None` when the session knows their text without having been
+    /// shown a number (it wrote them).
+    shown: Option<LineNo>,
+}
+
+impl Span {
+    /// The part of the span that lies in `lines`.
+    fn part(self, lines: LineRange) -> Option<Span> {
+        let lines = LineRange::new(self.lines.start.max(lines.start), self.lines.end.min(lines.end))?;
+        let by = i64::from(lines.start.get()) - i64::from(self.lines.start.get());
+        Some(Span { lines, shown: self.shown.and_then(|shown| shown.moved(by)) })
+    }
+
+    /// The numbers under which its lines were last shown.
+    fn shown_range(self) -> Option<LineRange> {
+        let start = self.shown?;
+        LineRange::new(start, start.moved(i64::from(self.lines.count()) - 1)?)
+    }
+
+    /// Where its lines stand relative to the numbers they were shown under.
+    fn moved(self) -> Option<i64> {
+        Some(i64::from(self.lines.start.get()) - i64::from(self.shown?.get()))
+    }
+}
+
+impl View {
+    /// A view of this text of which nothing has been seen yet.
+    pub fn of(text: &Text) -> Self {
+        Self { version: text.version(), total_lines: text.line_count(), seen: Vec::new(), unknown: false }
+    }
+
+    /// A view of the whole text, every line under its number.
+    pub fn whole(text: &Text) -> Self {
+        let mut view = Self::of(text);
+        view.show_set(&LineSet::whole(text.line_count()));
+        view
+    }
+
+    /// The version it speaks of.
+    pub fn version(&self) -> ContentHash {
+        self.version
+    }
+
+    /// How many lines the file had.
+    pub fn total_lines(&self) -> usize {
+        self.total_lines
+    }
+
+    /// Whether somebody said that the file may have changed: it must be read again, whatever its bytes are.
+    pub fn is_unknown(&self) -> bool {
+        self.unknown
+    }
+
+    /// Marks it as unknown until the file is read again.
+    pub fn invalidate(&mut self) {
+        self.unknown = true;
+    }
+
+    /// Whether every line has been seen in full.
+    pub fn is_whole(&self) -> bool {
+        self.seen_lines().count() as usize == self.total_lines
+    }
+
+    /// The lines that were seen.
+    pub fn seen_lines(&self) -> LineSet {
+        self.seen.iter().map(|span| span.lines).collect()
+    }
+
+    /// The lines that were not.
+    pub fn unseen_lines(&self) -> LineSet {
+        LineSet::whole(self.total_lines).minus(&self.seen_lines())
+    }
+
+    /// Whether a line was seen in full.
+    pub fn has_seen(&self, line: LineNo) -> bool {
+        self.seen.iter().any(|span| span.lines.contains(line))
+    }
+
+    /// Whether the line was last shown under the number that it has now.
+    pub fn is_fresh(&self, line: LineNo) -> bool {
+        self.line_shown_as(line) == Some(line)
+    }
+
+    /// Whether all these lines were last shown under the numbers that they have now.
+    pub fn are_fresh(&self, lines: &LineSet) -> bool {
+        let fresh: LineSet = self.seen.iter().filter(|span| span.moved() == Some(0)).map(|span| span.lines).collect();
+        lines.minus(&fresh).is_empty()
+    }
+
+    /// The line that was last shown under this number; it may stand elsewhere now.
+    pub fn line_shown_as(&self, number: LineNo) -> Option<LineNo> {
+        let span = self.seen.iter().find(|span| span.shown_range().is_some_and(|range| range.contains(number)))?;
+        number.moved(span.moved()?)
+    }
+
+    /// Records that a set of lines was shown in full under their present numbers.
+    pub fn show_set(&mut self, lines: &LineSet) {
+        lines.ranges().iter().for_each(|range| self.show(*range));
+    }
+
+    /// Records that these lines were shown in full under their present numbers.
+    pub fn show(&mut self, lines: LineRange) {
+        // These numbers now mean these lines: what was shown under them before has lost its number.
+        let mut spans = Vec::with_capacity(self.seen.len() + 2);
+        for span in self.seen.drain(..).flat_map(|span| outside(span, lines)) {
+            match span.shown_range() {
+                Some(shown) if shown.start <= lines.end && shown.end >= lines.start => {
+                    let by = span.moved().unwrap_or_default();
+                    let now = |line: LineNo| line.moved(by);
+                    let taken = now(lines.start.max(shown.start)).zip(now(lines.end.min(shown.end)));
+                    let taken = taken.and_then(|(start, end)| LineRange::new(start, end)).expect("the two ranges overlap");
+                    spans.extend(outside(span, taken));
+                    spans.extend(span.part(taken).map(|part| Span { shown: None, ..part }));
+                }
+                _ => spans.push(span),
+            }
+        }
+        spans.push(Span { lines, shown: Some(lines.start) });
+        self.seen = tidy(spans);
+    }
+
+    /// Records that the session knows the text of these lines, but not their numbers.
+    fn know(&mut self, lines: LineRange) {
+        let mut spans: Vec<Span> = self.seen.drain(..).flat_map(|span| outside(span, lines)).collect();
+        spans.push(Span { lines, shown: None });
+        self.seen = tidy(spans);
+    }
+
+    /// The view of the text that this one turned into by somebody else's hand: lines that are the same are still seen.
+    pub fn carried(&self, map: &LineMap, to: &Text) -> View {
+        let mut spans = Vec::new();
+        for (run, shift) in map.kept() {
+            let Some(run) = LineRange::from_indexes(run) else { continue };
+            for part in self.seen.iter().filter_map(|span| span.part(run)) {
+                let moved = |line: LineNo| line.moved(shift).expect("a kept line has a place in the new text");
+                let lines = LineRange { start: moved(part.lines.start), end: moved(part.lines.end) };
+                spans.push(Span { lines, ..part });
+            }
+        }
+        View { version: to.version(), total_lines: to.line_count(), seen: tidy(spans), unknown: self.unknown }
+    }
+
+    /// The view of the text that the session itself made of it: what it wrote, it knows.
+    pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
+        let mut view = self.carried(map, to);
+        for range in map.hunks().iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())) {
+            view.know(range);
+        }
+        view
+    }
+}
+
+/// The parts of a span before and after `hole`.
+fn outside(span: Span, hole: LineRange) -> impl Iterator<Item = Span> {
+    let before = hole.start.moved(-1).and_then(|end| LineRange::new(LineNo::FIRST, end));
+    let after = hole.end.moved(1).and_then(|start| LineRange::new(start, span.lines.end.max(start)));
+    [before, after].into_iter().flatten().filter_map(move |side| span.part(side))
+}
+
+/// Sorted, with neighbours joined that continue each other.
+fn tidy(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| span.lines.start);
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.lines.end.moved(1) == Some(span.lines.start) && last.moved() == span.moved() => {
+                last.lines.end = span.lines.end;
+            }
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(lines: usize) -> Text {
+        Text::new((0..lines).map(|i| format!("{i}\n")).collect::<String>().into_bytes()).unwrap()
+    }
+
+    fn range(start: u32, end: u32) -> LineRange {
+        LineRange::new(LineNo::new(start).unwrap(), LineNo::new(end).unwrap()).unwrap()
+    }
+
+    fn line(number: u32) -> LineNo {
+        LineNo::new(number).unwrap()
+    }
+
+    fn insert(at: usize, count: usize, total: usize) -> LineMap {
+        LineMap::exact(vec![crate::change::Hunk { before: at..at, after: at..at + count }], total, total + count)
+    }
+
+    #[test]
+    fn pieces_add_up_to_the_whole() {
+        let mut view = View::of(&text(10));
+        view.show(range(1, 4));
+        assert!(!view.is_whole());
+        view.show(range(3, 10));
+        assert!(view.is_whole());
+        assert!(View::of(&text(0)).is_whole());
+    }
+
+    #[test]
+    fn an_own_insert_moves_lines_away_from_their_shown_numbers() {
+        let view = View::whole(&text(10)).after_own_edit(&insert(4, 3, 10), &text(13));
+        assert!(view.is_whole());
+        assert_eq!(view.line_shown_as(line(10)), Some(line(13)));
+        assert!(view.is_fresh(line(4)) && !view.is_fresh(line(10)) && !view.is_fresh(line(5)));
+        assert_eq!(view.line_shown_as(line(11)), None);
+    }
+
+    #[test]
+    fn the_last_showing_of_a_number_wins() {
+        let mut view = View::whole(&text(10)).after_own_edit(&insert(4, 3, 10), &text(13));
+        view.show(range(5, 9));
+        assert_eq!(view.line_shown_as(line(8)), Some(line(8)));
+        assert_eq!(view.line_shown_as(line(10)), Some(line(13)));
+        // The line that had been shown as 8 is known, but no number leads to it any more.
+        assert!(view.has_seen(line(11)) && !view.is_fresh(line(11)));
+    }
+
+    proptest! {
+        #[test]
+        fn spans_follow_a_plain_model(steps in prop::collection::vec((0usize..2, 1u32..12, 0u32..6), 0..12)) {
+            // The model: for every line, the number it was last shown under (0 = known without a number), or nothing.
+            let mut total = 12;
+            let mut model: Vec<Option<u32>> = vec![None; total];
+            let mut view = View::of(&text(total));
+            for (kind, at, len) in steps {
+                let at = at.min(total as u32);
+                if kind == 0 {
+                    let end = (at + len).min(total as u32);
+                    view.show(range(at, end));
+                    for slot in model.iter_mut().flatten() {
+                        if (at..=end).contains(slot) { *slot = 0; }
+                    }
+                    for number in at..=end { model[number as usize - 1] = Some(number); }
+                } else {
+                    let len = len as usize;
+                    view = view.after_own_edit(&insert(at as usize, len, total), &text(total + len));
+                    model.splice(at as usize..at as usize, vec![Some(0); len]);
+                    total += len;
+                }
+            }
+            for (index, slot) in model.iter().enumerate() {
+                let now = LineNo::at_index(index);
+                prop_assert_eq!(view.has_seen(now), slot.is_some());
+                prop_assert_eq!(view.is_fresh(now), *slot == Some(now.get()));
+            }
+            for number in 1..=30 {
+                let place = model.iter().position(|slot| *slot == Some(number)).map(LineNo::at_index);
+                prop_assert_eq!(view.line_shown_as(line(number)), place);
+            }
+        }
+    }
+}

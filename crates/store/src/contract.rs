@@ -1,0 +1,136 @@
+//! What every backend must do. A backend's tests call [`check`] with a way to open one and the same memory again and again.
+
+use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
+
+use crate::{Event, KnownFile, Record, RefusedCall, SessionId, Store};
+
+/// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
+///
+/// # Panics
+/// When the backend breaks the contract.
+pub fn check<S: Store>(mut open: impl FnMut() -> S) {
+    views_are_per_session_and_the_last_one_counts(open(), open());
+    a_reset_forgets_the_session_and_nothing_else(open(), open());
+    what_was_found_is_found_by_path_and_by_identity(open(), open());
+    versions_come_back_byte_for_byte(open(), open());
+    refused_calls_are_counted_until_they_are_mended(open(), open());
+    events_come_newest_first(open(), open());
+    trimming_drops_the_oldest_versions(open(), open());
+    handles_see_each_other_while_both_are_open(open(), open());
+}
+
+fn session(name: &str) -> SessionId {
+    SessionId(name.to_owned())
+}
+
+fn path(path: &str) -> RelPath {
+    RelPath::new(path).unwrap()
+}
+
+fn view(content: &str) -> View {
+    View::whole(&Text::new(content.as_bytes().to_vec()).unwrap())
+}
+
+fn viewed(who: &str, what: &str, content: &str) -> Record {
+    Record::Viewed { session: session(who), path: path(what), view: view(content) }
+}
+
+fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: impl Store) {
+    store
+        .record(&[viewed("v1", "a", "1\n"), viewed("v1", "a", "2\n"), viewed("v1", "b", "3\n"), viewed("v2", "a", "4\n")])
+        .unwrap();
+    assert_eq!(again.view(&session("v1"), &path("a")).unwrap(), Some(view("2\n")));
+    assert_eq!(again.view(&session("v2"), &path("a")).unwrap(), Some(view("4\n")));
+    assert_eq!(again.view(&session("v2"), &path("b")).unwrap(), None);
+    assert_eq!(again.viewed(&session("v1")).unwrap(), [path("a"), path("b")]);
+    store.record(&[Record::Forgot { session: session("v1"), path: path("a") }]).unwrap();
+    assert_eq!(again.viewed(&session("v1")).unwrap(), [path("b")]);
+}
+
+fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: impl Store) {
+    let rewrote = Record::Rewrote { session: session("r1"), path: path("a"), count: 3 };
+    let kept = Record::Kept { version: ContentHash::of(b"r"), content: b"r".to_vec(), at: 1 };
+    store.record(&[viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), rewrote, kept]).unwrap();
+    assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 3);
+    store.record(&[Record::Cleared { session: session("r1") }]).unwrap();
+    assert_eq!(again.viewed(&session("r1")).unwrap(), []);
+    assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 0);
+    assert_eq!(again.viewed(&session("r2")).unwrap(), [path("a")]);
+    assert_eq!(again.version(&ContentHash::of(b"r")).unwrap().as_deref(), Some(&b"r"[..]));
+}
+
+fn what_was_found_is_found_by_path_and_by_identity(mut store: impl Store, again: impl Store) {
+    let stamp = Stamp { device: u64::MAX, inode: 7, size: 3, modified: -5, changed: 6, taken: 8 };
+    let file = KnownFile { version: ContentHash::of(b"x"), stamp };
+    let found = |at: &str| Record::Found { path: path(at), file: file.clone() };
+    store.record(&[found("f/1"), found("f/2")]).unwrap();
+    assert_eq!(again.file(&path("f/1")).unwrap(), Some(file.clone()));
+    assert_eq!(again.file(&path("f/3")).unwrap(), None);
+    assert_eq!(again.paths_of(&stamp).unwrap(), [path("f/1"), path("f/2")]);
+    assert_eq!(again.paths_of(&Stamp { inode: 8, ..stamp }).unwrap(), []);
+}
+
+fn versions_come_back_byte_for_byte(mut store: impl Store, again: impl Store) {
+    let contents = [b"".to_vec(), b"\0\xff\r\n".to_vec(), vec![b'a'; 300_000]];
+    let kept = contents.iter().map(|c| Record::Kept { version: ContentHash::of(c), content: c.clone(), at: 5 });
+    store.record(&kept.collect::<Vec<_>>()).unwrap();
+    for content in &contents {
+        assert_eq!(again.version(&ContentHash::of(content)).unwrap().as_ref(), Some(content));
+    }
+    assert_eq!(again.version(&ContentHash::of(b"never kept")).unwrap(), None);
+}
+
+fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again: impl Store) {
+    let call =
+        |call: &[u8], about: Option<&str>, count| RefusedCall { call: ContentHash::of(call), path: about.map(path), count };
+    let refused = |refused| Record::Refused { session: session("c"), refused };
+    let (first, second, other) = (call(b"1", Some("a"), 1), call(b"1", Some("a"), 2), call(b"2", None, 1));
+    store.record(&[refused(first), refused(second.clone()), refused(other.clone())]).unwrap();
+    let mut calls = again.refused(&session("c")).unwrap();
+    calls.sort_by_key(|call| call.count);
+    assert_eq!(calls, [other.clone(), second]);
+    store.record(&[Record::Mended { session: session("c"), path: path("a") }]).unwrap();
+    assert_eq!(again.refused(&session("c")).unwrap(), [other]);
+}
+
+fn events_come_newest_first(mut store: impl Store, again: impl Store) {
+    let event = |at, before: Option<&[u8]>| Event {
+        at,
+        session: session("e"),
+        tool: "write_file".to_owned(),
+        path: path("e"),
+        before: before.map(ContentHash::of),
+        after: Some(ContentHash::of(b"after")),
+    };
+    let (first, second) = (event(1, None), event(2, Some(b"before")));
+    store.record(&[Record::Happened(first.clone()), Record::Happened(second.clone())]).unwrap();
+    assert_eq!(again.events(2).unwrap(), [second.clone(), first]);
+    assert_eq!(again.events(1).unwrap(), [second]);
+}
+
+fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) {
+    // Random-looking bytes, so that packing does not shrink them.
+    let content = |seed: u64| {
+        let mut state = seed;
+        (0..1000)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 56) as u8
+            })
+            .collect::<Vec<u8>>()
+    };
+    store.trim(0).unwrap();
+    let kept = |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: content(seed), at };
+    store.record(&[kept(1, 10), kept(2, 20), kept(3, 30), kept(1, 40)]).unwrap();
+    store.trim(2500).unwrap();
+    let there = |seed| again.version(&ContentHash::of(&content(seed))).unwrap().is_some();
+    assert_eq!([there(1), there(2), there(3)], [true, false, true]);
+}
+
+fn handles_see_each_other_while_both_are_open(mut one: impl Store, mut other: impl Store) {
+    for round in 0..20 {
+        one.record(&[viewed("h1", "a", &format!("{round}\n"))]).unwrap();
+        other.record(&[viewed("h2", "a", &format!("{round}\n"))]).unwrap();
+        assert_eq!(one.view(&session("h2"), &path("a")).unwrap(), other.view(&session("h1"), &path("a")).unwrap());
+    }
+}

@@ -1,0 +1,190 @@
+//! What Surehand remembers between calls and between processes, in its own words.
+//!
+//! [`Store`] is the promise; [`SqliteStore`] keeps it in one file that several processes share. No SQL, row or file name shows
+//! outside this crate, and [`contract`] is the test suite that any other backend would have to pass.
+
+pub mod contract;
+mod sqlite;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use surehand_core::{ContentHash, RelPath, Stamp, View};
+
+pub use sqlite::{Opened, SqliteStore};
+
+/// One model's context window, from its start to its reset.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Milliseconds since 1970, UTC.
+pub type Millis = i64;
+
+/// A version of a file that was found at a path, with the stamp it had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownFile {
+    /// Its content.
+    pub version: ContentHash,
+    /// What the system said about it.
+    pub stamp: Stamp,
+}
+
+/// Something that a session did to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Millis,
+    /// Who.
+    pub session: SessionId,
+    /// By which tool.
+    pub tool: String,
+    /// To which file.
+    pub path: RelPath,
+    /// What it was; `None` when the file was created.
+    pub before: Option<ContentHash>,
+    /// What it is; `None` when the file was deleted.
+    pub after: Option<ContentHash>,
+}
+
+/// A call that was refused: which one, about which file, and how often in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedCall {
+    /// Tool and arguments, as a digest.
+    pub call: ContentHash,
+    /// The file it was about, if any.
+    pub path: Option<RelPath>,
+    /// How often.
+    pub count: u32,
+}
+
+/// One thing to remember.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// A session has this view of a file now.
+    Viewed {
+        /// Who.
+        session: SessionId,
+        /// Of what.
+        path: RelPath,
+        /// What exactly.
+        view: View,
+    },
+    /// A session no longer has a view of a file.
+    Forgot {
+        /// Who.
+        session: SessionId,
+        /// Of what.
+        path: RelPath,
+    },
+    /// A session was reset: views, refused calls and counts are gone. Versions and events stay.
+    Cleared {
+        /// Who.
+        session: SessionId,
+    },
+    /// A file was found to be this.
+    Found {
+        /// Where.
+        path: RelPath,
+        /// What.
+        file: KnownFile,
+    },
+    /// The content of a version, to be given back by [`Store::version`].
+    Kept {
+        /// Its name.
+        version: ContentHash,
+        /// The bytes.
+        content: Vec<u8>,
+        /// When it was last of use.
+        at: Millis,
+    },
+    /// A file was changed.
+    Happened(Event),
+    /// A call was refused.
+    Refused {
+        /// Whose.
+        session: SessionId,
+        /// Which, and how often.
+        refused: RefusedCall,
+    },
+    /// What refused calls about this file were refused for has been mended.
+    Mended {
+        /// Whose calls.
+        session: SessionId,
+        /// Which file.
+        path: RelPath,
+    },
+    /// A session has rewritten a file this often without changing much.
+    Rewrote {
+        /// Who.
+        session: SessionId,
+        /// Which file.
+        path: RelPath,
+        /// How often.
+        count: u32,
+    },
+}
+
+/// Why something could not be remembered or recalled.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The state was written by a newer Surehand.
+    #[error(
+        "{path}: written by a newer surehand (schema {found}, this one knows {known}); update surehand, or move the file away to start anew"
+    )]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its schema.
+        found: i64,
+        /// The newest schema that this program knows.
+        known: i64,
+    },
+    /// The backend failed.
+    #[error("{path}: {source}")]
+    Backend {
+        /// The file.
+        path: String,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Memory shared by all sessions of a workspace.
+pub trait Store: Send {
+    /// Remembers all of these, or none.
+    fn record(&mut self, records: &[Record]) -> Result<(), StoreError>;
+
+    /// What a session has seen of a file.
+    fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError>;
+
+    /// The files of which a session has a view, by path.
+    fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
+
+    /// What was last found at a path.
+    fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError>;
+
+    /// The paths at which a file with the identity of this stamp was last found.
+    fn paths_of(&self, stamp: &Stamp) -> Result<Vec<RelPath>, StoreError>;
+
+    /// The content of a version, if it is still kept.
+    fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The calls of a session that were refused and not mended since.
+    fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError>;
+
+    /// How often a session has rewritten a file without changing much.
+    fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
+
+    /// The latest events, newest first.
+    fn events(&self, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// Drops the versions that were of use longest ago, until the rest takes at most `bytes`.
+    fn trim(&mut self, bytes: u64) -> Result<(), StoreError>;
+}

@@ -1,0 +1,335 @@
+//! The store in one SQLite file, shared by all Surehand processes of a workspace.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use surehand_core::{ContentHash, RelPath, Stamp, View};
+
+use crate::{Event, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
+
+const SCHEMA_VERSION: i64 = 1;
+
+/// Every step brings the schema from the version before to the next one.
+const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = ["
+    CREATE TABLE views (
+        session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL,
+        PRIMARY KEY (session, path)
+    ) WITHOUT ROWID;
+    CREATE TABLE files (
+        path TEXT PRIMARY KEY, version BLOB NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+        size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL, taken INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX files_by_identity ON files (inode, device);
+    CREATE TABLE versions (
+        version BLOB PRIMARY KEY, packed_size INTEGER NOT NULL, used_at INTEGER NOT NULL, packed BLOB NOT NULL
+    );
+    CREATE INDEX versions_by_use ON versions (used_at);
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL,
+        before BLOB, after BLOB
+    );
+    CREATE TABLE refused (
+        session TEXT NOT NULL, call BLOB NOT NULL, path TEXT, count INTEGER NOT NULL,
+        PRIMARY KEY (session, call)
+    ) WITHOUT ROWID;
+    CREATE TABLE rewrites (
+        session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (session, path)
+    ) WITHOUT ROWID;
+"];
+
+/// A connection to the state of a workspace. Several may be open at once, in this process and in others.
+pub struct SqliteStore {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// A store, and what had to be done to open it.
+pub struct Opened {
+    /// The store.
+    pub store: SqliteStore,
+    /// Where a damaged file was moved, when there was one.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl SqliteStore {
+    /// Opens the state at this path, or starts it. A damaged file is moved aside and reported, never a reason to stop.
+    pub fn open(path: &Path) -> Result<Opened, StoreError> {
+        match Self::try_open(path) {
+            Ok(store) => Ok(Opened { store, set_aside: None }),
+            Err(StoreError::Backend { source, .. }) if is_damage(source.as_ref()) => {
+                let aside = set_aside(path).map_err(|error| failed(path, error))?;
+                Ok(Opened { store: Self::try_open(path)?, set_aside: Some(aside) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn try_open(path: &Path) -> Result<Self, StoreError> {
+        let connection = Connection::open(path).map_err(|error| failed(path, error))?;
+        let mut store = Self { connection, path: path.to_owned() };
+        store.set_up().map_err(|error| failed(path, error))?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    fn set_up(&self) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(Duration::from_secs(10))?;
+        // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
+        let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode != "wal" {
+            self.connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+        }
+        // A power cut may lose the last views, and a lost view only means another read. Files have a journal of their own.
+        self.connection.pragma_update(None, "synchronous", "normal")?;
+        self.connection.pragma_update(None, "cache_size", -1024)?;
+        self.connection.set_prepared_statement_cache_capacity(32);
+        Ok(())
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let schema = |connection: &Connection| connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+        let found = schema(&self.connection).map_err(|error| failed(&path, error))?;
+        if found == SCHEMA_VERSION {
+            return Ok(());
+        }
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::Newer { path: path.display().to_string(), found, known: SCHEMA_VERSION });
+        }
+        let migrate = || {
+            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            // Another process may have been faster.
+            let found = usize::try_from(schema(&transaction)?).unwrap_or_default();
+            for step in MIGRATIONS.iter().skip(found) {
+                transaction.execute_batch(step)?;
+            }
+            transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            transaction.commit()
+        };
+        let migrated: rusqlite::Result<()> = { migrate }();
+        migrated.map_err(|error| failed(&path, error))
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> StoreError {
+        failed(&self.path, error)
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        keys: impl rusqlite::Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let query = || self.connection.prepare_cached(sql)?.query_row(keys, read).optional();
+        let found: rusqlite::Result<Option<T>> = { query }();
+        found.map_err(|error| self.failed(error))
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        keys: impl rusqlite::Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let query = || self.connection.prepare_cached(sql)?.query_map(keys, read)?.collect();
+        let found: rusqlite::Result<Vec<T>> = { query }();
+        found.map_err(|error| self.failed(error))
+    }
+}
+
+impl Store for SqliteStore {
+    fn record(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let write = || {
+            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for record in records {
+                write_record(&transaction, record)?;
+            }
+            transaction.commit()
+        };
+        let written: rusqlite::Result<()> = { write }();
+        written.map_err(|error| failed(&path, error))
+    }
+
+    fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {
+        let sql = "SELECT view FROM views WHERE session = ?1 AND path = ?2";
+        let view = self.one(sql, params![session.0, path.as_str()], |row| row.get::<_, String>(0))?;
+        // A view that cannot be read is no view: the file is read again.
+        Ok(view.and_then(|view| serde_json::from_str(&view).ok()))
+    }
+
+    fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
+        let paths = self.all("SELECT path FROM views WHERE session = ?1 ORDER BY path", params![session.0], |row| row.get(0))?;
+        Ok(rel_paths(paths))
+    }
+
+    fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError> {
+        let sql = "SELECT version, device, inode, size, modified, changed, taken FROM files WHERE path = ?1";
+        self.one(sql, params![path.as_str()], |row| {
+            let stamp = Stamp {
+                device: row.get::<_, i64>(1)? as u64,
+                inode: row.get::<_, i64>(2)? as u64,
+                size: row.get::<_, i64>(3)? as u64,
+                modified: row.get(4)?,
+                changed: row.get(5)?,
+                taken: row.get(6)?,
+            };
+            Ok(KnownFile { version: ContentHash::from_bytes(row.get(0)?), stamp })
+        })
+    }
+
+    fn paths_of(&self, stamp: &Stamp) -> Result<Vec<RelPath>, StoreError> {
+        let sql = "SELECT path FROM files WHERE inode = ?1 AND device = ?2 ORDER BY path";
+        Ok(rel_paths(self.all(sql, params![stamp.inode as i64, stamp.device as i64], |row| row.get(0))?))
+    }
+
+    fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT packed FROM versions WHERE version = ?1";
+        let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
+        // Damage shows here as a content that is not the one asked for: then there is none.
+        let content = zstd::stream::decode_all(&packed[..]).unwrap_or_default();
+        Ok(Some(content).filter(|content| ContentHash::of(content) == *version))
+    }
+
+    fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError> {
+        self.all("SELECT call, path, count FROM refused WHERE session = ?1 ORDER BY call", params![session.0], |row| {
+            let path: Option<String> = row.get(1)?;
+            let path = path.and_then(|path| RelPath::new(&path).ok());
+            Ok(RefusedCall { call: ContentHash::from_bytes(row.get(0)?), path, count: row.get(2)? })
+        })
+    }
+
+    fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError> {
+        let sql = "SELECT count FROM rewrites WHERE session = ?1 AND path = ?2";
+        Ok(self.one(sql, params![session.0, path.as_str()], |row| row.get(0))?.unwrap_or_default())
+    }
+
+    fn events(&self, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let sql = "SELECT at, session, tool, path, before, after FROM events ORDER BY id DESC LIMIT ?1";
+        let events = self.all(sql, params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+            let Ok(path) = RelPath::new(&row.get::<_, String>(3)?) else { return Ok(None) };
+            Ok(Some(Event {
+                at: row.get(0)?,
+                session: SessionId(row.get(1)?),
+                tool: row.get(2)?,
+                path,
+                before: row.get::<_, Option<[u8; 32]>>(4)?.map(ContentHash::from_bytes),
+                after: row.get::<_, Option<[u8; 32]>>(5)?.map(ContentHash::from_bytes),
+            }))
+        })?;
+        Ok(events.into_iter().flatten().collect())
+    }
+
+    fn trim(&mut self, bytes: u64) -> Result<(), StoreError> {
+        // From the newest on, everything after the point where the sum passes the bound goes.
+        let sql = "DELETE FROM versions WHERE version IN (
+            SELECT version FROM (SELECT version, sum(packed_size) OVER (ORDER BY used_at DESC, version) AS so_far FROM versions)
+            WHERE so_far > ?1)";
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.connection.execute(sql, params![bytes]).map(drop).map_err(|error| self.failed(error))
+    }
+}
+
+fn write_record(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+    let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| transaction.prepare_cached(sql)?.execute(values).map(drop);
+    match record {
+        Record::Viewed { session, path, view } => {
+            let view = serde_json::to_string(view).expect("a view is plain data");
+            run("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), view])
+        }
+        Record::Forgot { session, path } => {
+            run("DELETE FROM views WHERE session = ?1 AND path = ?2", params![session.0, path.as_str()])
+        }
+        Record::Cleared { session } => {
+            for table in ["views", "refused", "rewrites"] {
+                run(&format!("DELETE FROM {table} WHERE session = ?1"), params![session.0])?;
+            }
+            Ok(())
+        }
+        Record::Found { path, file } => {
+            let stamp = file.stamp;
+            run(
+                "INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                params![
+                    path.as_str(),
+                    file.version.as_bytes(),
+                    stamp.device as i64,
+                    stamp.inode as i64,
+                    stamp.size as i64,
+                    stamp.modified,
+                    stamp.changed,
+                    stamp.taken
+                ],
+            )
+        }
+        Record::Kept { version, content, at } => keep(transaction, version, content, *at),
+        Record::Happened(event) => {
+            let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
+            run(
+                "INSERT INTO events (at, session, tool, path, before, after) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![event.at, event.session.0, event.tool, event.path.as_str(), hash(&event.before), hash(&event.after)],
+            )
+        }
+        Record::Refused { session, refused } => run(
+            "INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3, ?4)",
+            params![session.0, refused.call.as_bytes(), refused.path.as_ref().map(RelPath::as_str), refused.count],
+        ),
+        Record::Mended { session, path } => {
+            run("DELETE FROM refused WHERE session = ?1 AND path = ?2", params![session.0, path.as_str()])
+        }
+        Record::Rewrote { session, path, count } => {
+            run("INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), count])
+        }
+    }
+}
+
+fn keep(transaction: &Transaction<'_>, version: &ContentHash, content: &[u8], at: i64) -> rusqlite::Result<()> {
+    let touched = transaction
+        .prepare_cached("UPDATE versions SET used_at = max(used_at, ?2) WHERE version = ?1")?
+        .execute(params![version.as_bytes(), at])?;
+    if touched > 0 {
+        return Ok(());
+    }
+    let packed = zstd::bulk::compress(content, 1).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    transaction
+        .prepare_cached("INSERT INTO versions VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![version.as_bytes(), packed.len() as i64, at, packed])
+        .map(drop)
+}
+
+fn rel_paths(paths: Vec<String>) -> Vec<RelPath> {
+    paths.iter().filter_map(|path| RelPath::new(path).ok()).collect()
+}
+
+fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Backend { path: path.display().to_string(), source: Box::new(error) }
+}
+
+fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
+    let code = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+}
+
+/// Moves a damaged file and what belongs to it out of the way, under a name that is free.
+fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let with = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let aside = (1..).map(|number| with(&format!(".damaged-{number}"))).find(|name| !name.exists()).expect("numbers do not end");
+    fs::rename(path, &aside)?;
+    for ending in ["-wal", "-shm"] {
+        // They belong to the damaged file and would be applied to the new one.
+        match fs::remove_file(with(ending)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(aside)
+}

@@ -1,0 +1,78 @@
+//! The SQLite backend keeps the contract, and copes with files that are not what it left there.
+
+use std::fs;
+
+use surehand_core::{ContentHash, RelPath, Text, View};
+use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError, contract};
+
+#[test]
+fn sqlite_keeps_the_contract() {
+    let dir = tempfile::tempdir().unwrap();
+    contract::check(|| SqliteStore::open(&dir.path().join("state.db")).unwrap().store);
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    for garbage in [&b"this is no database, and long enough to be looked at"[..], &[0xff; 8192]] {
+        fs::write(&path, garbage).unwrap();
+        let opened = SqliteStore::open(&path).unwrap();
+        assert_eq!(fs::read(opened.set_aside.expect("reported")).unwrap(), garbage);
+        assert_eq!(opened.store.events(1).unwrap(), []);
+        drop(opened.store);
+    }
+}
+
+#[test]
+fn a_half_written_file_is_set_aside_and_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let mut store = SqliteStore::open(&path).unwrap().store;
+    for number in 0..200 {
+        let text = Text::new(format!("{number}\n").into_bytes()).unwrap();
+        let path = RelPath::new(&format!("file-{number}")).unwrap();
+        store.record(&[Record::Viewed { session: SessionId("s".into()), path, view: View::whole(&text) }]).unwrap();
+    }
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    // Either it opens and answers, or it is set aside; it never panics and never stops us.
+    let opened = SqliteStore::open(&path).unwrap();
+    let read = opened.store.viewed(&SessionId("s".into()));
+    assert!(opened.set_aside.is_some() || read.is_err() || read.is_ok());
+}
+
+#[test]
+fn a_state_of_a_newer_version_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let newer = rusqlite::Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let Err(error) = SqliteStore::open(&path) else { panic!("opened a newer state") };
+    assert!(matches!(error, StoreError::Newer { found: 99, .. }));
+    assert!(error.to_string().contains("newer surehand"), "{error}");
+}
+
+#[test]
+fn many_processes_may_start_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let path = &path;
+            scope.spawn(move || {
+                let mut store = SqliteStore::open(path).unwrap().store;
+                let content = vec![number; 100];
+                let kept = Record::Kept { version: ContentHash::of(&content), content, at: 1 };
+                store.record(&[kept]).unwrap();
+            });
+        }
+    });
+    let store = SqliteStore::open(&path).unwrap().store;
+    for number in 0..8 {
+        assert!(store.version(&ContentHash::of(&[number; 100])).unwrap().is_some());
+    }
+}
