@@ -1,1 +1,37 @@
-//! wip
+//! Reads, gates and commits files for coding agents. This is the library of Surehand: no protocol, no async runtime.
+//!
+//! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session calls
+//! [tools](tools) by name and gets back what the model should read:
+//!
+//! ```
+//! use serde_json::json;
+//! use surehand_engine::{Config, Session, Workspace};
+//!
+//! let dir = tempfile::tempdir()?;
+//! std::fs::write(dir.path().join("a.txt"), "one\ntwo\n")?;
+//! let workspace = Workspace::open(dir.path(), Config::default())?;
+//! let mut session = Session::new(workspace);
+//!
+//! let edit = json!({ "path": "a.txt", "old_string": "two", "new_string": "2" });
+//! assert!(session.call("edit_file", &edit).text.contains("was not read this session — read_file first"));
+//! session.call("read_file", &json!({ "path": "a.txt" }));
+//! assert!(!session.call("edit_file", &edit).is_error);
+//! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n2\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+pub mod disk;
+mod recorder;
+mod session;
+mod texts;
+pub mod tools;
+mod tracker;
+mod workspace;
+
+pub use config::{Config, ConfigError};
+pub use session::{Reply, Session};
+pub use surehand_core as core;
+pub use surehand_store::{self as store, SessionId};
+pub use tracker::FileTracker;
+pub use workspace::{Durability, OpenError, Workspace};

@@ -2,7 +2,7 @@
 
 use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
 
-use crate::{Event, KnownFile, Record, RefusedCall, SessionId, Store};
+use crate::{Content, Event, KnownFile, Record, RefusedCall, SessionId, Store};
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
 ///
@@ -49,7 +49,7 @@ fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: i
 
 fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: impl Store) {
     let rewrote = Record::Rewrote { session: session("r1"), path: path("a"), count: 3 };
-    let kept = Record::Kept { version: ContentHash::of(b"r"), content: b"r".to_vec(), at: 1 };
+    let kept = Record::Kept { version: ContentHash::of(b"r"), content: Content::new(b"r"), at: 1 };
     store.record(&[viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), rewrote, kept]).unwrap();
     assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 3);
     store.record(&[Record::Cleared { session: session("r1") }]).unwrap();
@@ -72,7 +72,7 @@ fn what_was_found_is_found_by_path_and_by_identity(mut store: impl Store, again:
 
 fn versions_come_back_byte_for_byte(mut store: impl Store, again: impl Store) {
     let contents = [b"".to_vec(), b"\0\xff\r\n".to_vec(), vec![b'a'; 300_000]];
-    let kept = contents.iter().map(|c| Record::Kept { version: ContentHash::of(c), content: c.clone(), at: 5 });
+    let kept = contents.iter().map(|c| Record::Kept { version: ContentHash::of(c), content: Content::new(c.clone()), at: 5 });
     store.record(&kept.collect::<Vec<_>>()).unwrap();
     for content in &contents {
         assert_eq!(again.version(&ContentHash::of(content)).unwrap().as_ref(), Some(content));
@@ -120,7 +120,7 @@ fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) 
             .collect::<Vec<u8>>()
     };
     store.trim(0).unwrap();
-    let kept = |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: content(seed), at };
+    let kept = |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: Content::new(content(seed)), at };
     store.record(&[kept(1, 10), kept(2, 20), kept(3, 30), kept(1, 40)]).unwrap();
     store.trim(2500).unwrap();
     let there = |seed| again.version(&ContentHash::of(&content(seed))).unwrap().is_some();

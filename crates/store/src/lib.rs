@@ -6,7 +6,7 @@
 pub mod contract;
 mod sqlite;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath, Stamp, View};
@@ -64,8 +64,30 @@ pub struct RefusedCall {
     pub count: u32,
 }
 
+/// Bytes that are shared with whoever else holds them.
+#[derive(Clone)]
+pub struct Content(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl Content {
+    /// Shares what can be seen as bytes.
+    pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(bytes))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Content({} bytes)", self.bytes().len())
+    }
+}
+
 /// One thing to remember.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Record {
     /// A session has this view of a file now.
     Viewed {
@@ -100,7 +122,7 @@ pub enum Record {
         /// Its name.
         version: ContentHash,
         /// The bytes.
-        content: Vec<u8>,
+        content: Content,
         /// When it was last of use.
         at: Millis,
     },

@@ -267,7 +267,7 @@ fn write_record(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Res
                 ],
             )
         }
-        Record::Kept { version, content, at } => keep(transaction, version, content, *at),
+        Record::Kept { version, content, at } => keep(transaction, version, content.bytes(), *at),
         Record::Happened(event) => {
             let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
             run(

@@ -3,7 +3,7 @@
 use std::fs;
 
 use surehand_core::{ContentHash, RelPath, Text, View};
-use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError, contract};
+use surehand_store::{Content, Record, SessionId, SqliteStore, Store, StoreError, contract};
 
 #[test]
 fn sqlite_keeps_the_contract() {
@@ -66,7 +66,7 @@ fn many_processes_may_start_at_once() {
             scope.spawn(move || {
                 let mut store = SqliteStore::open(path).unwrap().store;
                 let content = vec![number; 100];
-                let kept = Record::Kept { version: ContentHash::of(&content), content, at: 1 };
+                let kept = Record::Kept { version: ContentHash::of(&content), content: Content::new(content), at: 1 };
                 store.record(&[kept]).unwrap();
             });
         }

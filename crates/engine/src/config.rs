@@ -1,0 +1,200 @@
+//! What the owner of a workspace may set: `surehand.toml` in the root, then the environment. Every key is in one table, so that
+//! a wrong one can be answered with the nearest right one.
+
+use std::path::Path;
+
+use surehand_core::{Limits, Policy};
+use toml::Value;
+
+use crate::workspace::Durability;
+
+/// The settings of a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// How strict the gate is.
+    pub policy: Policy,
+    /// How much one call may read or show.
+    pub limits: Limits,
+    /// How safe a commit is against a power cut.
+    pub durability: Durability,
+}
+
+/// A setting that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{place}: {why}")]
+    Unreadable {
+        /// The file.
+        place: String,
+        /// What the system said.
+        why: String,
+    },
+    /// Not TOML.
+    #[error("{place}: not valid TOML: {why}")]
+    Syntax {
+        /// The file.
+        place: String,
+        /// What the parser said.
+        why: String,
+    },
+    /// There is no such key.
+    #[error("{place}: unknown key {key}; did you mean {nearest}?")]
+    UnknownKey {
+        /// The file, or the environment.
+        place: String,
+        /// As given.
+        key: String,
+        /// The known key most like it.
+        nearest: &'static str,
+    },
+    /// The value does not fit the key.
+    #[error("{place}: {key} must be {wanted}: {found}")]
+    BadValue {
+        /// The file, or the environment.
+        place: String,
+        /// The key.
+        key: &'static str,
+        /// What it takes.
+        wanted: &'static str,
+        /// As given.
+        found: String,
+    },
+}
+
+/// A key with the way to set it. `false` says that the value does not fit.
+struct Key {
+    name: &'static str,
+    wanted: &'static str,
+    set: fn(&mut Config, &Value) -> bool,
+}
+
+const KEYS: &[Key] = &[
+    Key { name: "policy.require_read", wanted: "true or false", set: |c, v| put(&mut c.policy.require_read, v.as_bool()) },
+    Key { name: "policy.short_rereads", wanted: "true or false", set: |c, v| put(&mut c.policy.short_rereads, v.as_bool()) },
+    Key { name: "policy.durability", wanted: "\"full\" or \"fast\"", set: |c, v| put(&mut c.durability, durability(v)) },
+    Key { name: "limits.read_lines", wanted: COUNT, set: |c, v| put(&mut c.limits.read_lines, count(v)) },
+    Key { name: "limits.read_bytes", wanted: COUNT, set: |c, v| put(&mut c.limits.read_bytes, count(v)) },
+    Key { name: "limits.line_chars", wanted: COUNT, set: |c, v| put(&mut c.limits.line_chars, count(v)) },
+    Key { name: "limits.file_bytes", wanted: COUNT, set: |c, v| put(&mut c.limits.file_bytes, count(v).map(|n| n as u64)) },
+    Key { name: "limits.batch_edits", wanted: COUNT, set: |c, v| put(&mut c.limits.batch_edits, count(v)) },
+];
+
+const COUNT: &str = "a whole number from 1 up";
+
+fn put<T>(place: &mut T, value: Option<T>) -> bool {
+    value.map(|value| *place = value).is_some()
+}
+
+fn count(value: &Value) -> Option<usize> {
+    value.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0)
+}
+
+fn durability(value: &Value) -> Option<Durability> {
+    match value.as_str()? {
+        "full" => Some(Durability::Full),
+        "fast" => Some(Durability::Fast),
+        _ => None,
+    }
+}
+
+impl Config {
+    /// The settings of a workspace: defaults, then `surehand.toml` in `root`, then these variables of the environment.
+    pub fn load(root: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        let file = root.join("surehand.toml");
+        match std::fs::read_to_string(&file) {
+            Ok(text) => config.read_toml(&file.display().to_string(), &text)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(ConfigError::Unreadable { place: file.display().to_string(), why: error.to_string() }),
+        }
+        config.read_environment(environment)?;
+        Ok(config)
+    }
+
+    fn read_toml(&mut self, place: &str, text: &str) -> Result<(), ConfigError> {
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax { place: place.to_owned(), why: error.message().to_owned() })?;
+        for (section, value) in &table {
+            match value {
+                Value::Table(keys) => keys.iter().try_for_each(|(key, value)| self.set(place, &format!("{section}.{key}"), value))?,
+                value => self.set(place, section, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `policy.durability` is `SUREHAND_POLICY_DURABILITY`. Variables of other sections are not ours to judge.
+    fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
+        for (name, text) in environment {
+            let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
+            let Some((section @ ("POLICY" | "LIMITS"), key)) = rest.split_once('_') else { continue };
+            let value = match (text.parse::<bool>(), text.parse::<i64>()) {
+                (Ok(truth), _) => Value::Boolean(truth),
+                (_, Ok(number)) => Value::Integer(number),
+                _ => Value::String(text),
+            };
+            self.set(&name, &format!("{}.{}", section.to_lowercase(), key.to_lowercase()), &value)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, place: &str, name: &str, value: &Value) -> Result<(), ConfigError> {
+        let place = place.to_owned();
+        let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+            let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| distance(known, name)).expect("there are keys");
+            return Err(ConfigError::UnknownKey { place, key: name.to_owned(), nearest });
+        };
+        if (key.set)(self, value) {
+            return Ok(());
+        }
+        Err(ConfigError::BadValue { place, key: key.name, wanted: key.wanted, found: value.to_string() })
+    }
+}
+
+/// How many letters must be changed, added or removed to turn one name into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(toml: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("surehand.toml"), toml).unwrap();
+        let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        let place = format!("{}/", dir.path().display());
+        Config::load(dir.path(), environment).map_err(|error| error.to_string().replace(&place, ""))
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let toml = "[policy]\ndurability = \"fast\"\nrequire_read = false\n[limits]\nread_lines = 5\n";
+        let config = load(toml, &[("SUREHAND_LIMITS_READ_LINES", "7"), ("HOME", "x"), ("SUREHAND_LOG", "x")]).unwrap();
+        assert_eq!((config.durability, config.policy.require_read, config.limits.read_lines), (Durability::Fast, false, 7));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_would_be_right() {
+        let error = |toml| load(toml, &[]).unwrap_err();
+        assert_eq!(error("[policy]\nrequired_read = true"), "surehand.toml: unknown key policy.required_read; did you mean policy.require_read?");
+        assert_eq!(error("[limits]\nread_lines = 0"), "surehand.toml: limits.read_lines must be a whole number from 1 up: 0");
+        assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml: policy.durability must be \"full\" or \"fast\": 3");
+        assert!(error("[policy").starts_with("surehand.toml: not valid TOML"));
+        let error = load("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
+        assert_eq!(error, "SUREHAND_POLICY_DURABLITY: unknown key policy.durablity; did you mean policy.durability?");
+    }
+}

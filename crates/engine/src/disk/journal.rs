@@ -1,0 +1,148 @@
+//! The journal of a process: what it is about to do to files, written before it does it. It is held under a lock while the
+//! process lives; a journal whose lock is free was left by a crash and is taken up by whoever starts next.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
+};
+
+use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use surehand_core::ContentHash;
+
+/// How a file gets its new content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Old and new are exchanged in one call.
+    Swap,
+    /// The new one is renamed over the old one, where the file system cannot exchange.
+    Rename,
+    /// There was no file.
+    Create,
+    /// The file has several names, or marks that cannot be copied: its bytes are replaced, after a copy of them is safe.
+    InPlace,
+}
+
+/// One file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// The file.
+    pub path: String,
+    /// How it is written.
+    pub how: How,
+    /// What it is before; `None` for a new file.
+    pub base: Option<ContentHash>,
+    /// What it is to be.
+    pub new: ContentHash,
+    /// The name of the staged file, which holds the new content before the swap and the old one after it.
+    pub staged: Option<String>,
+    /// Whether the staged file is in the directory of the target instead of the state directory.
+    pub beside: bool,
+}
+
+/// A line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// A commit is about to begin.
+    Begin {
+        /// Its number in this journal.
+        commit: u64,
+        /// What it does.
+        files: Vec<Intent>,
+    },
+    /// A commit is complete, or undone.
+    End {
+        /// Its number.
+        commit: u64,
+        /// Whether its files have their new content.
+        done: bool,
+    },
+}
+
+/// The journal of this process.
+#[derive(Debug)]
+pub struct Journal {
+    dir: Arc<File>,
+    file: File,
+    name: String,
+    next: u64,
+    size: u64,
+}
+
+/// A journal is emptied when it has grown to this and nothing in it is needed any more.
+const MAX_SIZE: u64 = 64 * 1024;
+
+impl Journal {
+    /// Starts a journal under this name.
+    pub fn start(dir: Arc<File>, name: String) -> io::Result<Self> {
+        let file = open_new(dir.as_fd(), &name)?;
+        Ok(Self { dir, file, name, next: 0, size: 0 })
+    }
+
+    /// Its name; staged files of this process begin with it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A number for the next commit.
+    pub fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Adds a line; with `sync`, waits until it is on the disk.
+    pub fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        self.size += line.len() as u64;
+        if sync { self.file.sync_data() } else { Ok(()) }
+    }
+
+    /// Empties the journal when it has grown. Only to be called when nothing in it is needed.
+    pub fn shrink(&mut self) -> io::Result<()> {
+        if self.size < MAX_SIZE {
+            return Ok(());
+        }
+        self.size = 0;
+        self.file.set_len(0)
+    }
+
+    /// Removes the journal. Only to be called when nothing in it is needed.
+    pub fn remove(&self) {
+        // Left behind, it would be read and removed at the next start.
+        let _ = sys::unlinkat(&*self.dir, &self.name, AtFlags::empty());
+    }
+}
+
+fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
+    file.lock()?;
+    Ok(file)
+}
+
+/// The entries of a journal. A last line that was cut off by the crash was never acted upon and is left out.
+pub fn entries(content: &[u8]) -> Vec<Entry> {
+    content.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_off_is_left_out() {
+        let end = |commit| Entry::End { commit, done: true };
+        let mut content = serde_json::to_vec(&end(1)).unwrap();
+        content.push(b'\n');
+        content.extend(serde_json::to_vec(&end(2)).unwrap());
+        assert_eq!(entries(&content), [end(1)]);
+        content.push(b'\n');
+        assert_eq!(entries(&content), [end(1), end(2)]);
+    }
+}

@@ -1,0 +1,69 @@
+//! One lock per file, shared by all Surehand processes of a workspace: a file of locks, each file name mapped to one of them.
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    os::fd::BorrowedFd,
+    time::{Duration, Instant},
+};
+
+use rustix::fs::{self as sys, Mode, OFlags};
+use surehand_core::{ContentHash, RelPath};
+
+/// How many locks there are. Two files may share one; that only makes one of them wait.
+const STRIPES: u64 = 256;
+
+/// Locks that are held until this goes out of scope.
+#[derive(Debug)]
+pub struct Locks {
+    _files: Vec<File>,
+}
+
+/// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
+pub fn lock(dir: BorrowedFd<'_>, paths: &[&RelPath], identities: &[(u64, u64)], patience: Duration) -> io::Result<Option<Locks>> {
+    let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
+    let mut stripes: Vec<u64> = paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
+    // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
+    stripes.sort_unstable();
+    stripes.dedup();
+    let until = Instant::now() + patience;
+    let mut files = Vec::with_capacity(stripes.len());
+    for stripe in stripes {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = File::from(sys::openat(dir, format!("{stripe:02x}"), flags, Mode::from_raw_mode(0o600))?);
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_micros(200)),
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        files.push(file);
+    }
+    Ok(Some(Locks { _files: files }))
+}
+
+fn stripe(key: &str) -> u64 {
+    // Every process must come to the same number, whatever compiler built it.
+    u64::from(ContentHash::of(key.as_bytes()).as_bytes()[0]) % STRIPES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_once_and_free_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = File::open(dir.path()).unwrap();
+        let path = RelPath::new("a").unwrap();
+        let take = || lock(dir.as_fd(), &[&path], &[], Duration::ZERO).unwrap();
+        let held = take().expect("free at first");
+        assert!(take().is_none());
+        drop(held);
+        assert!(take().is_some());
+    }
+}

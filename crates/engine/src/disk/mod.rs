@@ -1,0 +1,11 @@
+//! Everything that touches the files of a workspace. Nothing else in Surehand writes them.
+
+pub mod commit;
+pub mod journal;
+pub mod lock;
+pub mod read;
+pub mod recover;
+pub mod rescue;
+pub mod root;
+pub mod stage;
+pub mod sys;

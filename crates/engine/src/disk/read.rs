@@ -1,0 +1,135 @@
+//! Reading what is at a path: regular files only, whole, and not torn by somebody who writes meanwhile.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::OwnedFd,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::{
+    fs::{self as sys, FileType, OFlags, Stat},
+    io::Errno,
+};
+use surehand_core::{Cause, Refusal, RelPath, Stamp};
+
+use super::root::{Root, refuse_io};
+
+/// A file as it was at one moment.
+#[derive(Debug)]
+pub struct FileNow {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What the system said about it then.
+    pub stamp: Stamp,
+    /// How many names it has.
+    pub links: u64,
+}
+
+/// What was found at a path.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A regular file, open.
+    File {
+        /// The open file.
+        file: File,
+        /// What the system says about it.
+        stat: Box<Stat>,
+    },
+    /// Something that we do not read.
+    Other(Cause),
+}
+
+/// Opens what is at a path. [`Errno::LOOP`] inside says that there is a link on the way: settle the path first.
+pub fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
+    let opened = open_patiently(|| root.open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY));
+    let fd = match opened {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => return Ok(Found::Nothing),
+        Err(Errno::NOTDIR) => return Ok(Found::Nothing),
+        Err(Errno::LOOP) => return Err(Errno::LOOP),
+        Err(Errno::NXIO) => return Ok(Found::Other(Cause::NotAFile { kind: "a socket or device" })),
+        Err(errno) => return Ok(Found::Other(Cause::Io { why: format!("cannot open: {}", io::Error::from(errno)) })),
+    };
+    let stat = match sys::fstat(&fd) {
+        Ok(stat) => stat,
+        Err(errno) => return Ok(Found::Other(Cause::Io { why: format!("cannot stat: {}", io::Error::from(errno)) })),
+    };
+    Ok(match kind_of(&stat) {
+        None => Found::File { file: File::from(fd), stat: Box::new(stat) },
+        Some(kind) => Found::Other(Cause::NotAFile { kind }),
+    })
+}
+
+/// What it is, if it is not a regular file.
+fn kind_of(stat: &Stat) -> Option<&'static str> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => None,
+        FileType::Directory => Some("a directory"),
+        FileType::Fifo => Some("a named pipe"),
+        FileType::Socket => Some("a socket"),
+        FileType::CharacterDevice | FileType::BlockDevice => Some("a device"),
+        FileType::Symlink => Some("a link"),
+        FileType::Unknown => Some("something unknown"),
+    }
+}
+
+/// A file on which another Surehand process holds a lease cannot be opened without waiting for a moment.
+pub fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
+    for _ in 0..5000 {
+        match open() {
+            Err(Errno::AGAIN) => std::thread::sleep(Duration::from_micros(200)),
+            Err(Errno::INTR) => {}
+            opened => return opened,
+        }
+    }
+    open()
+}
+
+/// The bytes of an open file, read again if it changed meanwhile.
+pub fn read_whole(path: &RelPath, file: &mut File, limit: u64) -> Result<FileNow, Refusal> {
+    use std::io::Seek;
+    let failed = |error: io::Error| refuse_io(path, "read", &error);
+    let mut before = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
+    for _ in 0..50 {
+        let size = u64::try_from(before.st_size).unwrap_or_default();
+        if size > limit {
+            let what = "the file is too large, with bytes";
+            return Err(Refusal::of(path, Cause::TooLarge { what, size, limit, setting: "limits.file_bytes" }));
+        }
+        let mut bytes = Vec::with_capacity(size as usize + 1);
+        file.rewind().map_err(failed)?;
+        (&mut *file).take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let after = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
+        let stamp = stamp_of(&after);
+        if stamp.agrees_with(&stamp_of(&before)) && bytes.len() as u64 == stamp.size {
+            return Ok(FileNow { bytes, stamp, links: link_count(&after) });
+        }
+        before = after;
+    }
+    Err(Refusal::of(path, Cause::Conflict { why: "is being written all the time; it could not be read in one piece".to_owned() }))
+}
+
+/// How many names a file has.
+pub fn link_count(stat: &Stat) -> u64 {
+    #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+    let count = stat.st_nlink as u64;
+    count
+}
+
+/// The stamp of a file, taken now.
+pub fn stamp_of(stat: &Stat) -> Stamp {
+    #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
+    let nanoseconds = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
+    #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
+    Stamp {
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        modified: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        changed: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        taken: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64),
+    }
+}

@@ -1,0 +1,132 @@
+//! Displaced files: what was at a target before a swap. Each is looked at once more before it goes, because a program that had
+//! it open may still have written into it. What turns out to hold somebody's work becomes a plain file in `rescued/`.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags},
+    io::Errno,
+};
+use surehand_core::{ContentHash, RelPath, Stamp};
+
+use super::{read::stamp_of, stage, sys as lease};
+
+/// A file that a commit took out of the workspace.
+#[derive(Debug)]
+pub struct Displaced {
+    /// The directory that holds it.
+    pub dir: Arc<File>,
+    /// Its name there.
+    pub name: String,
+    /// Where it was.
+    pub path: RelPath,
+    /// What it was when it was taken out.
+    pub version: ContentHash,
+    /// Its stamp right after that.
+    pub stamp: Option<Stamp>,
+}
+
+/// What a second look at a displaced file came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SecondLook {
+    /// It was still what it had been, and is gone now.
+    Removed,
+    /// Somebody still has it open: look again later.
+    InUse,
+    /// Somebody wrote into it. It is kept under this name in the workspace.
+    Rescued(String),
+}
+
+impl Displaced {
+    /// Looks at the file again. Nothing but the bytes it had when it was taken out is ever removed.
+    pub fn look(&self, rescued: &Rescued) -> io::Result<SecondLook> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT) => return Ok(SecondLook::Removed),
+            Err(Errno::AGAIN) => return Ok(SecondLook::InUse),
+            Err(errno) => return Err(errno.into()),
+        };
+        // Granted only if nobody else has it open; then nobody can write into it any more, since it has no name they know.
+        let alone = lease::take_lease(file.as_fd());
+        if !alone && cfg!(target_os = "linux") && lease_is_possible(rescued) {
+            return Ok(SecondLook::InUse);
+        }
+        let stamp = stamp_of(&sys::fstat(&file)?);
+        let untouched = self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy());
+        if !untouched {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            if ContentHash::of(&bytes) != self.version {
+                return rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued);
+            }
+        }
+        stage::remove(self.dir.as_fd(), &self.name);
+        Ok(SecondLook::Removed)
+    }
+}
+
+/// Whether this file system gives leases at all: asked of a file of our own that nobody else opens.
+fn lease_is_possible(rescued: &Rescued) -> bool {
+    lease::take_lease(rescued.probe.as_fd())
+}
+
+/// The directory of rescued files.
+#[derive(Debug)]
+pub struct Rescued {
+    state: Arc<File>,
+    /// A file of ours, to ask about leases.
+    probe: File,
+}
+
+impl Rescued {
+    /// The rescued files in a state directory.
+    pub fn in_state(state: Arc<File>) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let probe = sys::openat(&*state, ".", flags, Mode::from_raw_mode(0o600))
+            .or_else(|_| sys::openat(&*state, ".gitignore", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
+        Ok(Self { state, probe: File::from(probe) })
+    }
+
+    /// Moves a file in, under a name that tells where it came from. Gives its path in the workspace.
+    pub fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
+        let home = self.open()?;
+        let flat = path.as_str().replace('/', "__");
+        let flat: String = flat.chars().rev().take(150).collect::<Vec<_>>().into_iter().rev().collect();
+        for number in 1.. {
+            let new_name = format!("{number}-{flat}");
+            match sys::renameat_with(dir, name, &home, &new_name, RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(format!(".surehand/rescued/{new_name}")),
+                Err(Errno::EXIST) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS) => match self.copy_in(dir, name, &home, &new_name) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    copied => return copied.map(|()| format!(".surehand/rescued/{new_name}")),
+                },
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
+    fn copy_in(&self, dir: BorrowedFd<'_>, name: &str, home: &File, new_name: &str) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        File::from(sys::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?).read_to_end(&mut bytes)?;
+        stage::copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
+        sys::unlinkat(dir, name, AtFlags::empty())?;
+        Ok(())
+    }
+
+    fn open(&self) -> io::Result<File> {
+        match sys::mkdirat(&*self.state, "rescued", Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(File::from(sys::openat(&*self.state, "rescued", flags, Mode::empty())?))
+    }
+}

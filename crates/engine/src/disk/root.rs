@@ -1,0 +1,229 @@
+//! The workspace root: names are resolved beneath it, and only beneath it.
+//!
+//! A path is first brought to one spelling by its words. Then the kernel opens it beneath the root without following any link,
+//! so that no link swapped in during the call can lead elsewhere. Only when there is a link on the way is the path settled by
+//! name, checked to be inside, and opened again the strict way.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, Mode, OFlags},
+    io::Errno,
+};
+use surehand_core::{Cause, Refusal, RelPath, path::BadPath};
+
+/// An open directory tree.
+#[derive(Debug)]
+pub struct Root {
+    path: PathBuf,
+    /// As it was given, for absolute paths spelled through a link above the root.
+    given: PathBuf,
+    dir: OwnedFd,
+}
+
+impl Root {
+    /// Opens a directory as a root.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let given = std::path::absolute(path)?;
+        let path = path.canonicalize()?;
+        let dir = sys::open(&path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { path, given, dir })
+    }
+
+    /// Its absolute path, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open directory.
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// The one spelling of a path, by its words: relative, absolute, with `.` and `..`. Links are not followed yet.
+    pub fn spell(&self, spelling: &str) -> Result<RelPath, Refusal> {
+        let refuse = |cause| Refusal::of_spelling(spelling, cause);
+        let relative = match spelling.strip_prefix('/') {
+            None => spelling,
+            Some(_) => self.strip(Path::new(spelling)).ok_or_else(|| refuse(Cause::OutsideWorkspace))?,
+        };
+        RelPath::new(relative).map_err(|bad| match bad {
+            BadPath::Outside => refuse(Cause::OutsideWorkspace),
+            bad => refuse(Cause::BadArguments { why: bad.to_string() }),
+        })
+    }
+
+    /// An absolute path without the root, if it is beneath it. `..` is left for [`RelPath`] to judge.
+    fn strip<'a>(&self, path: &'a Path) -> Option<&'a str> {
+        [&self.path, &self.given].into_iter().find_map(|root| path.strip_prefix(root).ok()).and_then(Path::to_str)
+    }
+
+    /// Follows the links in a path; gives the path of the file itself. A path that leads out is refused.
+    pub fn settle(&self, path: &RelPath) -> Result<RelPath, Refusal> {
+        let full = self.path.join(path.as_str());
+        let settled = match full.canonicalize() {
+            Ok(settled) => settled,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.settle_parent(path),
+            Err(error) => return Err(refuse_io(path, "resolve", &error)),
+        };
+        self.relative(path, &settled)
+    }
+
+    /// A file that is not there yet: its directory may be behind a link all the same.
+    fn settle_parent(&self, path: &RelPath) -> Result<RelPath, Refusal> {
+        if self.path.join(path.as_str()).is_symlink() {
+            return Err(Refusal::of(path, Cause::Io { why: "is a link that leads nowhere".to_owned() }));
+        }
+        let Some(parent) = path.parent() else { return Ok(path.clone()) };
+        let parent = self.settle(&parent)?;
+        RelPath::new(&format!("{parent}/{}", path.name())).map_err(|_| Refusal::of(path, Cause::OutsideWorkspace))
+    }
+
+    fn relative(&self, path: &RelPath, settled: &Path) -> Result<RelPath, Refusal> {
+        let outside = || Refusal::of(path, Cause::OutsideWorkspace);
+        let inside = settled.strip_prefix(&self.path).map_err(|_| outside())?;
+        let inside = inside.to_str().ok_or_else(|| Refusal::of(path, Cause::Io { why: "its name is not UTF-8".to_owned() }))?;
+        RelPath::new(inside).map_err(|_| Refusal::of(path, Cause::NotAFile { kind: "a directory" }))
+    }
+
+    /// Opens what is at a path, following no link anywhere. [`Errno::LOOP`] says that there is one.
+    pub fn open_at(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        open_beneath(self.dir(), path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW)
+    }
+
+    /// Opens the directory that a file is in.
+    pub fn open_parent(&self, path: &RelPath) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        match path.parent() {
+            Some(parent) => self.open_at(parent.as_str(), flags),
+            None => self.open_at(".", flags),
+        }
+    }
+
+    /// Makes the directories above a file that are not there, one by one, following no link. Gives those that it made.
+    pub fn make_parents(&self, path: &RelPath) -> rustix::io::Result<Vec<RelPath>> {
+        let mut missing = Vec::new();
+        let mut next = path.parent();
+        while let Some(dir) = next {
+            match self.open_at(dir.as_str(), OFlags::PATH | OFlags::DIRECTORY) {
+                Ok(_) => break,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+            next = dir.parent();
+            missing.push(dir);
+        }
+        let mut made = Vec::new();
+        for dir in missing.into_iter().rev() {
+            let parent = self.open_parent(&dir)?;
+            match sys::mkdirat(&parent, dir.name(), Mode::from_raw_mode(0o777)) {
+                Ok(()) => made.push(dir),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// A refusal because the system said no.
+pub fn refuse_io(path: &RelPath, what: &str, error: &io::Error) -> Refusal {
+    Refusal::of(path, Cause::Io { why: format!("cannot {what}: {error}") })
+}
+
+#[cfg(target_os = "linux")]
+fn open_beneath(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    match sys::openat2(dir, path, flags, Mode::empty(), resolve) {
+        // Old kernels and strict sandboxes do not have the call.
+        Err(Errno::NOSYS | Errno::PERM) => open_by_steps(dir, path, flags),
+        opened => opened,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_beneath(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    open_by_steps(dir, path, flags)
+}
+
+/// The same with plain calls: one part of the path after the other, following none that is a link.
+fn open_by_steps(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let (parents, name) = path.rsplit_once('/').map_or((None, path), |(parents, name)| (Some(parents), name));
+    let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut here: Option<OwnedFd> = None;
+    for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
+        let at = here.as_ref().map_or(dir, AsFd::as_fd);
+        here = Some(match sys::openat(at, part, step, Mode::empty()) {
+            // A link is "not a directory" when it is opened as one without being followed.
+            Err(Errno::NOTDIR) if is_link(at, part) => return Err(Errno::LOOP),
+            opened => opened?,
+        });
+    }
+    sys::openat(here.as_ref().map_or(dir, AsFd::as_fd), name, flags, Mode::empty())
+}
+
+fn is_link(dir: BorrowedFd<'_>, name: &str) -> bool {
+    sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| sys::FileType::from_raw_mode(stat.st_mode) == sys::FileType::Symlink)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_file_are_one_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let absolute = dir.path().join("src/./x/../a.rs");
+        for spelling in ["src/a.rs", "./src//a.rs", absolute.to_str().unwrap()] {
+            assert_eq!(root.spell(spelling).unwrap().as_str(), "src/a.rs");
+        }
+        for outside in ["../a", "/etc/passwd", "src/../../a"] {
+            assert_eq!(root.spell(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
+        }
+    }
+
+    #[test]
+    fn links_are_settled_inside_and_refused_outside() {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("real")).unwrap();
+        fs::write(dir.path().join("real/a"), "").unwrap();
+        symlink("real", dir.path().join("alias")).unwrap();
+        symlink(dir.path().join("real/a"), dir.path().join("absolute")).unwrap();
+        symlink(elsewhere.path(), dir.path().join("out")).unwrap();
+        symlink("nowhere", dir.path().join("dangling")).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let settle = |path: &str| root.settle(&RelPath::new(path).unwrap());
+        assert_eq!(settle("alias/a").unwrap().as_str(), "real/a");
+        assert_eq!(settle("absolute").unwrap().as_str(), "real/a");
+        assert_eq!(settle("alias/new").unwrap().as_str(), "real/new");
+        assert_eq!(settle("out/x").unwrap_err().cause, Cause::OutsideWorkspace);
+        assert_eq!(settle("dangling").unwrap_err().code(), "io");
+    }
+
+    #[test]
+    fn opening_follows_no_link_with_or_without_openat2() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("real/deep")).unwrap();
+        fs::write(dir.path().join("real/deep/a"), "").unwrap();
+        symlink("real", dir.path().join("alias")).unwrap();
+        symlink("a", dir.path().join("real/deep/b")).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW;
+        for open in [open_beneath, open_by_steps] {
+            assert!(open(root.dir(), "real/deep/a", flags).is_ok());
+            assert_eq!(open(root.dir(), "alias/deep/a", flags).unwrap_err(), Errno::LOOP);
+            assert_eq!(open(root.dir(), "real/deep/b", flags).unwrap_err(), Errno::LOOP);
+            assert_eq!(open(root.dir(), "real/none/a", flags).unwrap_err(), Errno::NOENT);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Staging: the new content of a file, complete and with everything that belongs to the file, before anybody sees it.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, Gid, Mode, OFlags, Stat, Uid, XattrFlags},
+    io::Errno,
+};
+
+/// The result of staging a replacement.
+pub enum Staged {
+    /// A file that can take the old one's place.
+    Ready(File),
+    /// Owner or marks of the old file cannot be given to a new one: write the old one in place.
+    CannotCopyMarks,
+}
+
+/// Writes the new content of an existing file under `name`, with mode, owner and extended attributes of the old one.
+pub fn replacement(dir: BorrowedFd<'_>, name: &str, content: &[u8], old: &File, stat: &Stat) -> io::Result<Staged> {
+    let mut file = fresh(dir, name)?;
+    file.write_all(content)?;
+    match copy_marks(old, stat, &file) {
+        Ok(()) => Ok(Staged::Ready(file)),
+        Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
+            remove(dir, name);
+            Ok(Staged::CannotCopyMarks)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Writes content under `name`, for our eyes only.
+pub fn copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File> {
+    let mut file = fresh(dir, name)?;
+    file.write_all(content)?;
+    Ok(file)
+}
+
+/// A file without a name in this directory; it vanishes if we do. `None` where the file system has no such thing.
+#[cfg(target_os = "linux")]
+pub fn nameless(dir: BorrowedFd<'_>, content: &[u8]) -> io::Result<Option<File>> {
+    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let mut file = match sys::openat(dir, ".", flags, Mode::from_raw_mode(0o666)) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    file.write_all(content)?;
+    Ok(Some(file))
+}
+
+/// There are no files without a name here.
+#[cfg(not(target_os = "linux"))]
+pub fn nameless(_: BorrowedFd<'_>, _: &[u8]) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Gives a nameless file its name, unless something has that name already.
+#[cfg(target_os = "linux")]
+pub fn name_it(file: &File, dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let by_number = format!("/proc/self/fd/{}", file.as_raw_fd());
+    sys::linkat(sys::CWD, by_number, dir, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+/// There are no files without a name here.
+#[cfg(not(target_os = "linux"))]
+pub fn name_it(_: &File, _: BorrowedFd<'_>, _: &str) -> rustix::io::Result<()> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// Removes a staged file of ours. One that is gone already is what we want.
+pub fn remove(dir: BorrowedFd<'_>, name: &str) {
+    let _ = sys::unlinkat(dir, name, AtFlags::empty());
+}
+
+fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?))
+}
+
+fn copy_marks(old: &File, stat: &Stat, new: &File) -> rustix::io::Result<()> {
+    let now = sys::fstat(new)?;
+    if (now.st_uid, now.st_gid) != (stat.st_uid, stat.st_gid) {
+        sys::fchown(new, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
+    }
+    copy_attributes(old.as_fd(), new.as_fd())?;
+    // Last, because a change of owner takes special bits away.
+    sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o7777))
+}
+
+fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    let size = match sys::flistxattr_query(old) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
+        size => size?,
+    };
+    let mut names = vec![0_u8; size];
+    let size = sys::flistxattr(old, &mut names[..])?;
+    for name in names[..size].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0_u8; sys::fgetxattr_query(old, name)?];
+        let size = sys::fgetxattr(old, name, &mut value[..])?;
+        match sys::fsetxattr(new, name, &value[..size], XattrFlags::empty()) {
+            // The label that the system itself gives to files here.
+            Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) if name.starts_with(b"security.") => {}
+            set => set?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! The few system calls that no safe wrapper offers: leases on files. A write lease is granted only while nobody else has the
+//! file open, and tells us when somebody starts to open it.
+
+use std::os::fd::BorrowedFd;
+
+/// What has become of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseState {
+    /// Nobody else has opened the file.
+    Held,
+    /// Somebody waits to read it, which does no harm.
+    ReaderWaits,
+    /// Somebody waits to write it, or the lease is gone.
+    Broken,
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// Not in the libc crate for every target.
+    const F_SETSIG: libc::c_int = 10;
+
+    fn control(file: BorrowedFd<'_>, command: libc::c_int, argument: libc::c_int) -> Option<libc::c_int> {
+        // SAFETY: the descriptor is borrowed, so it is open; these commands take an integer and touch no memory of ours.
+        #[expect(unsafe_code, reason = "fcntl leases have no safe wrapper")]
+        let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
+        (answer >= 0).then_some(answer)
+    }
+
+    /// Asks for a write lease. `false` when somebody has the file open, or the system gives none.
+    pub fn take_lease(file: BorrowedFd<'_>) -> bool {
+        // The signal that announces a break would end the process by default. SIGURG is ignored by default, and we ask anyway.
+        control(file, F_SETSIG, libc::SIGURG).is_some() && control(file, libc::F_SETLEASE, libc::c_int::from(F_WRLCK)).is_some()
+    }
+
+    /// Gives the lease back.
+    pub fn drop_lease(file: BorrowedFd<'_>) {
+        control(file, libc::F_SETLEASE, libc::c_int::from(F_UNLCK));
+    }
+
+    /// What has become of the lease. While somebody waits, the kernel tells which kind it will be reduced to.
+    pub fn lease_state(file: BorrowedFd<'_>) -> LeaseState {
+        match control(file, libc::F_GETLEASE, 0) {
+            Some(kind) if kind == libc::c_int::from(F_WRLCK) => LeaseState::Held,
+            Some(kind) if kind == libc::c_int::from(F_RDLCK) => LeaseState::ReaderWaits,
+            _ => LeaseState::Broken,
+        }
+    }
+
+    const F_RDLCK: i16 = libc::F_RDLCK as i16;
+    const F_WRLCK: i16 = libc::F_WRLCK as i16;
+    const F_UNLCK: i16 = libc::F_UNLCK as i16;
+}
+
+#[cfg(target_os = "linux")]
+pub use linux::{drop_lease, lease_state, take_lease};
+
+/// There are no leases here.
+#[cfg(not(target_os = "linux"))]
+pub fn take_lease(_: BorrowedFd<'_>) -> bool {
+    false
+}
+
+/// There are no leases here.
+#[cfg(not(target_os = "linux"))]
+pub fn drop_lease(_: BorrowedFd<'_>) {}
+
+/// There are no leases here.
+#[cfg(not(target_os = "linux"))]
+pub fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
+    LeaseState::Broken
+}
+
+/// A lease that is given back when it goes out of scope.
+pub struct Lease<'a>(BorrowedFd<'a>);
+
+impl<'a> Lease<'a> {
+    /// Asks for a write lease on an open file.
+    pub fn take(file: BorrowedFd<'a>) -> Option<Self> {
+        take_lease(file).then_some(Self(file))
+    }
+
+    /// What has become of it.
+    pub fn state(&self) -> LeaseState {
+        lease_state(self.0)
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        drop_lease(self.0);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{fs::File, os::fd::AsFd, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_lease_is_not_granted_while_the_file_is_open_elsewhere_and_breaks_when_it_is_opened() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ours = File::open(file.path()).unwrap();
+        assert!(Lease::take(ours.as_fd()).is_none(), "the temporary file itself is still open");
+        let path = file.into_temp_path();
+        let lease = Lease::take(ours.as_fd()).expect("nobody else has it open");
+        assert_eq!(lease.state(), LeaseState::Held);
+        std::thread::scope(|scope| {
+            let opener = scope.spawn(|| File::options().append(true).open(&path).unwrap());
+            while lease.state() == LeaseState::Held {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            assert_eq!(lease.state(), LeaseState::Broken);
+            assert!(!opener.is_finished(), "the opener waits for us");
+            drop(lease);
+            opener.join().unwrap();
+        });
+    }
+}

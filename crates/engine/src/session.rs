@@ -1,0 +1,310 @@
+//! A session calls tools: it gathers what is there, lets core decide, commits, remembers, and says what came of it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use surehand_core::{
+    Cause, ContentHash, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, render,
+};
+use surehand_store::{Event, Record, SessionId};
+
+use crate::{
+    disk::{
+        commit::{Change, CommitError, Committed, commit},
+        journal::How,
+    },
+    tools,
+    tracker::{FileTracker, Files, Gathered, now},
+    workspace::Workspace,
+};
+
+/// One model's context window in a workspace.
+#[derive(Debug)]
+pub struct Session {
+    workspace: Arc<Workspace>,
+    tracker: Option<FileTracker>,
+    files: Files,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// For the model.
+    pub text: String,
+    /// Whether the call was refused.
+    pub is_error: bool,
+    /// The same for programs.
+    pub result: Value,
+}
+
+/// A call that was carried out.
+#[derive(Debug, Default)]
+pub struct Success {
+    /// For the model.
+    pub text: String,
+    /// For programs; `success` is added.
+    pub result: Map<String, Value>,
+    /// The files it was about.
+    pub paths: Vec<RelPath>,
+}
+
+/// How often a plan is made anew because a file changed under it.
+const ATTEMPTS: usize = 20;
+
+impl Session {
+    /// A new session with a tracker of its own.
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self::tracked_by(workspace, FileTracker::new(fresh_id()))
+    }
+
+    /// A session that goes on under a name it had before.
+    pub fn resume(workspace: Arc<Workspace>, id: SessionId) -> Self {
+        Self::tracked_by(workspace, FileTracker::resumed(id))
+    }
+
+    /// A session with this tracker.
+    pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
+        Self { workspace, tracker: Some(tracker), files: Files::default() }
+    }
+
+    /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
+    pub fn untracked(workspace: Arc<Workspace>) -> Self {
+        Self { workspace, tracker: None, files: Files::default() }
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
+    }
+
+    /// The tracker, if there is one.
+    pub fn tracker(&mut self) -> Option<&mut FileTracker> {
+        self.tracker.as_mut()
+    }
+
+    /// Calls a tool by name. Whatever the arguments are, this answers.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
+        let outcome = match tools::find(tool) {
+            Some(tool) => (tool.run)(self, arguments),
+            None => {
+                let names: Vec<&str> = tools::TABLE.iter().map(|tool| tool.name).collect();
+                let why = format!("there is no tool {:?}; there are {}", tool.chars().take(60).collect::<String>(), names.join(", "));
+                Err(Refusal::of_call(Cause::BadArguments { why }))
+            }
+        };
+        let mut reply = match outcome {
+            Ok(success) => self.say_success(success),
+            Err(refusal) => self.say_refusal(tool, arguments, refusal),
+        };
+        self.add_notices(&mut reply);
+        reply
+    }
+
+    fn say_success(&mut self, success: Success) -> Reply {
+        if let Some(tracker) = &mut self.tracker {
+            success.paths.iter().for_each(|path| tracker.mend(&self.workspace, path));
+        }
+        let mut result = Map::from_iter([("success".to_owned(), Value::Bool(true))]);
+        result.extend(success.result);
+        Reply { text: success.text, is_error: false, result: Value::Object(result) }
+    }
+
+    fn say_refusal(&mut self, tool: &str, arguments: &Value, refusal: Refusal) -> Reply {
+        let path = refusal.path.as_deref().and_then(|path| RelPath::new(path).ok());
+        let mut repeat = 1;
+        if let Some(tracker) = &mut self.tracker {
+            let call = ContentHash::of(format!("{tool} {arguments}").as_bytes());
+            repeat = tracker.count_refusal(&self.workspace, call, path.clone());
+        }
+        if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
+            self.set_view(path, view.clone());
+        }
+        let result = json!({
+            "success": false,
+            "refusal": {
+                "code": refusal.code(),
+                "path": refusal.path,
+                "affected_ranges": refusal.affected_ranges(),
+                "remaps": refusal.remaps(),
+                "repeat": repeat,
+                "remedy": render::refusal::remedy(&refusal),
+            },
+        });
+        Reply { text: render::refusal::refusal(&refusal, repeat), is_error: true, result }
+    }
+
+    fn add_notices(&mut self, reply: &mut Reply) {
+        let notices = self.workspace.take_notices();
+        if notices.is_empty() {
+            return;
+        }
+        let lines: Vec<String> = notices.iter().map(render::notice::notice).collect();
+        for line in &lines {
+            reply.text.push_str(&format!("note: {line}\n"));
+        }
+        if let Value::Object(result) = &mut reply.result {
+            let warnings = result.entry("warnings").or_insert_with(|| json!([]));
+            if let Value::Array(warnings) = warnings {
+                warnings.extend(lines.into_iter().map(Value::String));
+            }
+        }
+    }
+
+    /// What is at a path, and what the session has seen of it.
+    pub(crate) fn gather(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
+        let mut gathered = self.files.gather(&self.workspace, spelling)?;
+        if let Some(tracker) = &mut self.tracker {
+            gathered.view = tracker.view(&self.workspace, &gathered.path);
+            gathered.seen = match (&gathered.view, &gathered.present) {
+                (Some(view), Present::Text(text)) if view.version() == text.version() => Some(text.clone()),
+                (Some(view), _) => self.files.text(&self.workspace, &view.version()),
+                (None, _) => None,
+            };
+        }
+        Ok(gathered)
+    }
+
+    /// The same for a path that is to be written: somebody's internals are refused.
+    pub(crate) fn gather_for_writing(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
+        let gathered = self.gather(spelling)?;
+        let internal = |part: &str| part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(crate::workspace::STATE_DIR);
+        if gathered.path.as_str().split('/').any(internal) {
+            return Err(Refusal::of(&gathered.path, Cause::Protected));
+        }
+        Ok(gathered)
+    }
+
+    /// A target for the gate.
+    pub(crate) fn target<'a>(&'a self, gathered: &'a Gathered) -> Target<'a> {
+        Target {
+            path: &gathered.path,
+            tracking: gathered.tracking(self.tracker.is_some()),
+            present: &gathered.present,
+            policy: self.policy(),
+            limits: self.limits(),
+        }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.workspace.config().policy
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.workspace.config().limits
+    }
+
+    /// Plans and commits until the files hold still. Gives the plans that were carried out.
+    pub(crate) fn change(
+        &mut self,
+        tool: &str,
+        mut plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Gathered)>, Refusal>,
+    ) -> Result<Done, Refusal> {
+        let mut last = None;
+        for attempt in 0..ATTEMPTS {
+            let planned = plan(self)?;
+            if planned.is_empty() {
+                return Ok(Done { planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
+            }
+            let changes: Vec<Change<'_>> =
+                planned.iter().map(|(planned, gathered)| Change { planned, known: gathered.stamp }).collect();
+            match commit(&self.workspace, &changes) {
+                Ok(committed) => return Ok(self.record_change(tool, planned, committed)),
+                Err(CommitError::Changed(path)) => last = Some(path),
+                Err(CommitError::Refused(refusal)) => return Err(refusal),
+                Err(CommitError::Stopped) => {
+                    return Err(Refusal::of_call(Cause::Io { why: "the commit was stopped".to_owned() }));
+                }
+            }
+            if attempt > 3 {
+                std::thread::sleep(std::time::Duration::from_millis(1 << attempt.min(6)));
+            }
+        }
+        let path = last.expect("every attempt that comes here has set it");
+        let why = "another program keeps writing it; nothing was written. Try again when it is quiet".to_owned();
+        Err(Refusal::of(&path, Cause::Conflict { why }))
+    }
+
+    fn record_change(&mut self, tool: &str, planned: Vec<(Planned, Gathered)>, committed: Committed) -> Done {
+        let mut rewritten = Vec::new();
+        let session = self.tracker.as_ref().map_or_else(|| SessionId("untracked".to_owned()), |tracker| tracker.session().clone());
+        for ((planned, gathered), stamp) in planned.iter().zip(&committed.stamps) {
+            let before = match &gathered.present {
+                Present::Text(text) => {
+                    self.files.keep(&self.workspace, text);
+                    Some(text.version())
+                }
+                Present::Absent | Present::Unreadable(_) => None,
+            };
+            let after = Some(planned.text().version());
+            let event = Event { at: now(), session: session.clone(), tool: tool.to_owned(), path: planned.path().clone(), before, after };
+            self.workspace.record(vec![Record::Happened(event)]);
+            self.files.keep(&self.workspace, planned.text());
+            match stamp {
+                Some(stamp) => self.files.found(&self.workspace, planned.path(), planned.text(), *stamp),
+                // Somebody was at it right after us: what landed counts, not what was sent.
+                None => rewritten.extend(self.landed(planned)),
+            }
+            if let Some(view) = planned.view_after() {
+                self.set_view(planned.path(), view.clone());
+            }
+        }
+        for (path, text, view) in &rewritten {
+            self.files.keep(&self.workspace, text);
+            if let Some(view) = view {
+                self.set_view(path, view.clone());
+            }
+        }
+        Done { planned: planned.into_iter().map(|(planned, _)| planned).collect(), rewritten, how: committed.how }
+    }
+
+    /// What is at the path of a commit that was rewritten at once, by a formatter say.
+    fn landed(&mut self, planned: &Planned) -> Option<(RelPath, Text, Option<View>)> {
+        let gathered = self.files.gather(&self.workspace, planned.path().as_str()).ok()?;
+        let Present::Text(text) = gathered.present else { return None };
+        if text == *planned.text() {
+            return None;
+        }
+        let map = surehand_core::LineMap::between(planned.text(), &text);
+        let view = planned.view_after().map(|view| view.carried(&map, &text));
+        Some((planned.path().clone(), text, view))
+    }
+
+    pub(crate) fn set_view(&mut self, path: &RelPath, view: View) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.set_view(&self.workspace, path, view);
+        }
+    }
+
+    /// Records that lines were shown.
+    pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &surehand_core::LineSet) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.show(&self.workspace, &mut self.files, path, text, lines);
+        }
+    }
+
+    /// Counts a rewrite of a file.
+    pub(crate) fn count_rewrite(&mut self, path: &RelPath, alike: bool) -> u32 {
+        match &mut self.tracker {
+            Some(tracker) => tracker.count_rewrite(&self.workspace, path, alike),
+            None => 0,
+        }
+    }
+}
+
+/// Changes that were carried out.
+pub(crate) struct Done {
+    /// What was done.
+    pub planned: Vec<Planned>,
+    /// The files that somebody rewrote right after, with what they hold now.
+    pub rewritten: Vec<(RelPath, Text, Option<View>)>,
+    /// How each file was written.
+    pub how: Vec<How>,
+}
+
+/// A name for a new session.
+fn fresh_id() -> SessionId {
+    let mut random = [0_u8; 8];
+    // Without randomness the time still tells sessions apart.
+    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+    SessionId(format!("{:x}-{:016x}", now(), u64::from_ne_bytes(random)))
+}

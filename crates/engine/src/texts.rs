@@ -1,0 +1,60 @@
+//! The texts that were read or written last, so that neither a check nor a comparison has to read them again.
+
+use std::collections::HashMap;
+
+use surehand_core::{ContentHash, Text};
+
+/// About how many bytes are kept.
+const BUDGET: usize = 8 << 20;
+
+/// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been
+/// asked for meanwhile is dropped.
+#[derive(Debug, Default)]
+pub struct Texts {
+    young: HashMap<ContentHash, Text>,
+    old: HashMap<ContentHash, Text>,
+    young_bytes: usize,
+}
+
+impl Texts {
+    /// Keeps a text.
+    pub fn keep(&mut self, text: &Text) {
+        if self.young.insert(text.version(), text.clone()).is_some() {
+            return;
+        }
+        // A text costs its bytes and the index of its lines.
+        self.young_bytes += text.bytes().len() + 4 * text.line_count() + 128;
+        if self.young_bytes > BUDGET / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+    }
+
+    /// A text, if it is still there.
+    pub fn get(&mut self, version: &ContentHash) -> Option<Text> {
+        if let Some(text) = self.young.get(version) {
+            return Some(text.clone());
+        }
+        let text = self.old.get(version)?.clone();
+        self.keep(&text);
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_stays_and_the_rest_is_bounded() {
+        let text = |number: usize| Text::new(format!("{number}{}", "x".repeat(100_000)).into_bytes()).unwrap();
+        let mut texts = Texts::default();
+        texts.keep(&text(0));
+        for number in 1..1000 {
+            texts.keep(&text(number));
+            assert!(texts.get(&text(0).version()).is_some());
+        }
+        assert!(texts.get(&text(1).version()).is_none());
+        assert!((texts.young.len() + texts.old.len()) * 100_000 < 2 * BUDGET);
+    }
+}

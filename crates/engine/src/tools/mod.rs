@@ -1,0 +1,89 @@
+//! The tools, in one table: every door offers these, by these names, with these words. The doc comment of a tool's arguments is
+//! its description for the model, so the two cannot drift apart.
+
+mod change;
+mod edit_file;
+mod edit_lines;
+mod forget;
+mod multi_edit;
+mod read_file;
+mod write_file;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use surehand_core::{Cause, Refusal};
+
+use crate::session::{Session, Success};
+
+/// A tool that a model can call.
+pub struct Tool {
+    /// Its name; a promise.
+    pub name: &'static str,
+    /// What kind of tool it is, for clients that ask people first.
+    pub hints: Hints,
+    /// Description and schema of the arguments.
+    describe: fn() -> Map<String, Value>,
+    /// Carries out a call.
+    pub(crate) run: fn(&mut Session, &Value) -> Result<Success, Refusal>,
+}
+
+/// What kind of tool it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hints {
+    /// It changes nothing.
+    ReadOnly,
+    /// It changes files; what it replaces can be brought back.
+    Edits,
+}
+
+/// All tools, in the order in which they are listed.
+pub const TABLE: &[Tool] = &[
+    Tool { name: "read_file", hints: Hints::ReadOnly, describe: schema::<read_file::ReadFile>, run: read_file::run },
+    Tool { name: "edit_file", hints: Hints::Edits, describe: schema::<edit_file::EditFile>, run: edit_file::run },
+    Tool { name: "multi_edit", hints: Hints::Edits, describe: schema::<multi_edit::MultiEdit>, run: multi_edit::run },
+    Tool { name: "edit_lines", hints: Hints::Edits, describe: schema::<edit_lines::EditLines>, run: edit_lines::run },
+    Tool { name: "write_file", hints: Hints::Edits, describe: schema::<write_file::WriteFile>, run: write_file::run },
+    Tool { name: "forget", hints: Hints::ReadOnly, describe: schema::<forget::Forget>, run: forget::run },
+];
+
+/// The tool with this name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TABLE.iter().find(|tool| tool.name == name)
+}
+
+impl Tool {
+    /// What the model is told about it.
+    pub fn description(&self) -> String {
+        let described = (self.describe)();
+        described.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The JSON schema of its arguments.
+    pub fn input_schema(&self) -> Map<String, Value> {
+        let mut schema = (self.describe)();
+        schema.remove("description");
+        schema.remove("title");
+        schema.remove("$schema");
+        schema
+    }
+}
+
+fn schema<Arguments: JsonSchema>() -> Map<String, Value> {
+    // Everything in place: some clients do not follow references.
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    match settings.into_generator().into_root_schema_for::<Arguments>().to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// The arguments of a call, or what is wrong with them.
+fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<Arguments, Refusal> {
+    let bad = |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: {why}") });
+    match value {
+        Value::Object(_) => serde_json::from_value(value.clone()).map_err(|error| bad(error.to_string())),
+        Value::Null => serde_json::from_value(Value::Object(Map::new())).map_err(|error| bad(error.to_string())),
+        _ => Err(bad("the arguments must be a JSON object".to_owned())),
+    }
+}

@@ -1,0 +1,79 @@
+//! `multi_edit`: several replacements in several files, all or none.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use surehand_core::{Cause, Refusal, edit::replace::Replace, plan, render::Numbers};
+
+use super::{arguments, change};
+use crate::{
+    session::{Session, Success},
+    tracker::Gathered,
+};
+
+/// Make several replacements in one or more files, all or nothing: if one cannot be made, none is. Every file must have been read in this session
+/// and be unchanged since. Later edits see the result of earlier ones on the same file. An empty `old_string` creates a new file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MultiEdit {
+    /// The edits, in order.
+    edits: Vec<OneEdit>,
+}
+
+/// One replacement.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OneEdit {
+    /// Path of the file, relative to the workspace root or absolute.
+    path: String,
+    /// The exact text to replace. Empty to create the file.
+    old_string: String,
+    /// The text to put in its place.
+    new_string: String,
+    /// Replace every occurrence.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
+    let call: MultiEdit = arguments("multi_edit", call)?;
+    let count = call.edits.len();
+    if count == 0 {
+        return Err(Refusal::of_call(Cause::BadArguments { why: "multi_edit: edits is empty".to_owned() }));
+    }
+    let limit = session.limits().batch_edits;
+    if count > limit {
+        let (what, setting) = ("edits in one call:", "limits.batch_edits");
+        return Err(Refusal::of_call(Cause::TooLarge { what, size: count as u64, limit: limit as u64, setting }));
+    }
+    let done = session.change("multi_edit", |session| {
+        let (files, edits) = gather(session, &call.edits)?;
+        let targets: Vec<_> = files.iter().map(|gathered| session.target(gathered)).collect();
+        let planned = plan::multi_edit(&targets, &edits)?;
+        Ok(planned.into_iter().zip(files).collect())
+    })?;
+    Ok(change::say(session, &done, Numbers::Plain))
+}
+
+/// The files of a batch, each once however it is spelled, and for every edit which of them it is about.
+fn gather<'a>(session: &mut Session, edits: &'a [OneEdit]) -> Result<(Vec<Gathered>, Vec<(usize, Replace<'a>)>), Refusal> {
+    let mut files: Vec<Gathered> = Vec::new();
+    let mut replaces = Vec::with_capacity(edits.len());
+    let mut by_spelling: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    for (index, edit) in edits.iter().enumerate() {
+        let file = match by_spelling.get(edit.path.as_str()) {
+            Some(file) => *file,
+            None => {
+                let gathered = session.gather_for_writing(&edit.path).map_err(|refusal| refusal.in_batch(index + 1, edits.len()))?;
+                let file = files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
+                    files.push(gathered);
+                    files.len() - 1
+                });
+                by_spelling.insert(&edit.path, file);
+                file
+            }
+        };
+        replaces.push((file, Replace { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all }));
+    }
+    Ok((files, replaces))
+}

@@ -1,0 +1,102 @@
+//! `read_file`: shows lines of a file, and marks exactly those as seen.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use surehand_core::{
+    Cause, LineNo, LineRange, LineSet, Present, Refusal,
+    render::{self, Numbers},
+};
+
+use super::arguments;
+use crate::session::{Session, Success};
+
+/// Read a text file of the workspace, whole or in part. Lines come as `LINE|text`, with anchors as `LINE#HASH|text` for edit_lines.
+/// What is shown counts as read: any part allows edit_file, multi_edit and edit_lines there; write_file over a file needs the whole of it.
+/// After your context was compacted or reset, read again what you want to edit.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFile {
+    /// Path of the file, relative to the workspace root or absolute.
+    path: String,
+    /// First line to show, from 1.
+    offset: Option<u32>,
+    /// How many lines to show.
+    limit: Option<u32>,
+    /// Several ranges at once, 1-based and inclusive; overrides offset and limit.
+    ranges: Option<Vec<Range>>,
+    /// Show each line with its anchor, for edit_lines.
+    #[serde(default)]
+    anchors: bool,
+}
+
+/// A range of lines, both ends included.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Range {
+    start: u32,
+    end: u32,
+}
+
+pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
+    let call: ReadFile = arguments("read_file", call)?;
+    let wanted = wanted(&call)?;
+    let gathered = session.gather(&call.path)?;
+    let path = &gathered.path;
+    let text = match &gathered.present {
+        Present::Text(text) => text,
+        Present::Absent if gathered.view.is_some() => return Err(Refusal::of(path, Cause::Deleted)),
+        Present::Absent => return Err(Refusal::of(path, Cause::NoSuchFile)),
+        Present::Unreadable(cause) => return Err(Refusal::of(path, cause.clone())),
+    };
+    let wanted = wanted.unwrap_or_else(|| LineSet::whole(text.line_count()));
+    if let (Some(first), Some(last)) = (wanted.ranges().first(), text.last_line()) {
+        if first.start > last {
+            let why = format!("line {} is past the end: the file has {}", first.start, render::count(text.line_count(), "line"));
+            return Err(Refusal::of(path, Cause::BadRange { why }));
+        }
+    }
+    let mut result = Map::from_iter([
+        ("path".to_owned(), json!(path)),
+        ("version".to_owned(), json!(text.version())),
+        ("total_lines".to_owned(), json!(text.line_count())),
+    ]);
+    if let Some(view) = gathered.view.as_ref().filter(|_| session.policy().short_rereads && !call.anchors) {
+        let inside = wanted.clipped(text.line_count());
+        if view.version() == text.version() && !view.is_unknown() && view.are_fresh(&inside) {
+            result.insert("unchanged".to_owned(), json!(true));
+            let text = render::read::unchanged(path, text, &inside, view);
+            return Ok(Success { text, result, paths: vec![path.clone()] });
+        }
+    }
+    let shown = render::read::read(path, text, &wanted, Numbers::with_anchors(call.anchors), session.limits());
+    session.show(path, text, &shown.full);
+    result.insert("shown".to_owned(), json!(shown.lines));
+    Ok(Success { text: shown.text, result, paths: vec![path.clone()] })
+}
+
+/// The lines that were asked for; `None` for all of them.
+fn wanted(call: &ReadFile) -> Result<Option<LineSet>, Refusal> {
+    let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
+    if let Some(ranges) = &call.ranges {
+        let range = |range: &Range| match (LineNo::new(range.start), LineNo::new(range.end)) {
+            (Some(start), Some(end)) if start <= end => Ok(LineRange { start, end }),
+            (Some(start), Some(end)) => Err(bad(format!("the range {start}-{end} ends before it starts"))),
+            _ => Err(bad(format!("the range {}-{}: lines are counted from 1", range.start, range.end))),
+        };
+        if ranges.is_empty() {
+            return Err(bad("ranges is empty: leave it out to read the whole file".to_owned()));
+        }
+        return Ok(Some(ranges.iter().map(range).collect::<Result<_, _>>()?));
+    }
+    if call.offset.is_none() && call.limit.is_none() {
+        return Ok(None);
+    }
+    let start = LineNo::new(call.offset.unwrap_or(1)).ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
+    let end = match call.limit {
+        Some(0) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
+        Some(limit) => LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start),
+        None => LineNo::new(u32::MAX).unwrap_or(start),
+    };
+    Ok(Some([LineRange { start, end }].into_iter().collect()))
+}

@@ -1,0 +1,377 @@
+//! What one session has seen: an ordinary value, handed to whoever needs it. Without one, nothing is tracked and nothing is
+//! refused for being unread or stale.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use surehand_core::{
+    Cause, ContentHash, LineSet, Present, Refusal, RelPath, Stamp, Text, View,
+    gate::Tracking,
+    text::NotText,
+};
+use surehand_store::{Content, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
+
+use crate::{
+    disk::read::{Found, find, link_count, read_whole, stamp_of},
+    texts::Texts,
+    workspace::Workspace,
+};
+
+/// The views of one session, kept in memory and remembered in the workspace's store.
+#[derive(Debug)]
+pub struct FileTracker {
+    session: SessionId,
+    /// Whether the store may hold something of this session from before.
+    resumed: bool,
+    /// `None` for a path that the store has been asked about in vain.
+    views: HashMap<RelPath, Option<View>>,
+    refused: Option<HashMap<ContentHash, RefusedCall>>,
+    rewrites: HashMap<RelPath, u32>,
+}
+
+/// What is at a path now, and how it was found.
+#[derive(Debug)]
+pub struct Gathered {
+    /// The one spelling of the file.
+    pub path: RelPath,
+    /// What is there.
+    pub present: Present,
+    /// Its stamp, if it is a file.
+    pub stamp: Option<Stamp>,
+    /// What the session has seen of it.
+    pub view: Option<View>,
+    /// The text that the view speaks of.
+    pub seen: Option<Text>,
+}
+
+impl Gathered {
+    /// For the gate.
+    pub fn tracking(&self, tracked: bool) -> Tracking<'_> {
+        match (&self.view, tracked) {
+            (_, false) => Tracking::Off,
+            (None, true) => Tracking::Unseen,
+            (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref() },
+        }
+    }
+}
+
+/// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
+#[derive(Debug, Default)]
+pub struct Files {
+    known: HashMap<RelPath, KnownFile>,
+    texts: Texts,
+    kept: HashSet<ContentHash>,
+}
+
+impl Files {
+    /// Reads what is at a path, or does not, if the stamp says that it is still the same.
+    pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+        let mut path = workspace.root().spell(spelling)?;
+        let found = match find(workspace.root(), &path) {
+            Ok(found) => found,
+            Err(_) => {
+                path = workspace.root().settle(&path)?;
+                find(workspace.root(), &path).map_err(|_| {
+                    Refusal::of(&path, Cause::Conflict { why: "a link was put in its way during the call; try again".to_owned() })
+                })?
+            }
+        };
+        let (mut file, stat) = match found {
+            Found::Nothing => return Ok(Gathered { path, present: Present::Absent, stamp: None, view: None, seen: None }),
+            Found::Other(cause) => {
+                return Ok(Gathered { path, present: Present::Unreadable(cause), stamp: None, view: None, seen: None });
+            }
+            Found::File { file, stat } => (file, stat),
+        };
+        let stamp = stamp_of(&stat);
+        if link_count(&stat) > 1 {
+            path = self.first_name(workspace, path, &stamp);
+        }
+        if let Some(text) = self.unchanged(&path, &stamp) {
+            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), view: None, seen: None });
+        }
+        let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes) {
+            Ok(now) => now,
+            Err(refusal) => {
+                return Ok(Gathered { path, present: Present::Unreadable(refusal.cause), stamp: None, view: None, seen: None });
+            }
+        };
+        let present = match self.text_of(&path, now.bytes) {
+            Ok(text) => {
+                self.found(workspace, &path, &text, now.stamp);
+                Present::Text(text)
+            }
+            Err(cause) => Present::Unreadable(cause),
+        };
+        Ok(Gathered { path, present, stamp: Some(now.stamp), view: None, seen: None })
+    }
+
+    /// Of the names of a file that has several, the one it was first met under.
+    fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp) -> RelPath {
+        if self.known.contains_key(&path) {
+            return path;
+        }
+        let mine = self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone());
+        let stored = workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default();
+        // Only while that name still leads to this file.
+        let still = |name: &RelPath| {
+            matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if stamp_of(&stat).same_file(stamp))
+        };
+        mine.chain(stored).filter(still).min().unwrap_or(path)
+    }
+
+    /// The text that was last found at a path, if the stamp proves that it is still there.
+    fn unchanged(&mut self, path: &RelPath, stamp: &Stamp) -> Option<Text> {
+        let known = self.known.get(path)?;
+        if !known.stamp.agrees_with(stamp) || known.stamp.is_racy() {
+            return None;
+        }
+        self.texts.get(&known.version.clone())
+    }
+
+    /// Bytes as text. The same bytes as last time are the same text, and need not be hashed again.
+    fn text_of(&mut self, path: &RelPath, bytes: Vec<u8>) -> Result<Text, Cause> {
+        let last = self.known.get(path).map(|known| known.version);
+        if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
+            return Ok(text);
+        }
+        let size = bytes.len() as u64;
+        let kind = kind_of(&bytes);
+        Text::new(bytes).map_err(|not_text| match not_text {
+            NotText::Binary => Cause::Binary { size, kind },
+            NotText::Encoding { at } => Cause::Encoding { size, at },
+            NotText::TooLarge => Cause::TooLarge { what: "the file is too large, with bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" },
+        })
+    }
+
+    /// Remembers that this text was found at a path, with this stamp.
+    pub fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
+        self.texts.keep(text);
+        let file = KnownFile { version: text.version(), stamp };
+        let is_news = self.known.insert(path.clone(), file.clone()).is_none_or(|last| last != file);
+        if is_news {
+            workspace.record(vec![Record::Found { path: path.clone(), file }]);
+        }
+    }
+
+    /// Keeps a text in the store, so that a later change can be compared with it.
+    pub fn keep(&mut self, workspace: &Workspace, text: &Text) {
+        self.texts.keep(text);
+        if self.kept.insert(text.version()) {
+            workspace.record(vec![Record::Kept { version: text.version(), content: Content::new(text.clone()), at: now() }]);
+        }
+    }
+
+    /// The text of a version, from memory or from the store.
+    pub fn text(&mut self, workspace: &Workspace, version: &ContentHash) -> Option<Text> {
+        if let Some(text) = self.texts.get(version) {
+            return Some(text);
+        }
+        if self.kept.contains(version) {
+            workspace.flush();
+        }
+        let bytes = workspace.ask(|store| store.version(version)).ok().flatten()?;
+        let text = Text::new(bytes).ok()?;
+        self.texts.keep(&text);
+        Some(text)
+    }
+
+    /// The version at a path according to what is known and the stamp; reads the file if that does not tell.
+    pub fn version_now(&mut self, workspace: &Workspace, path: &RelPath) -> Option<ContentHash> {
+        match self.gather(workspace, path.as_str()).ok()?.present {
+            Present::Text(text) => Some(text.version()),
+            Present::Absent | Present::Unreadable(_) => None,
+        }
+    }
+}
+
+/// What bytes look like that are not text.
+fn kind_of(bytes: &[u8]) -> &'static str {
+    const MAGIC: &[(&[u8], &str)] = &[
+        (b"\x7fELF", "an ELF program"),
+        (b"\x89PNG", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1f\x8b", "gzip data"),
+        (b"%PDF", "a PDF document"),
+        (b"SQLite format 3\0", "a SQLite database"),
+        (b"\0asm", "a WebAssembly module"),
+    ];
+    MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("binary data", |(_, kind)| kind)
+}
+
+/// Milliseconds since 1970.
+pub fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+impl FileTracker {
+    /// A tracker for a session that has never been.
+    pub fn new(session: SessionId) -> Self {
+        Self { session, resumed: false, views: HashMap::new(), refused: Some(HashMap::new()), rewrites: HashMap::new() }
+    }
+
+    /// A tracker that goes on where another of the same session left off.
+    pub fn resumed(session: SessionId) -> Self {
+        Self { resumed: true, refused: None, ..Self::new(session) }
+    }
+
+    /// Whose it is.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Records that the whole file has been shown. A file that cannot be read is refused, and not tracked.
+    pub fn track_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
+        let mut files = Files::default();
+        let gathered = files.gather(workspace, path)?;
+        let text = match gathered.present {
+            Present::Text(text) => text,
+            Present::Absent => return Err(Refusal::of(&gathered.path, Cause::NoSuchFile)),
+            Present::Unreadable(cause) => return Err(Refusal::of(&gathered.path, cause)),
+        };
+        files.keep(workspace, &text);
+        self.set_view(workspace, &gathered.path, View::whole(&text));
+        Ok(())
+    }
+
+    /// Whether a file that was read is no longer what it was. Content decides, never a time. A path that was never read is not
+    /// "modified"; one that is gone, or that was invalidated, is.
+    pub fn has_been_modified_since_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<bool, Refusal> {
+        let mut files = Files::default();
+        let gathered = files.gather(workspace, path)?;
+        let Some(view) = self.view(workspace, &gathered.path) else { return Ok(false) };
+        Ok(match gathered.present {
+            Present::Text(text) => view.is_unknown() || text.version() != view.version(),
+            Present::Absent | Present::Unreadable(_) => true,
+        })
+    }
+
+    /// Says that a file may have changed: it must be read again before it is edited. A file that was never read stays unread.
+    pub fn invalidate(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
+        let path = settled(workspace, path)?;
+        if let Some(mut view) = self.view(workspace, &path) {
+            view.invalidate();
+            self.set_view(workspace, &path, view);
+        }
+        Ok(())
+    }
+
+    /// Forgets everything that the session has seen: its context was reset.
+    pub fn clear_session(&mut self, workspace: &Workspace) {
+        self.views.clear();
+        self.rewrites.clear();
+        self.refused = Some(HashMap::new());
+        // From here on the store holds nothing of this session that is not in memory.
+        self.resumed = false;
+        workspace.record(vec![Record::Cleared { session: self.session.clone() }]);
+    }
+
+    /// Forgets what the session has seen of these files. Gives those of which it had seen something.
+    pub fn forget(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<RelPath> {
+        let mut forgotten = Vec::new();
+        for path in paths {
+            if self.view(workspace, path).is_some() {
+                self.views.insert(path.clone(), None);
+                workspace.record(vec![Record::Forgot { session: self.session.clone(), path: path.clone() }]);
+                forgotten.push(path.clone());
+            }
+        }
+        forgotten
+    }
+
+    /// What the session has seen of a file.
+    pub fn view(&mut self, workspace: &Workspace, path: &RelPath) -> Option<View> {
+        if let Some(view) = self.views.get(path) {
+            return view.clone();
+        }
+        if !self.resumed {
+            return None;
+        }
+        let view = workspace.ask(|store| store.view(&self.session, path)).ok().flatten();
+        self.views.insert(path.clone(), view.clone());
+        view
+    }
+
+    /// Records what the session has seen of a file.
+    pub fn set_view(&mut self, workspace: &Workspace, path: &RelPath, view: View) {
+        if self.views.get(path).is_some_and(|last| last.as_ref() == Some(&view)) {
+            return;
+        }
+        self.views.insert(path.clone(), Some(view.clone()));
+        workspace.record(vec![Record::Viewed { session: self.session.clone(), path: path.clone(), view }]);
+    }
+
+    /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
+    /// they are the same.
+    pub fn show(&mut self, workspace: &Workspace, files: &mut Files, path: &RelPath, text: &Text, lines: &LineSet) {
+        let mut view = match self.view(workspace, path) {
+            Some(view) if view.is_unknown() => View::of(text),
+            Some(view) if view.version() == text.version() => view,
+            Some(view) => match files.text(workspace, &view.version()) {
+                Some(seen) => view.carried(&surehand_core::LineMap::between(&seen, text), text),
+                None => View::of(text),
+            },
+            None => View::of(text),
+        };
+        view.show_set(lines);
+        files.keep(workspace, text);
+        self.set_view(workspace, path, view);
+    }
+
+    /// Counts a refused call; gives how often it has been refused in a row.
+    pub fn count_refusal(&mut self, workspace: &Workspace, call: ContentHash, path: Option<RelPath>) -> u32 {
+        let refused = self.refused(workspace);
+        let entry = refused.entry(call).or_insert(RefusedCall { call, path, count: 0 });
+        entry.count += 1;
+        let refused = entry.clone();
+        let count = refused.count;
+        workspace.record(vec![Record::Refused { session: self.session.clone(), refused }]);
+        count
+    }
+
+    /// What calls about this file were refused for has been mended.
+    pub fn mend(&mut self, workspace: &Workspace, path: &RelPath) {
+        let refused = self.refused(workspace);
+        let before = refused.len();
+        refused.retain(|_, call| call.path.as_ref() != Some(path));
+        if refused.len() < before {
+            workspace.record(vec![Record::Mended { session: self.session.clone(), path: path.clone() }]);
+        }
+    }
+
+    fn refused(&mut self, workspace: &Workspace) -> &mut HashMap<ContentHash, RefusedCall> {
+        let session = &self.session;
+        self.refused.get_or_insert_with(|| {
+            let calls: Result<Vec<RefusedCall>, StoreError> = workspace.ask(|store: &dyn Store| store.refused(session));
+            calls.unwrap_or_default().into_iter().map(|call| (call.call, call)).collect()
+        })
+    }
+
+    /// Counts a rewrite that changed little; gives how many there have been.
+    pub fn count_rewrite(&mut self, workspace: &Workspace, path: &RelPath, alike: bool) -> u32 {
+        let last = match self.rewrites.get(path) {
+            Some(count) => *count,
+            None if self.resumed => workspace.ask(|store| store.rewrites(&self.session, path)).unwrap_or_default(),
+            None => 0,
+        };
+        let count = if alike { last + 1 } else { 0 };
+        self.rewrites.insert(path.clone(), count);
+        if count != last {
+            workspace.record(vec![Record::Rewrote { session: self.session.clone(), path: path.clone(), count }]);
+        }
+        count
+    }
+}
+
+/// The path of the file itself, for a path by any spelling.
+pub fn settled(workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+    let path = workspace.root().spell(spelling)?;
+    match find(workspace.root(), &path) {
+        Err(_) => workspace.root().settle(&path),
+        Ok(_) => Ok(path),
+    }
+}

@@ -1,0 +1,401 @@
+//! A workspace: a directory tree under one root, with its state in `.surehand/`.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::fd::BorrowedFd,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{self as sys, Mode, OFlags},
+    io::Errno,
+};
+use surehand_core::{Notice, RelPath};
+use surehand_store::{Record, SqliteStore, Store, StoreError};
+
+use crate::{
+    config::Config,
+    disk::{
+        commit::Probe,
+        journal::Journal,
+        recover,
+        rescue::{Displaced, Rescued, SecondLook},
+        root::Root,
+    },
+    recorder::Recorder,
+};
+
+/// How safe a commit is against a power cut. It is always safe against the crash of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Files, directories and the journal are synced.
+    #[default]
+    Full,
+    /// Nothing is synced: faster, and the last changes may be lost with the power.
+    Fast,
+}
+
+/// Why a workspace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The root is not a directory that we can open.
+    #[error("{path}: cannot open the workspace: {source}")]
+    Root {
+        /// The root.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The state directory cannot be made or used.
+    #[error("{path}: cannot use the state directory: {source}")]
+    State {
+        /// The directory.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An open workspace. Cheap to share; several may be open on one root, in this process and in others.
+pub struct Workspace {
+    root: Root,
+    config: Config,
+    state: Arc<State>,
+    journal: Mutex<Option<Journal>>,
+    recorder: OnceLock<Recorder>,
+    reader: Mutex<Option<SqliteStore>>,
+    probe: Option<Probe>,
+    can_exchange: AtomicBool,
+    stage_beside: AtomicBool,
+}
+
+impl std::fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Workspace({})", self.root.path().display())
+    }
+}
+
+/// What a workspace shares with its recorder thread.
+#[derive(Debug)]
+pub struct State {
+    root: Arc<File>,
+    handles: Mutex<Handles>,
+    rescued: Rescued,
+    displaced: Mutex<Vec<(Instant, Displaced)>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+/// The open directories of the state.
+#[derive(Debug, Clone)]
+struct Handles {
+    dir: Arc<File>,
+    staged: Arc<File>,
+    locks: Arc<File>,
+    journals: Arc<File>,
+}
+
+/// The name of the state directory in the root.
+pub const STATE_DIR: &str = ".surehand";
+
+/// How long a displaced file is kept before the second look.
+const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
+/// More displaced files than this are looked at earlier.
+const MAX_DISPLACED: usize = 256;
+
+impl Workspace {
+    /// Opens a workspace: makes its state directory, finishes or undoes what a crash left, opens its memory.
+    pub fn open(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
+        Self::open_with(root, config, None)
+    }
+
+    /// The same with a probe that is asked after every step of a commit, for tests.
+    pub fn open_with(root: &Path, config: Config, probe: Option<Probe>) -> Result<Arc<Self>, OpenError> {
+        let bad_root = |source| OpenError::Root { path: root.display().to_string(), source };
+        let root = Root::open(root).map_err(bad_root)?;
+        let state_path = root.path().join(STATE_DIR);
+        let bad_state = |source| OpenError::State { path: state_path.display().to_string(), source };
+        let state = Arc::new(State::open(&root).map_err(bad_state)?);
+        let opened = SqliteStore::open(&state_path.join("state.db"))?;
+        if let Some(aside) = opened.set_aside {
+            state.notify(Notice::StateSetAside { to: aside.display().to_string() });
+        }
+        let workspace = Self {
+            root,
+            config,
+            journal: Mutex::new(None),
+            recorder: OnceLock::new(),
+            reader: Mutex::new(None),
+            probe,
+            can_exchange: AtomicBool::new(true),
+            stage_beside: AtomicBool::new(false),
+            state,
+        };
+        let notices = recover::recover(&workspace).map_err(bad_state)?;
+        notices.into_iter().for_each(|notice| workspace.state.notify(notice));
+        let state = workspace.state.clone();
+        let keeping = state.clone();
+        let recorder = Recorder::start(opened.store, state.notices.clone(), move || keeping.tidy(SECOND_LOOK_AFTER)).map_err(bad_state)?;
+        drop(workspace.recorder.set(recorder));
+        Ok(Arc::new(workspace))
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How safe commits are against a power cut.
+    pub fn durability(&self) -> Durability {
+        self.config.durability
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The rescued files.
+    pub fn rescued(&self) -> &Rescued {
+        &self.state.rescued
+    }
+
+    /// What happened without anybody asking, each told once.
+    pub fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut *lock(&self.state.notices))
+    }
+
+    /// Hands records to the recorder.
+    pub fn record(&self, records: Vec<Record>) {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.record(records);
+        }
+    }
+
+    /// Waits until everything that was handed to the recorder is written.
+    pub fn flush(&self) {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.flush();
+        }
+    }
+
+    /// Asks the store. What the recorder has not written yet is not in it.
+    pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut reader = lock(&self.reader);
+        if reader.is_none() {
+            *reader = Some(SqliteStore::open(&self.root.path().join(STATE_DIR).join("state.db"))?.store);
+        }
+        question(reader.as_ref().expect("opened above"))
+    }
+
+    /// Says that this file system cannot exchange two files, as a test or the user may know.
+    pub fn without_exchange(&self) {
+        self.can_exchange.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn can_exchange(&self) -> bool {
+        self.can_exchange.load(Ordering::Relaxed)
+    }
+
+    /// Whether files are staged beside their targets, because the state directory turned out to be on another file system.
+    pub(crate) fn stage_beside(&self) -> bool {
+        self.stage_beside.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stage_beside(&self) {
+        self.stage_beside.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn probe(&self) -> Option<&Probe> {
+        self.probe.as_ref()
+    }
+
+    /// The bits that new files do not get.
+    pub(crate) fn umask(&self) -> u32 {
+        // There is no way to ask without setting it, except here.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+    }
+
+    /// Runs something with the journal of this process, which is started when it is first needed.
+    pub(crate) fn with_journal<T>(&self, act: impl FnOnce(&mut Journal) -> io::Result<T>) -> io::Result<T> {
+        let mut journal = lock(&self.journal);
+        if journal.as_ref().is_none_or(|_| self.state.is_lost()) {
+            *journal = Some(self.start_journal()?);
+        }
+        act(journal.as_mut().expect("started above"))
+    }
+
+    fn start_journal(&self) -> io::Result<Journal> {
+        let mut random = [0_u8; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let name = format!("{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
+        Journal::start(self.state.journals()?, name)
+    }
+
+    /// Lets go of the journal as a crash would: unlocked, not removed.
+    pub(crate) fn abandon_journal(&self) {
+        *lock(&self.journal) = None;
+    }
+
+    /// Keeps a displaced file for a second look.
+    pub(crate) fn displace(&self, displaced: Displaced) {
+        let count = {
+            let mut waiting = lock(&self.state.displaced);
+            waiting.push((Instant::now(), displaced));
+            waiting.len()
+        };
+        if count > MAX_DISPLACED {
+            self.state.tidy(Duration::ZERO);
+        }
+        let mut journal = lock(&self.journal);
+        if let Some(journal) = journal.as_mut() {
+            if lock(&self.state.displaced).is_empty() {
+                drop(journal.shrink());
+            }
+        }
+    }
+
+    /// Moves somebody's bytes to safety and says so with the next reply.
+    pub(crate) fn rescue(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) {
+        match self.state.rescued.take_in(dir, name, path) {
+            Ok(to) => self.state.notify(Notice::Rescued { path: path.clone(), to }),
+            // Left where it is, it will be found at the next start.
+            Err(error) => self.state.notify(Notice::NotRemembered { why: format!("{path}: a displaced version stays in {name}: {error}") }),
+        }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        drop(self.recorder.take());
+        self.state.tidy(Duration::ZERO);
+        // A journal with displaced files that somebody still has open is left for the next start.
+        if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty()) {
+            journal.remove();
+        }
+    }
+}
+
+impl State {
+    fn open(root: &Root) -> io::Result<Self> {
+        let root = Arc::new(File::from(root.dir().try_clone_to_owned()?));
+        let handles = Handles::open(&root)?;
+        let rescued = Rescued::in_state(handles.dir.clone())?;
+        Ok(Self { root, handles: Mutex::new(handles), rescued, displaced: Mutex::default(), notices: Arc::default() })
+    }
+
+    /// Whether somebody removed the state directory under our feet.
+    fn is_lost(&self) -> bool {
+        sys::fstat(&*lock(&self.handles).journals).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    fn handles(&self) -> io::Result<Handles> {
+        if self.is_lost() {
+            *lock(&self.handles) = Handles::open(&self.root)?;
+        }
+        Ok(lock(&self.handles).clone())
+    }
+
+    /// The state directory itself.
+    pub fn dir(&self) -> Arc<File> {
+        lock(&self.handles).dir.clone()
+    }
+
+    /// Where files are staged.
+    pub fn staged(&self) -> io::Result<Arc<File>> {
+        Ok(self.handles()?.staged)
+    }
+
+    /// Where locks are.
+    pub fn locks(&self) -> io::Result<Arc<File>> {
+        Ok(self.handles()?.locks)
+    }
+
+    /// Where journals are.
+    pub fn journals(&self) -> io::Result<Arc<File>> {
+        Ok(self.handles()?.journals)
+    }
+
+    fn notify(&self, notice: Notice) {
+        lock(&self.notices).push(notice);
+    }
+
+    /// Takes a second look at the displaced files that are old enough. Says whether some are left.
+    fn tidy(&self, age: Duration) -> bool {
+        let waiting = std::mem::take(&mut *lock(&self.displaced));
+        let mut left = Vec::new();
+        for (since, displaced) in waiting {
+            if since.elapsed() < age {
+                left.push((since, displaced));
+                continue;
+            }
+            match displaced.look(&self.rescued) {
+                Ok(SecondLook::Removed) => {}
+                Ok(SecondLook::InUse) | Err(_) => left.push((since, displaced)),
+                Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
+            }
+        }
+        let mut displaced = lock(&self.displaced);
+        displaced.extend(left);
+        !displaced.is_empty()
+    }
+}
+
+impl Handles {
+    fn open(root: &Arc<File>) -> io::Result<Self> {
+        let dir = make_dir(root, STATE_DIR)?;
+        let handles = Self {
+            staged: make_dir(&dir, "staged")?,
+            locks: make_dir(&dir, "locks")?,
+            journals: make_dir(&dir, "journal")?,
+            dir,
+        };
+        ignore_itself(&handles.dir)?;
+        Ok(handles)
+    }
+}
+
+fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let open = || sys::openat(parent, name, flags, Mode::empty());
+    let fd = match open() {
+        Err(Errno::NOENT) => {
+            match sys::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            open()?
+        }
+        opened => opened?,
+    };
+    Ok(Arc::new(File::from(fd)))
+}
+
+/// The state directory ignores itself in git.
+fn ignore_itself(dir: &File) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    match sys::openat(dir, ".gitignore", flags, Mode::from_raw_mode(0o666)) {
+        Ok(fd) => File::from(fd).write_all(b"*\n"),
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics while holding it")
+}
