@@ -1,1 +1,3 @@
-//! wip
+//! The doors of Surehand that speak somebody else's protocol. They translate and decide nothing.
+
+pub mod mcp;

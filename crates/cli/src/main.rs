@@ -1,2 +1,28 @@
-//! wip
-fn main() {}
+//! The `surehand` command. Reads the environment and the command line; everything else is done by the library and the doors.
+#![expect(clippy::print_stdout, reason = "this is the program that prints")]
+
+mod args;
+mod commands;
+mod place;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match args.command {
+        Command::Mcp(args) => commands::mcp::run(&args),
+        Command::Call(args) => commands::call::run(&args),
+        Command::Demo(args) => commands::demo::run(&args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `surehand call`: one tool call from a shell or script.
+
+use std::{io::Read, process::ExitCode};
+
+use anyhow::Context;
+use serde_json::Value;
+use surehand_engine::{Session, SessionId};
+
+use crate::{args::CallArgs, place};
+
+pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
+    let mut typed = args.arguments.clone();
+    if typed == "-" {
+        typed.clear();
+        std::io::stdin().read_to_string(&mut typed).context("standard input")?;
+    }
+    let arguments: Value = serde_json::from_str(&typed).context("the arguments are not valid JSON")?;
+    let workspace = place::open(&args.place)?;
+    let mut session = Session::resume(workspace, SessionId(args.session.clone()));
+    let reply = session.call(&args.tool, &arguments);
+    if args.json { println!("{:#}", reply.result) } else { print!("{}", reply.text) }
+    Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
