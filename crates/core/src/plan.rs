@@ -239,8 +239,7 @@ impl<'a> Draft<'a> {
 fn sized_text(target: &Target<'_>, bytes: Vec<u8>) -> Result<Text, Refusal> {
     let (size, limit) = (bytes.len() as u64, target.limits.file_bytes);
     if size > limit {
-        let what = "the file would be";
-        return Err(target.refuse(Cause::TooLarge { what, size, limit, setting: "limits.file_bytes" }));
+        return Err(target.refuse(Cause::TooLarge { unit: "bytes", size, limit, setting: "limits.file_bytes" }));
     }
     Text::new(bytes).map_err(|not_text| {
         let why = match not_text {

@@ -113,7 +113,7 @@ pub enum Cause {
     /// Over a limit.
     TooLarge {
         /// What was counted.
-        what: &'static str,
+        unit: &'static str,
         /// How much there was.
         size: u64,
         /// How much is allowed.

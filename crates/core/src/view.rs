@@ -26,6 +26,9 @@ struct Span {
     /// The number under which the first of them was last shown; `None` when the session knows their text without having been
     /// shown a number (it wrote them).
     shown: Option<LineNo>,
+    /// Whether those numbers have been shown for other lines since. Then they lead here only as what was once meant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    superseded: bool,
 }
 
 impl Span {
@@ -33,7 +36,7 @@ impl Span {
     fn part(self, lines: LineRange) -> Option<Span> {
         let lines = LineRange::new(self.lines.start.max(lines.start), self.lines.end.min(lines.end))?;
         let by = i64::from(lines.start.get()) - i64::from(self.lines.start.get());
-        Some(Span { lines, shown: self.shown.and_then(|shown| shown.moved(by)) })
+        Some(Span { lines, shown: self.shown.and_then(|shown| shown.moved(by)), ..self })
     }
 
     /// The numbers under which its lines were last shown.
@@ -108,14 +111,26 @@ impl View {
 
     /// Whether all these lines were last shown under the numbers that they have now.
     pub fn are_fresh(&self, lines: &LineSet) -> bool {
-        let fresh: LineSet = self.seen.iter().filter(|span| span.moved() == Some(0)).map(|span| span.lines).collect();
+        let fresh: LineSet =
+            self.seen.iter().filter(|span| span.moved() == Some(0) && !span.superseded).map(|span| span.lines).collect();
         lines.minus(&fresh).is_empty()
     }
 
     /// The line that was last shown under this number; it may stand elsewhere now.
     pub fn line_shown_as(&self, number: LineNo) -> Option<LineNo> {
-        let span = self.seen.iter().find(|span| span.shown_range().is_some_and(|range| range.contains(number)))?;
-        number.moved(span.moved()?)
+        self.lines_shown_as(number, false).next()
+    }
+
+    /// The line that was shown under this number before another one was; `None` when there were several.
+    pub fn line_once_shown_as(&self, number: LineNo) -> Option<LineNo> {
+        let mut lines = self.lines_shown_as(number, true);
+        lines.next().filter(|_| lines.next().is_none())
+    }
+
+    fn lines_shown_as(&self, number: LineNo, superseded: bool) -> impl Iterator<Item = LineNo> {
+        let shown =
+            move |span: &&Span| span.superseded == superseded && span.shown_range().is_some_and(|range| range.contains(number));
+        self.seen.iter().filter(shown).filter_map(move |span| number.moved(span.moved()?))
     }
 
     /// Records that a set of lines was shown in full under their present numbers.
@@ -129,25 +144,25 @@ impl View {
         let mut spans = Vec::with_capacity(self.seen.len() + 2);
         for span in self.seen.drain(..).flat_map(|span| outside(span, lines)) {
             match span.shown_range() {
-                Some(shown) if shown.start <= lines.end && shown.end >= lines.start => {
+                Some(shown) if !span.superseded && shown.start <= lines.end && shown.end >= lines.start => {
                     let by = span.moved().unwrap_or_default();
                     let now = |line: LineNo| line.moved(by);
                     let taken = now(lines.start.max(shown.start)).zip(now(lines.end.min(shown.end)));
                     let taken = taken.and_then(|(start, end)| LineRange::new(start, end)).expect("the two ranges overlap");
                     spans.extend(outside(span, taken));
-                    spans.extend(span.part(taken).map(|part| Span { shown: None, ..part }));
+                    spans.extend(span.part(taken).map(|part| Span { superseded: true, ..part }));
                 }
                 _ => spans.push(span),
             }
         }
-        spans.push(Span { lines, shown: Some(lines.start) });
+        spans.push(Span { lines, shown: Some(lines.start), superseded: false });
         self.seen = tidy(spans);
     }
 
     /// Records that the session knows the text of these lines, but not their numbers.
     fn know(&mut self, lines: LineRange) {
         let mut spans: Vec<Span> = self.seen.drain(..).flat_map(|span| outside(span, lines)).collect();
-        spans.push(Span { lines, shown: None });
+        spans.push(Span { lines, shown: None, superseded: false });
         self.seen = tidy(spans);
     }
 
@@ -188,7 +203,11 @@ fn tidy(mut spans: Vec<Span>) -> Vec<Span> {
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
         match joined.last_mut() {
-            Some(last) if last.lines.end.moved(1) == Some(span.lines.start) && last.moved() == span.moved() => {
+            Some(last)
+                if last.lines.end.moved(1) == Some(span.lines.start)
+                    && last.moved() == span.moved()
+                    && last.superseded == span.superseded =>
+            {
                 last.lines.end = span.lines.end;
             }
             _ => joined.push(span),
@@ -244,7 +263,8 @@ mod tests {
         view.show(range(5, 9));
         assert_eq!(view.line_shown_as(line(8)), Some(line(8)));
         assert_eq!(view.line_shown_as(line(10)), Some(line(13)));
-        // The line that had been shown as 8 is known, but no number leads to it any more.
+        // The line that had been shown as 8 is known, but 8 is only what it was once called.
+        assert_eq!(view.line_once_shown_as(line(8)), Some(line(11)));
         assert!(view.has_seen(line(11)) && !view.is_fresh(line(11)));
     }
 

@@ -113,11 +113,14 @@ impl Config {
     }
 
     fn read_toml(&mut self, place: &str, text: &str) -> Result<(), ConfigError> {
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax { place: place.to_owned(), why: error.message().to_owned() })?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| ConfigError::Syntax { place: place.to_owned(), why: error.message().to_owned() })?;
         for (section, value) in &table {
             match value {
-                Value::Table(keys) => keys.iter().try_for_each(|(key, value)| self.set(place, &format!("{section}.{key}"), value))?,
+                Value::Table(keys) => {
+                    keys.iter().try_for_each(|(key, value)| self.set(place, &format!("{section}.{key}"), value))?
+                }
                 value => self.set(place, section, value)?,
             }
         }
@@ -190,7 +193,10 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_what_would_be_right() {
         let error = |toml| load(toml, &[]).unwrap_err();
-        assert_eq!(error("[policy]\nrequired_read = true"), "surehand.toml: unknown key policy.required_read; did you mean policy.require_read?");
+        assert_eq!(
+            error("[policy]\nrequired_read = true"),
+            "surehand.toml: unknown key policy.required_read; did you mean policy.require_read?"
+        );
         assert_eq!(error("[limits]\nread_lines = 0"), "surehand.toml: limits.read_lines must be a whole number from 1 up: 0");
         assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml: policy.durability must be \"full\" or \"fast\": 3");
         assert!(error("[policy").starts_with("surehand.toml: not valid TOML"));

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use surehand_core::{
-    Cause, ContentHash, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, render,
-};
+use surehand_core::{Cause, ContentHash, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, render};
 use surehand_store::{Event, Record, SessionId};
 
 use crate::{
@@ -88,7 +86,8 @@ impl Session {
             Some(tool) => (tool.run)(self, arguments),
             None => {
                 let names: Vec<&str> = tools::TABLE.iter().map(|tool| tool.name).collect();
-                let why = format!("there is no tool {:?}; there are {}", tool.chars().take(60).collect::<String>(), names.join(", "));
+                let why =
+                    format!("there is no tool {:?}; there are {}", tool.chars().take(60).collect::<String>(), names.join(", "));
                 Err(Refusal::of_call(Cause::BadArguments { why }))
             }
         };
@@ -226,7 +225,8 @@ impl Session {
 
     fn record_change(&mut self, tool: &str, planned: Vec<(Planned, Gathered)>, committed: Committed) -> Done {
         let mut rewritten = Vec::new();
-        let session = self.tracker.as_ref().map_or_else(|| SessionId("untracked".to_owned()), |tracker| tracker.session().clone());
+        let session =
+            self.tracker.as_ref().map_or_else(|| SessionId("untracked".to_owned()), |tracker| tracker.session().clone());
         for ((planned, gathered), stamp) in planned.iter().zip(&committed.stamps) {
             let before = match &gathered.present {
                 Present::Text(text) => {
@@ -236,7 +236,8 @@ impl Session {
                 Present::Absent | Present::Unreadable(_) => None,
             };
             let after = Some(planned.text().version());
-            let event = Event { at: now(), session: session.clone(), tool: tool.to_owned(), path: planned.path().clone(), before, after };
+            let event =
+                Event { at: now(), session: session.clone(), tool: tool.to_owned(), path: planned.path().clone(), before, after };
             self.workspace.record(vec![Record::Happened(event)]);
             self.files.keep(&self.workspace, planned.text());
             match stamp {

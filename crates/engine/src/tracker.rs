@@ -6,11 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use surehand_core::{
-    Cause, ContentHash, LineSet, Present, Refusal, RelPath, Stamp, Text, View,
-    gate::Tracking,
-    text::NotText,
-};
+use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText};
 use surehand_store::{Content, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
 
 use crate::{
@@ -116,9 +112,7 @@ impl Files {
         let mine = self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone());
         let stored = workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default();
         // Only while that name still leads to this file.
-        let still = |name: &RelPath| {
-            matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if stamp_of(&stat).same_file(stamp))
-        };
+        let still = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if stamp_of(&stat).same_file(stamp));
         mine.chain(stored).filter(still).min().unwrap_or(path)
     }
 
@@ -142,7 +136,9 @@ impl Files {
         Text::new(bytes).map_err(|not_text| match not_text {
             NotText::Binary => Cause::Binary { size, kind },
             NotText::Encoding { at } => Cause::Encoding { size, at },
-            NotText::TooLarge => Cause::TooLarge { what: "the file is too large, with bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" },
+            NotText::TooLarge => {
+                Cause::TooLarge { unit: "bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" }
+            }
         })
     }
 

@@ -143,7 +143,8 @@ impl Workspace {
         notices.into_iter().for_each(|notice| workspace.state.notify(notice));
         let state = workspace.state.clone();
         let keeping = state.clone();
-        let recorder = Recorder::start(opened.store, state.notices.clone(), move || keeping.tidy(SECOND_LOOK_AFTER)).map_err(bad_state)?;
+        let recorder =
+            Recorder::start(opened.store, state.notices.clone(), move || keeping.tidy(SECOND_LOOK_AFTER)).map_err(bad_state)?;
         drop(workspace.recorder.set(recorder));
         Ok(Arc::new(workspace))
     }
@@ -275,7 +276,9 @@ impl Workspace {
         match self.state.rescued.take_in(dir, name, path) {
             Ok(to) => self.state.notify(Notice::Rescued { path: path.clone(), to }),
             // Left where it is, it will be found at the next start.
-            Err(error) => self.state.notify(Notice::NotRemembered { why: format!("{path}: a displaced version stays in {name}: {error}") }),
+            Err(error) => {
+                self.state.notify(Notice::NotRemembered { why: format!("{path}: a displaced version stays in {name}: {error}") })
+            }
         }
     }
 }

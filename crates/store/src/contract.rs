@@ -120,7 +120,8 @@ fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) 
             .collect::<Vec<u8>>()
     };
     store.trim(0).unwrap();
-    let kept = |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: Content::new(content(seed)), at };
+    let kept =
+        |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: Content::new(content(seed)), at };
     store.record(&[kept(1, 10), kept(2, 20), kept(3, 30), kept(1, 40)]).unwrap();
     store.trim(2500).unwrap();
     let there = |seed| again.version(&ContentHash::of(&content(seed))).unwrap().is_some();

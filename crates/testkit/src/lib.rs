@@ -1,1 +1,5 @@
-//! wip
+//! Fixtures and doors for the tests of Surehand. Real files, real processes.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+pub mod door;
+pub mod scenario;

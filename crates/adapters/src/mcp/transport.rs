@@ -128,7 +128,8 @@ fn blame(line: &[u8], error: &serde_json::Error) -> Option<(ErrorData, Option<Re
     match (method, &id) {
         (Some(_), None) if message.get("id").is_none() => None,
         (Some("tools/call"), _) => {
-            let why = format!("tools/call takes params {{\"name\": string, \"arguments\": object}}: {}", call_mistake(&message, error));
+            let why =
+                format!("tools/call takes params {{\"name\": string, \"arguments\": object}}: {}", call_mistake(&message, error));
             Some((ErrorData::invalid_params(why, None), id))
         }
         (Some(method), _) => {

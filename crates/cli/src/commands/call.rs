@@ -18,6 +18,10 @@ pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
     let mut session = Session::resume(workspace, SessionId(args.session.clone()));
     let reply = session.call(&args.tool, &arguments);
-    if args.json { println!("{:#}", reply.result) } else { print!("{}", reply.text) }
+    if args.json {
+        println!("{:#}", reply.result)
+    } else {
+        print!("{}", reply.text)
+    }
     Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -28,7 +28,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     story.outside("src/main.rs", &theirs)?;
     story.say("   (an editor added line 2: init_logging();)");
 
-    story.say("3. The edit is refused, and the refusal already holds what changed: the next call is right, without another read.");
+    story
+        .say("3. The edit is refused, and the refusal already holds what changed: the next call is right, without another read.");
     story.refused("edit_file", &greet)?;
     story.done("edit_file", &greet)?;
     ensure!(story.content("src/main.rs")? == theirs.replace("world", "surehand"), "both changes must be in the file");
@@ -45,7 +46,11 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     story.say("5. The same batch from a process that is killed (kill -9) when the first of the two files has been replaced.");
     story.crash(&batch)?;
     let halfway = story.content("src/main.rs")? != before;
-    story.say(if halfway { "   (src/main.rs is replaced, src/lib.rs is not: a torn batch, for now)" } else { "   (no file was replaced yet)" });
+    story.say(if halfway {
+        "   (src/main.rs is replaced, src/lib.rs is not: a torn batch, for now)"
+    } else {
+        "   (no file was replaced yet)"
+    });
     story.say("   The next start finds the journal and takes the half batch back.");
     story.open()?;
     story.done("read_file", &json!({ "path": "src/lib.rs" }))?;

@@ -169,11 +169,12 @@ fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (Mismat
     let Some(view) = view else { return if here { Ok(()) } else { Err((other, None)) } };
     let shown = view.line_shown_as(anchor.line);
     let moved = shown.filter(|line| *line != anchor.line && reads_so(*line));
+    let once = || view.line_once_shown_as(anchor.line).filter(|line| reads_so(*line));
     match (here && view.has_seen(anchor.line), moved) {
         (true, None) => Ok(()),
         (true, Some(meant)) => Err((MismatchKind::TwoFit, Some(meant))),
         (false, Some(meant)) => Err((MismatchKind::Moved, Some(meant))),
-        (false, None) => Err((other, None)),
+        (false, None) => Err(once().map_or((other, None), |meant| (MismatchKind::Moved, Some(meant)))),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     lines::{LineNo, LineRange, LineSet},
     plan::{Base, Planned},
     refusal::clip,
-    render::{Numbers, count},
+    render::{Numbers, count, which},
 };
 
 /// The diff of a planned change, as it is told to the model.
@@ -52,7 +52,7 @@ pub fn diff(planned: &Planned, numbers: Numbers) -> Diff {
         }
         if told < hunks.len() {
             let rest: LineSet = hunks[told..].iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
-            writer.text.push_str(&format!("[{} more not shown: lines {rest}]\n", count(hunks.len() - told, "change")));
+            writer.text.push_str(&format!("[{} more not shown: {}]\n", count(hunks.len() - told, "change"), which(&rest)));
         }
         for shift in planned.map().shifts() {
             writer.text.push_str(&format!("lines after {} moved by {:+}\n", shift.after, shift.by));

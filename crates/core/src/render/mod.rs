@@ -7,7 +7,10 @@ pub mod read;
 pub mod refusal;
 pub mod rules;
 
-use crate::{hash::Anchor, lines::LineNo};
+use crate::{
+    hash::Anchor,
+    lines::{LineNo, LineSet},
+};
 
 /// How a line is numbered in front of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,11 @@ impl Numbers {
         };
         written.expect("writing to a string cannot fail");
     }
+}
+
+/// `line 3`, `lines 3-4, 9`.
+pub fn which(lines: &LineSet) -> String {
+    if lines.count() == 1 { format!("line {lines}") } else { format!("lines {lines}") }
 }
 
 /// `1 line`, `2 lines`.

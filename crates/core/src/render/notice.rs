@@ -6,12 +6,18 @@ use crate::{notice::Notice, path::RelPath};
 pub fn notice(notice: &Notice) -> String {
     match notice {
         Notice::Rescued { path, to } => {
-            format!("another program wrote into {path} while it was being replaced; what it wrote is kept in {to}, and is not in {path}")
+            format!(
+                "another program wrote into {path} while it was being replaced; what it wrote is kept in {to}, and is not in {path}"
+            )
         }
         Notice::Completed { paths } => format!("a change that a crash interrupted was complete: {}", list(paths)),
-        Notice::TakenBack { paths } => format!("a change that a crash interrupted was taken back, nothing of it remains: {}", list(paths)),
+        Notice::TakenBack { paths } => {
+            format!("a change that a crash interrupted was taken back, nothing of it remains: {}", list(paths))
+        }
         Notice::StateSetAside { to } => {
-            format!("Surehand's state was damaged and begun anew (the damaged file is {to}); what was read before counts no longer")
+            format!(
+                "Surehand's state was damaged and begun anew (the damaged file is {to}); what was read before counts no longer"
+            )
         }
         Notice::NotRemembered { why } => format!("Surehand could not write its state ({why}); files are not affected"),
     }

@@ -5,7 +5,7 @@ use crate::{
     path::RelPath,
     policy::Limits,
     refusal::clip,
-    render::{Numbers, count},
+    render::{Numbers, count, which},
     text::Text,
     view::View,
 };
@@ -61,15 +61,18 @@ pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, lim
     out.push_str(&rows);
     let past_end = wanted.minus(&LineSet::whole(total));
     if !past_end.is_empty() && total > 0 {
-        out.push_str(&format!("[lines {past_end} are past the end: the file has {}]\n", count(total, "line")));
+        out.push_str(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));
     }
     if let Some(next) = stopped_at {
         let left = inside.minus(&lines);
-        out.push_str(&format!("[cut here; not shown: lines {left}. Go on with {{\"path\": \"{path}\", \"offset\": {next}}}]\n"));
+        out.push_str(&format!(
+            "[cut here; not shown: {}. Go on with {{\"path\": \"{path}\", \"offset\": {next}}}]\n",
+            which(&left)
+        ));
     }
     let cut_lines = lines.minus(&full);
     if !cut_lines.is_empty() {
-        out.push_str(&format!("[cut at {} characters, so only partly seen: lines {cut_lines}]\n", limits.line_chars));
+        out.push_str(&format!("[cut at {} characters, so only partly seen: {}]\n", limits.line_chars, which(&cut_lines)));
     }
     Shown { text: out, lines, full }
 }
@@ -93,7 +96,7 @@ fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
     } else if lines.is_empty() {
         format!("none of {}", count(total, "line"))
     } else {
-        format!("lines {lines} of {total}")
+        format!("{} of {total}", which(lines))
     };
     let mut notes = String::new();
     if text.has_bom() {
@@ -116,7 +119,7 @@ fn has_bare_newline(text: &Text) -> bool {
 /// The answer to a read of lines that the session was shown and that have not changed since.
 pub fn unchanged(path: &RelPath, text: &Text, lines: &LineSet, view: &View) -> String {
     debug_assert_eq!(view.version(), text.version());
-    let what = if view.is_whole() { "the file".to_owned() } else { format!("lines {lines}") };
+    let what = if view.is_whole() { "the file".to_owned() } else { which(lines) };
     format!(
         "{path} is unchanged since you read it (version {}): {what} as shown above still holds. \
          If that is no longer in your context, call forget with this path and read_file again.\n",
@@ -157,7 +160,7 @@ mod tests {
         …
         4#dn|d
         5#ca|e
-        [lines 6-9 are past the end: the file has 5 lines]
+        [lines 6-9 past the end: the file has 5 lines]
         ");
     }
 
@@ -171,7 +174,7 @@ mod tests {
         2|bbbb…[+4 chars]
         3|c
         [cut here; not shown: lines 4-5. Go on with {"path": "src/a.rs", "offset": 4}]
-        [cut at 4 characters, so only partly seen: lines 2]
+        [cut at 4 characters, so only partly seen: line 2]
         "#);
         assert_eq!(shown.full.to_string(), "1, 3");
     }

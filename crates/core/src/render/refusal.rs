@@ -2,7 +2,7 @@
 
 use crate::{
     refusal::{Cause, Excerpt, Mismatch, MismatchKind, Nearest, PartialUse, Refusal, Remap},
-    render::{Numbers, count},
+    render::{Numbers, count, which},
 };
 
 /// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
@@ -60,10 +60,7 @@ fn fact(refusal: &Refusal) -> String {
             let now = if fresh.rows.is_empty() && affected.is_empty() {
                 "It is empty now.".to_owned()
             } else {
-                format!(
-                    "Lines {affected} are new or changed, or beside removed ones; as they are now (this counts as read):\n{}",
-                    rows(fresh, numbers)
-                )
+                format!("What changed since ({}), as it is now; this counts as read:\n{}", which(affected), rows(fresh, numbers))
             };
             let step = if fresh.omitted.is_empty() {
                 "Correct the call by these lines and send it; for more, read_file again."
@@ -83,15 +80,16 @@ fn fact(refusal: &Refusal) -> String {
         Cause::Partial { unseen, fresh, by } => {
             let what = match by {
                 PartialUse::Overwrite => "write_file replaces the whole file",
-                PartialUse::Lines => "the edit replaces them",
+                PartialUse::Lines => "the edit replaces that",
             };
             let step = if fresh.omitted.is_empty() && fresh.shown.count() == unseen.count() {
-                "They count as read now: send the call again if it is still what you want."
+                "This counts as read now: send the call again if it is still what you want."
             } else {
                 "read_file the lines that were not shown in full, or use edit_file for a part."
             };
             format!(
-                "lines {unseen} of {path} were not read this session, and {what}; nothing was written. They are:\n{}{step}",
+                "{} of {path} not read this session, and {what}; nothing was written. What is there:\n{}{step}",
+                which(unseen),
                 rows(fresh, Numbers::Anchors)
             )
         }
@@ -136,8 +134,11 @@ fn fact(refusal: &Refusal) -> String {
                 "{path} is not UTF-8 text (first other byte at offset {at} of {size}). Convert it to UTF-8 to work on it with these tools."
             )
         }
-        Cause::TooLarge { what, size, limit, setting } => format!(
-            "{what} {size} of at most {limit}: {path}. Work on a part of it with a search or a shell command, or have the owner raise {setting} in surehand.toml."
+        Cause::TooLarge { unit, size, limit, setting } => in_file(
+            path,
+            &format!(
+                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: a search or a shell command), or have the owner raise {setting} in surehand.toml."
+            ),
         ),
         Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),
         Cause::Protected => format!("{path} belongs to git or Surehand itself and is not written by tools."),
@@ -163,9 +164,12 @@ fn not_found(path: &str, nearest: Option<&Nearest>, already_at: Option<u32>) -> 
         return text;
     };
     if nearest.only_white_space {
-        text.push_str(&format!(" Lines {} differ from it in white space only; the exact text to use is:\n", nearest.lines));
+        text.push_str(&format!(
+            " It differs in white space only from {}; the exact text to use is:\n",
+            which(&[nearest.lines].into_iter().collect())
+        ));
     } else {
-        text.push_str(&format!(" Nearest are lines {}:\n", nearest.lines));
+        text.push_str(&format!(" Nearest: {}:\n", which(&[nearest.lines].into_iter().collect())));
     }
     text.push_str(&rows(&nearest.fresh, Numbers::Plain));
     if let Some(diverges) = &nearest.diverges {
@@ -206,7 +210,7 @@ fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
         last = Some(*line);
     }
     if !excerpt.omitted.is_empty() {
-        text.push_str(&format!("[not shown: lines {}]\n", excerpt.omitted));
+        text.push_str(&format!("[not shown: {}]\n", which(&excerpt.omitted)));
     }
     text
 }

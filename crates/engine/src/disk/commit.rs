@@ -148,9 +148,8 @@ struct Work<'a> {
 impl<'a> Run<'a> {
     fn new(workspace: &'a Workspace, changes: &[Change<'a>]) -> Result<Self, CommitError> {
         let numbered = workspace.with_journal(|journal| Ok((journal.number(), journal.name().to_owned())));
-        let (number, journal_name) = numbered.map_err(|error| {
-            CommitError::Refused(refuse_io(changes[0].planned.path(), "start the journal", &error))
-        })?;
+        let (number, journal_name) =
+            numbered.map_err(|error| CommitError::Refused(refuse_io(changes[0].planned.path(), "start the journal", &error)))?;
         let works = changes.iter().map(|change| Work {
             planned: change.planned,
             known: change.known,
@@ -220,7 +219,9 @@ impl<'a> Run<'a> {
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
         let sync = self.workspace.durability() == Durability::Full && matches!(entry, Entry::Begin { .. });
-        self.workspace.with_journal(|journal| journal.write(entry, sync)).map_err(|error| self.works[0].failed("write the journal", error))
+        self.workspace
+            .with_journal(|journal| journal.write(entry, sync))
+            .map_err(|error| self.works[0].failed("write the journal", error))
     }
 
     /// Takes back what has been done, from the last file to the first.
@@ -305,11 +306,16 @@ impl Work<'_> {
 
     fn stage(&mut self, workspace: &Workspace, name: String) -> Result<(), CommitError> {
         if self.planned.is_new() {
-            self.made = workspace.root().make_parents(self.path()).map_err(|errno| self.refuse_place(errno, "create its directory"))?;
+            self.made =
+                workspace.root().make_parents(self.path()).map_err(|errno| self.refuse_place(errno, "create its directory"))?;
         }
         let dir = workspace.root().open_parent(self.path()).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
         self.dir = Some(File::from(dir));
-        if self.planned.is_new() { self.stage_new(workspace, name)? } else { self.stage_replacement(workspace, name)? }
+        if self.planned.is_new() {
+            self.stage_new(workspace, name)?
+        } else {
+            self.stage_replacement(workspace, name)?
+        }
         if let (Durability::Full, Some(new)) = (workspace.durability(), &self.new) {
             new.sync_all().map_err(|error| self.failed("sync", error))?;
         }
@@ -399,7 +405,11 @@ impl Work<'_> {
         let (old, _) = self.old();
         let stamp = stamp_of(&sys::fstat(old).map_err(|errno| self.failed("stat", errno))?);
         let stands = self.known.is_some_and(|known| known.agrees_with(&stamp) && !known.is_racy());
-        if stands || same_bytes(old, self.base()).map_err(|error| self.failed("read", error))? { Ok(()) } else { Err(self.changed()) }
+        if stands || same_bytes(old, self.base()).map_err(|error| self.failed("read", error))? {
+            Ok(())
+        } else {
+            Err(self.changed())
+        }
     }
 
     /// Waits a little for others to close the file. Without a lease the look at what came out must be enough.
@@ -495,7 +505,8 @@ impl Work<'_> {
         let (old, old_stat) = self.old();
         let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
         let (dir, name) = self.staged();
-        let came_out = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
+        let came_out =
+            sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
         let same_file = (came_out.st_dev, came_out.st_ino) == (old_stat.st_dev, old_stat.st_ino);
         let good = match (same_file, self.leased, state) {
             (true, true, LeaseState::Held | LeaseState::ReaderWaits) => true,

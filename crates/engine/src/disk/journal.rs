@@ -128,7 +128,11 @@ fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 
 /// The entries of a journal. A last line that was cut off by the crash was never acted upon and is left out.
 pub fn entries(content: &[u8]) -> Vec<Entry> {
-    content.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    content
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| line.ends_with(b"\n"))
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 #[cfg(test)]

@@ -96,8 +96,7 @@ pub fn read_whole(path: &RelPath, file: &mut File, limit: u64) -> Result<FileNow
     for _ in 0..50 {
         let size = u64::try_from(before.st_size).unwrap_or_default();
         if size > limit {
-            let what = "the file is too large, with bytes";
-            return Err(Refusal::of(path, Cause::TooLarge { what, size, limit, setting: "limits.file_bytes" }));
+            return Err(Refusal::of(path, Cause::TooLarge { unit: "bytes", size, limit, setting: "limits.file_bytes" }));
         }
         let mut bytes = Vec::with_capacity(size as usize + 1);
         file.rewind().map_err(failed)?;

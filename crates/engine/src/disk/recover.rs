@@ -75,7 +75,8 @@ fn take_up(workspace: &Workspace, journal: &str, entries: &[Entry], notices: &mu
             continue;
         }
         if end.is_none() {
-            let left: Vec<Left<'_>> = files.iter().zip(&paths).map(|(intent, path)| Left::look(workspace, intent, path)).collect::<io::Result<_>>()?;
+            let left: Vec<Left<'_>> =
+                files.iter().zip(&paths).map(|(intent, path)| Left::look(workspace, intent, path)).collect::<io::Result<_>>()?;
             finish_or_undo(workspace, &left, notices)?;
         }
         for (intent, path) in files.iter().zip(&paths) {

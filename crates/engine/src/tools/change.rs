@@ -67,10 +67,16 @@ fn describe(planned: &Planned, how: How, diff: &str) -> Map<String, Value> {
     match how {
         How::Swap | How::Create => {}
         How::Rename => {
-            result.insert("written".to_owned(), json!("renamed: this file system cannot exchange files, so a change at the same instant may go unseen"));
+            result.insert(
+                "written".to_owned(),
+                json!("renamed: this file system cannot exchange files, so a change at the same instant may go unseen"),
+            );
         }
         How::InPlace => {
-            result.insert("written".to_owned(), json!("in place: the file has several names or marks that a new file could not have"));
+            result.insert(
+                "written".to_owned(),
+                json!("in place: the file has several names or marks that a new file could not have"),
+            );
         }
     }
     result

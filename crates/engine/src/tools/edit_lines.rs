@@ -53,8 +53,8 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     }
     let limit = session.limits().batch_edits;
     if edits.len() > limit {
-        let (what, setting) = ("edits in one call:", "limits.batch_edits");
-        return Err(Refusal::of_call(Cause::TooLarge { what, size: edits.len() as u64, limit: limit as u64, setting }));
+        let (unit, setting) = ("edits in one call", "limits.batch_edits");
+        return Err(Refusal::of_call(Cause::TooLarge { unit, size: edits.len() as u64, limit: limit as u64, setting }));
     }
     let done = session.change("edit_lines", |session| {
         let gathered = session.gather_for_writing(&call.path)?;

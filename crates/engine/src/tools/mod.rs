@@ -81,9 +81,18 @@ fn schema<Arguments: JsonSchema>() -> Map<String, Value> {
 /// The arguments of a call, or what is wrong with them.
 fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<Arguments, Refusal> {
     let bad = |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: {why}") });
+    let parse = |value: &Value| {
+        serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
+            // The path leads to the field that is wrong; for one that is missing or unknown the message names it.
+            match error.path().to_string().as_str() {
+                "." => bad(error.inner().to_string()),
+                path => bad(format!("{path}: {}", error.inner())),
+            }
+        })
+    };
     match value {
-        Value::Object(_) => serde_json::from_value(value.clone()).map_err(|error| bad(error.to_string())),
-        Value::Null => serde_json::from_value(Value::Object(Map::new())).map_err(|error| bad(error.to_string())),
+        Value::Object(_) => parse(value),
+        Value::Null => parse(&Value::Object(Map::new())),
         _ => Err(bad("the arguments must be a JSON object".to_owned())),
     }
 }

@@ -43,8 +43,8 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     }
     let limit = session.limits().batch_edits;
     if count > limit {
-        let (what, setting) = ("edits in one call:", "limits.batch_edits");
-        return Err(Refusal::of_call(Cause::TooLarge { what, size: count as u64, limit: limit as u64, setting }));
+        let (unit, setting) = ("edits in one call", "limits.batch_edits");
+        return Err(Refusal::of_call(Cause::TooLarge { unit, size: count as u64, limit: limit as u64, setting }));
     }
     let done = session.change("multi_edit", |session| {
         let (files, edits) = gather(session, &call.edits)?;
@@ -64,7 +64,8 @@ fn gather<'a>(session: &mut Session, edits: &'a [OneEdit]) -> Result<(Vec<Gather
         let file = match by_spelling.get(edit.path.as_str()) {
             Some(file) => *file,
             None => {
-                let gathered = session.gather_for_writing(&edit.path).map_err(|refusal| refusal.in_batch(index + 1, edits.len()))?;
+                let gathered =
+                    session.gather_for_writing(&edit.path).map_err(|refusal| refusal.in_batch(index + 1, edits.len()))?;
                 let file = files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
                     files.push(gathered);
                     files.len() - 1

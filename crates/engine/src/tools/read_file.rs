@@ -49,13 +49,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         Present::Absent => return Err(Refusal::of(path, Cause::NoSuchFile)),
         Present::Unreadable(cause) => return Err(Refusal::of(path, cause.clone())),
     };
-    let wanted = wanted.unwrap_or_else(|| LineSet::whole(text.line_count()));
-    if let (Some(first), Some(last)) = (wanted.ranges().first(), text.last_line()) {
-        if first.start > last {
-            let why = format!("line {} is past the end: the file has {}", first.start, render::count(text.line_count(), "line"));
-            return Err(Refusal::of(path, Cause::BadRange { why }));
-        }
-    }
+    let wanted = wanted.lines(text.line_count());
     let mut result = Map::from_iter([
         ("path".to_owned(), json!(path)),
         ("version".to_owned(), json!(text.version())),
@@ -70,13 +64,34 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         }
     }
     let shown = render::read::read(path, text, &wanted, Numbers::with_anchors(call.anchors), session.limits());
-    session.show(path, text, &shown.full);
+    if !shown.lines.is_empty() || text.line_count() == 0 {
+        session.show(path, text, &shown.full);
+    }
     result.insert("shown".to_owned(), json!(shown.lines));
     Ok(Success { text: shown.text, result, paths: vec![path.clone()] })
 }
 
-/// The lines that were asked for; `None` for all of them.
-fn wanted(call: &ReadFile) -> Result<Option<LineSet>, Refusal> {
+/// The lines that were asked for.
+enum Wanted {
+    /// From this line to the end.
+    From(LineNo),
+    /// These.
+    Lines(LineSet),
+}
+
+impl Wanted {
+    fn lines(self, total: usize) -> LineSet {
+        match self {
+            Wanted::Lines(lines) => lines,
+            Wanted::From(start) => {
+                let end = LineNo::at_index(total.saturating_sub(1)).max(start);
+                [LineRange { start, end }].into_iter().collect()
+            }
+        }
+    }
+}
+
+fn wanted(call: &ReadFile) -> Result<Wanted, Refusal> {
     let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
     if let Some(ranges) = &call.ranges {
         let range = |range: &Range| match (LineNo::new(range.start), LineNo::new(range.end)) {
@@ -87,16 +102,13 @@ fn wanted(call: &ReadFile) -> Result<Option<LineSet>, Refusal> {
         if ranges.is_empty() {
             return Err(bad("ranges is empty: leave it out to read the whole file".to_owned()));
         }
-        return Ok(Some(ranges.iter().map(range).collect::<Result<_, _>>()?));
-    }
-    if call.offset.is_none() && call.limit.is_none() {
-        return Ok(None);
+        return Ok(Wanted::Lines(ranges.iter().map(range).collect::<Result<_, _>>()?));
     }
     let start = LineNo::new(call.offset.unwrap_or(1)).ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
     let end = match call.limit {
         Some(0) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
         Some(limit) => LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start),
-        None => LineNo::new(u32::MAX).unwrap_or(start),
+        None => return Ok(Wanted::From(start)),
     };
-    Ok(Some([LineRange { start, end }].into_iter().collect()))
+    Ok(Wanted::Lines([LineRange { start, end }].into_iter().collect()))
 }

@@ -42,7 +42,8 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     if let Some((path, text)) = same {
         session.show(&path, &text, &surehand_core::LineSet::whole(text.line_count()));
         let times = session.count_rewrite(&path, true);
-        let mut said = format!("{}: {path} (version {}); nothing was written.\n", render::change::SAME_CONTENT, text.version().short());
+        let mut said =
+            format!("{}: {path} (version {}); nothing was written.\n", render::change::SAME_CONTENT, text.version().short());
         let mut result = Map::from_iter([
             ("noop".to_owned(), json!(true)),
             ("message".to_owned(), json!(render::change::SAME_CONTENT)),

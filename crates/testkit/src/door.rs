@@ -1,0 +1,164 @@
+//! A door to the tools: however a call comes in, the same things happen and the same words come back.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+/// What came back from a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What the model was told.
+    pub text: String,
+    /// Whether it was refused.
+    pub is_error: bool,
+    /// The result object.
+    pub result: Value,
+}
+
+/// A way to call tools in one session.
+pub trait Door {
+    /// Its name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Calls a tool.
+    fn call(&mut self, tool: &str, arguments: &Value) -> Answer;
+}
+
+/// `surehand mcp` over stdio, spoken to without any SDK.
+pub struct McpDoor {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    next_id: u64,
+}
+
+impl McpDoor {
+    /// Starts a server and shakes hands with it.
+    pub fn start(program: &Path, root: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(program)
+            .args(["mcp", "--root"])
+            .arg(root)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut door = Self { child, stdin, stdout, next_id: 0 };
+        let client = json!({ "name": "testkit", "version": "0" });
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        let answer = door.request("initialize", &hello);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "surehand", "{answer}");
+        door.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        door
+    }
+
+    /// Sends a line as it is.
+    pub fn send(&mut self, line: &str) {
+        self.send_bytes(line.as_bytes());
+    }
+
+    /// Sends bytes as a line.
+    pub fn send_bytes(&mut self, line: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("open until dropped");
+        stdin.write_all(line).and_then(|()| stdin.write_all(b"\n")).and_then(|()| stdin.flush()).expect("the server reads");
+    }
+
+    /// The next message from the server.
+    pub fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        let read = self.stdout.read_line(&mut line).expect("the server writes UTF-8");
+        assert!(read > 0, "the server hung up");
+        serde_json::from_str(&line).expect("the server writes JSON")
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.next_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }).to_string());
+        let answer = self.receive();
+        assert_eq!(answer["id"], self.next_id, "{answer}");
+        answer
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Door for McpDoor {
+    fn name(&self) -> &'static str {
+        "mcp"
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
+        let answer = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let result = &answer["result"];
+        assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{answer}");
+        assert_eq!(result.get("structuredContent"), None, "{answer}");
+        Answer {
+            text: result["content"][0]["text"].as_str().expect("text").to_owned(),
+            is_error: result["isError"] == true,
+            result: result["_meta"]["surehand/result"].clone(),
+        }
+    }
+}
+
+impl Drop for McpDoor {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // It ends by itself when its input ends; a test that has failed does not wait for it.
+        if std::thread::panicking() {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// `surehand call`, one process per call.
+pub struct CliDoor {
+    program: PathBuf,
+    root: PathBuf,
+    environment: Vec<(String, String)>,
+}
+
+impl CliDoor {
+    /// A shell at this root.
+    pub fn new(program: &Path, root: &Path, environment: &[(&str, &str)]) -> Self {
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self { program: program.to_owned(), root: root.to_owned(), environment }
+    }
+
+    fn run(&self, tool: &str, arguments: &Value, more: &[&str]) -> std::process::Output {
+        Command::new(&self.program)
+            .args(["call", tool, &arguments.to_string(), "--session", "scenario", "--root"])
+            .arg(&self.root)
+            .args(more)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .output()
+            .expect("the program runs")
+    }
+}
+
+impl Door for CliDoor {
+    fn name(&self) -> &'static str {
+        "cli"
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
+        let output = self.run(tool, arguments, &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing on standard error");
+        let is_error = match output.status.code() {
+            Some(0) => false,
+            Some(1) => true,
+            code => panic!("exit code {code:?}"),
+        };
+        Answer { text: String::from_utf8(output.stdout).expect("UTF-8"), is_error, result: Value::Null }
+    }
+}

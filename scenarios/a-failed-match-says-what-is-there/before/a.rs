@@ -1,0 +1,7 @@
+fn total() {
+	let sum = 1;
+	print(sum);
+}
+fn other() {
+	print(sum);
+}
