@@ -1,0 +1,429 @@
+//! What commit promises: whole files, all or nothing, nobody's change lost, whatever happens in between.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::Write,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use surehand_engine::{
+    Config, Durability, Session, SessionId, Workspace,
+    disk::commit::{Probe, Step, Verdict, steps},
+};
+use surehand_testkit::scenario::tree;
+use tempfile::TempDir;
+
+fn fast() -> Config {
+    Config { durability: Durability::Fast, ..Config::default() }
+}
+
+/// A workspace with these files.
+fn lay_out(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    dir
+}
+
+fn session(dir: &Path) -> Session {
+    Session::new(Workspace::open(dir, fast()).unwrap())
+}
+
+fn session_with(dir: &Path, probe: impl Fn(usize, Step) -> Verdict + Send + Sync + 'static) -> Session {
+    let probe: Probe = Arc::new(probe);
+    Session::new(Workspace::open_with(dir, fast(), Some(probe)).unwrap())
+}
+
+fn read(session: &mut Session, path: &str) {
+    let reply = session.call("read_file", &json!({ "path": path }));
+    assert!(!reply.is_error, "{}", reply.text);
+}
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    json!({ "path": path, "old_string": old, "new_string": new })
+}
+
+fn content(dir: &Path, path: &str) -> String {
+    fs::read_to_string(dir.join(path)).unwrap()
+}
+
+/// No staged file, no journal, nothing rescued.
+#[track_caller]
+fn assert_tidy(dir: &Path) {
+    for part in ["staged", "journal", "rescued"] {
+        let entries = fs::read_dir(dir.join(".surehand").join(part)).into_iter().flatten();
+        let left: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, Vec::<PathBuf>::new(), "left in {part}");
+    }
+}
+
+fn rescued(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir.join(".surehand/rescued")).into_iter().flatten();
+    entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect()
+}
+
+const BATCH: &[(&str, &str)] = &[("a.txt", "one a\n"), ("b/b.txt", "one b\n"), ("hard.txt", "one hard\n")];
+
+fn batch() -> Value {
+    let created = edit("new/c.txt", "", "two c\n");
+    json!({ "edits": [edit("a.txt", "one", "two"), edit("b/b.txt", "one", "two"), edit("hard.txt", "one", "two"), created] })
+}
+
+/// Any prefix of the steps of a commit, then a crash, then recovery: every file whole, the batch all or nothing, no debris.
+#[test]
+fn a_crash_after_any_step_leaves_all_or_nothing() {
+    let count = steps(4).len();
+    for stop_after in 0..count {
+        for exchange in [true, false] {
+            let dir = lay_out(BATCH);
+            fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other-name.txt")).unwrap();
+            let before = tree(dir.path());
+            let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
+            let mut crashing = session_with(dir.path(), stop);
+            if !exchange {
+                crashing.workspace().without_exchange();
+            }
+            BATCH.iter().for_each(|(path, _)| read(&mut crashing, path));
+            let reply = crashing.call("multi_edit", &batch());
+            assert!(reply.is_error, "stopped after step {stop_after}: {}", reply.text);
+            // The process is gone without tidying up.
+            std::mem::forget(crashing);
+
+            let mut next = session(dir.path());
+            let after = tree(dir.path());
+            let all = [
+                ("a.txt", "two a\n"),
+                ("b/b.txt", "two b\n"),
+                ("hard.txt", "two hard\n"),
+                ("other-name.txt", "two hard\n"),
+                ("new/c.txt", "two c\n"),
+            ];
+            let all: BTreeMap<String, Vec<u8>> = all.map(|(path, content)| (path.to_owned(), content.as_bytes().to_vec())).into();
+            assert!(after == before || after == all, "stopped after step {stop_after} (exchange {exchange}): {after:?}");
+            let told = next.call("forget", &json!({})).text;
+            let in_the_middle = stop_after > 4 && stop_after < count - 1;
+            assert_eq!(told.contains("a change that a crash interrupted"), in_the_middle, "step {stop_after}: {told}");
+            drop(next);
+            assert_tidy(dir.path());
+        }
+    }
+}
+
+#[test]
+fn a_torn_write_in_place_is_taken_back() {
+    let dir = lay_out(&[("hard.txt", "old content, quite long\n")]);
+    fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other.txt")).unwrap();
+    let stop = |_, step| if step == Step::Swap(0) { Verdict::Stop } else { Verdict::GoOn };
+    let mut crashing = session_with(dir.path(), stop);
+    read(&mut crashing, "hard.txt");
+    crashing.call("edit_file", &edit("hard.txt", "old", "new"));
+    std::mem::forget(crashing);
+    // As if the crash had come in the middle of the write.
+    let mut file = OpenOptions::new().write(true).open(dir.path().join("hard.txt")).unwrap();
+    file.write_all(b"new content, q").unwrap();
+    file.set_len(14).unwrap();
+    drop(file);
+    drop(session(dir.path()));
+    assert_eq!(content(dir.path(), "hard.txt"), "old content, quite long\n");
+    assert_eq!(content(dir.path(), "other.txt"), "old content, quite long\n");
+    assert_eq!(rescued(dir.path()), ["new content, q"], "what may have been somebody's is kept");
+}
+
+/// Somebody changes the file between each pair of steps; whatever the instant, their change is never lost.
+#[test]
+fn a_foreign_change_at_any_instant_is_never_lost() {
+    let in_place = |path: &Path| fs::write(path, "theirs\n").unwrap();
+    let by_rename = |path: &Path| {
+        fs::write(path.with_extension("tmp"), "theirs\n").unwrap();
+        fs::rename(path.with_extension("tmp"), path).unwrap();
+    };
+    let writers: [fn(&Path); 2] = [in_place, by_rename];
+    for (kind, writer) in writers.into_iter().enumerate() {
+        for at in 0..steps(1).len() {
+            let dir = lay_out(&[("a.txt", "one\n")]);
+            let target = dir.path().join("a.txt");
+            let thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>> = Arc::default();
+            let started = thread.clone();
+            let probe = move |number: usize, _: Step| {
+                let mut started = started.lock().unwrap();
+                if number == at && started.is_none() {
+                    // In a thread: opening a file on which we hold a lease waits until we let go.
+                    let target = target.clone();
+                    let handle = std::thread::spawn(move || writer(&target));
+                    let until = Instant::now() + Duration::from_millis(20);
+                    while !handle.is_finished() && Instant::now() < until {
+                        std::thread::sleep(Duration::from_micros(200));
+                    }
+                    *started = Some(handle);
+                }
+                Verdict::GoOn
+            };
+            let mut session = session_with(dir.path(), probe);
+            read(&mut session, "a.txt");
+            let reply = session.call("edit_file", &edit("a.txt", "one", "ours"));
+            thread.lock().unwrap().take().expect("the step was reached").join().unwrap();
+            // Leaving takes the second look at what was displaced.
+            drop(session);
+            let now = content(dir.path(), "a.txt");
+            let kept = now == "theirs\n" || rescued(dir.path()).contains(&"theirs\n".to_owned());
+            assert!(kept, "writer {kind} after step {at}: file {now:?}, rescued {:?}, told {}", rescued(dir.path()), reply.text);
+        }
+    }
+}
+
+/// A program that keeps the file open and writes into it after it was replaced.
+#[test]
+fn a_late_write_into_a_displaced_file_is_rescued() {
+    let dir = lay_out(&[("log.txt", "one\n")]);
+    let mut open_elsewhere = OpenOptions::new().append(true).open(dir.path().join("log.txt")).unwrap();
+    let mut ours = session(dir.path());
+    read(&mut ours, "log.txt");
+    let reply = ours.call("edit_file", &edit("log.txt", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    open_elsewhere.write_all(b"late\n").unwrap();
+    drop(open_elsewhere);
+    drop(ours);
+    assert_eq!(content(dir.path(), "log.txt"), "two\n");
+    assert_eq!(rescued(dir.path()), ["one\nlate\n"]);
+}
+
+/// A displaced file that is still open when we leave waits for the next start, which tells.
+#[test]
+fn a_displaced_file_that_is_still_open_is_kept_for_the_next_start() {
+    let dir = lay_out(&[("log.txt", "one\n")]);
+    let mut open_elsewhere = OpenOptions::new().append(true).open(dir.path().join("log.txt")).unwrap();
+    let mut ours = session(dir.path());
+    read(&mut ours, "log.txt");
+    ours.call("edit_file", &edit("log.txt", "one", "two"));
+    drop(ours);
+    open_elsewhere.write_all(b"very late\n").unwrap();
+    drop(open_elsewhere);
+    let told = session(dir.path()).call("read_file", &json!({ "path": "log.txt" })).text;
+    assert!(told.contains("is kept in .surehand/rescued/"), "{told}");
+    assert_eq!(rescued(dir.path()), ["one\nvery late\n"]);
+}
+
+/// Another program appends to the file all the time, opening it anew for each line, as logs and editors do.
+#[test]
+fn a_foreign_program_appending_in_place_loses_nothing() {
+    let dir = lay_out(&[("a.txt", "count 0\n")]);
+    let path = dir.path().join("a.txt");
+    let stop = AtomicUsize::new(0);
+    let append = || {
+        let mut lines = 0;
+        while stop.load(Ordering::SeqCst) == 0 {
+            let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+            file.write_all(format!("foreign {lines}\n").as_bytes()).unwrap();
+            drop(file);
+            lines += 1;
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        lines
+    };
+    let lines = std::thread::scope(|scope| {
+        let appender = scope.spawn(append);
+        let mut session = session(dir.path());
+        read(&mut session, "a.txt");
+        let (mut done, mut tries) = (0, 0);
+        while done < 100 && tries < 50_000 {
+            // A stale refusal shows the new lines, so that the same call may pass the next time.
+            let call = edit("a.txt", &format!("count {done}\n"), &format!("count {}\n", done + 1));
+            done += usize::from(!session.call("edit_file", &call).is_error);
+            tries += 1;
+        }
+        stop.store(1, Ordering::SeqCst);
+        assert_eq!(done, 100, "after {tries} tries");
+        appender.join().unwrap()
+    });
+    let all = content(dir.path(), "a.txt") + &rescued(dir.path()).concat();
+    for line in 0..lines {
+        assert!(all.contains(&format!("foreign {line}\n")), "line {line} of {lines} is lost");
+    }
+    assert!(content(dir.path(), "a.txt").starts_with("count 100\n"));
+}
+
+/// Several sessions count up one number in one file: no count is lost.
+#[test]
+fn sessions_editing_one_file_lose_nothing() {
+    const EACH: usize = 25;
+    let dir = lay_out(&[("n.txt", "0\n")]);
+    let count_up = |session: &mut Session| loop {
+        let shown = session.call("read_file", &json!({ "path": "n.txt" })).text;
+        let number: usize = shown.lines().find_map(|line| line.strip_prefix("1|")).unwrap().parse().unwrap();
+        let call = edit("n.txt", &format!("{number}\n"), &format!("{}\n", number + 1));
+        if !session.call("edit_file", &call).is_error {
+            break;
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut session = session(dir.path());
+                (0..EACH).for_each(|_| count_up(&mut session));
+            });
+        }
+    });
+    assert_eq!(content(dir.path(), "n.txt"), format!("{}\n", 4 * EACH));
+    drop(session(dir.path()));
+    assert_tidy(dir.path());
+}
+
+/// A directory on the way becomes a link to elsewhere between the plan and the write.
+#[test]
+fn a_link_swapped_in_during_the_call_leads_nowhere() {
+    for at in 0..steps(1).len() {
+        let dir = lay_out(&[("d/a.txt", "one\n")]);
+        let elsewhere = lay_out(&[("a.txt", "one\n")]);
+        let (root, out) = (dir.path().to_owned(), elsewhere.path().to_owned());
+        let swapped = AtomicUsize::new(0);
+        let probe = move |number: usize, _: Step| {
+            if number == at && swapped.fetch_add(1, Ordering::SeqCst) == 0 {
+                fs::rename(root.join("d"), root.join("moved")).unwrap();
+                symlink(&out, root.join("d")).unwrap();
+            }
+            Verdict::GoOn
+        };
+        let mut session = session_with(dir.path(), probe);
+        read(&mut session, "d/a.txt");
+        session.call("edit_file", &edit("d/a.txt", "one", "ours"));
+        let reply = session.call("write_file", &json!({ "path": "d/new.txt", "content": "ours" }));
+        assert_eq!(reply.result["refusal"]["code"], "outside_workspace", "{}", reply.text);
+        drop(session);
+        assert_eq!(tree(elsewhere.path()).into_keys().collect::<Vec<_>>(), ["a.txt"], "after step {at}");
+        assert_eq!(content(elsewhere.path(), "a.txt"), "one\n", "after step {at}");
+    }
+}
+
+#[test]
+fn what_a_formatter_makes_of_it_is_what_counts() {
+    let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
+    let target = dir.path().join("a.txt");
+    let formatted = AtomicUsize::new(0);
+    let mut session = session_with(dir.path(), move |_, step| {
+        if step == Step::End && formatted.fetch_add(1, Ordering::SeqCst) == 0 {
+            fs::write(target.with_extension("new"), "ONE\n  formatted\n").unwrap();
+            fs::rename(target.with_extension("new"), &target).unwrap();
+        }
+        Verdict::GoOn
+    });
+    read(&mut session, "a.txt");
+    let reply = session.call("edit_file", &edit("a.txt", "two", "formatted"));
+    assert!(!reply.is_error && reply.text.contains("rewrote a.txt right after"), "{}", reply.text);
+    assert_eq!(reply.result["rewritten"], true);
+    // Not stale: what landed is what the session is compared with.
+    let reply = session.call("edit_file", &edit("a.txt", "  formatted", "\tformatted"));
+    assert!(!reply.is_error, "{}", reply.text);
+}
+
+#[test]
+fn without_a_tracker_there_is_no_gate() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = Session::untracked(Workspace::open(dir.path(), fast()).unwrap());
+    assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+    fs::write(dir.path().join("a.txt"), "three\n").unwrap();
+    assert!(!session.call("edit_file", &edit("a.txt", "three", "four")).is_error);
+    assert!(!session.call("write_file", &json!({ "path": "a.txt", "content": "five\n" })).is_error);
+    assert_eq!(content(dir.path(), "a.txt"), "five\n");
+}
+
+#[test]
+fn owner_mode_and_attributes_survive() {
+    let dir = lay_out(&[("a.sh", "one\n")]);
+    let path = dir.path().join("a.sh");
+    let has_attributes = rustix::fs::setxattr(&path, "user.mark", b"kept", rustix::fs::XattrFlags::empty()).is_ok();
+    // Only the superuser may give files away; for others the owner is ours and stays so.
+    let _ = std::os::unix::fs::chown(&path, Some(12345), Some(23456));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o4750)).unwrap();
+    let before = fs::metadata(&path).unwrap();
+    let mut session = session(dir.path());
+    read(&mut session, "a.sh");
+    let reply = session.call("edit_file", &edit("a.sh", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    let after = fs::metadata(&path).unwrap();
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    if has_attributes {
+        let mut value = [0; 4];
+        rustix::fs::getxattr(&path, "user.mark", &mut value[..]).unwrap();
+        assert_eq!(&value, b"kept");
+    }
+}
+
+/// No file may be larger than a limit: the way a full disk looks to one process, without needing one.
+#[test]
+fn a_full_disk_leaves_the_original() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    ignore_sigxfsz();
+    let old = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(500_000), maximum: old.maximum }).unwrap();
+    let reply = session.call("write_file", &json!({ "path": "a.txt", "content": "x".repeat(1_000_000) }));
+    let created = session.call("write_file", &json!({ "path": "new.txt", "content": "x".repeat(1_000_000) }));
+    setrlimit(Resource::Fsize, old).unwrap();
+    for reply in [reply, created] {
+        assert!(reply.is_error && reply.result["refusal"]["code"] == "io", "{}", reply.text);
+    }
+    assert_eq!(tree(dir.path()).into_iter().collect::<Vec<_>>(), [("a.txt".to_owned(), b"one\n".to_vec())]);
+    assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+    drop(session);
+    assert_tidy(dir.path());
+}
+
+/// A write over the limit is announced by a signal that would end the process.
+fn ignore_sigxfsz() {
+    // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
+    #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+#[test]
+fn a_state_directory_that_vanishes_is_made_again() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    fs::remove_dir_all(dir.path().join(".surehand")).unwrap();
+    let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert_eq!(content(dir.path(), "a.txt"), "two\n");
+}
+
+#[test]
+fn a_session_that_is_resumed_knows_what_it_had_seen() {
+    let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
+    let resume = || Session::resume(Workspace::open(dir.path(), fast()).unwrap(), SessionId("s".to_owned()));
+    read(&mut resume(), "a.txt");
+    fs::write(dir.path().join("a.txt"), "ONE\ntwo\n").unwrap();
+    let reply = resume().call("edit_file", &edit("a.txt", "two", "2"));
+    assert_eq!(reply.result["refusal"]["affected_ranges"], json!([{ "start": 1, "end": 1 }]), "{}", reply.text);
+    assert!(!resume().call("edit_file", &edit("a.txt", "two", "2")).is_error);
+    let reply = session(dir.path()).call("edit_file", &edit("a.txt", "2", "two"));
+    assert_eq!(reply.result["refusal"]["code"], "unread", "another session has not");
+}
+
+#[test]
+fn a_file_open_for_reading_elsewhere_does_not_stop_an_edit() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let reader = File::open(dir.path().join("a.txt")).unwrap();
+    let mut ours = session(dir.path());
+    read(&mut ours, "a.txt");
+    let reply = ours.call("edit_file", &edit("a.txt", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    drop((reader, ours));
+    drop(session(dir.path()));
+    assert_tidy(dir.path());
+}
