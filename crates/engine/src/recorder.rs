@@ -1,104 +1,198 @@
-//! Remembers things in the background: a tool call hands over its records and goes on. What a crash takes with it is at most
-//! the views of the last moments, and a lost view only means that a file is read again.
+//! Remembers things in the background: a tool call hands over its records and goes on. They are written together, a moment
+//! later, and what has been overtaken meanwhile is not written at all. What a crash takes with it is at most the views of that
+//! moment, and a lost view only means that a file is read again.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    },
+    collections::HashMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use surehand_core::Notice;
-use surehand_store::{Record, Store};
+use surehand_core::{Notice, RelPath};
+use surehand_store::{Record, SessionId, Store};
 
 /// The thread that writes to the store.
 #[derive(Debug)]
 pub struct Recorder {
-    sender: Option<Sender<Order>>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
-enum Order {
-    Record(Vec<Record>),
-    Flush(Sender<()>),
+#[derive(Debug, Default)]
+struct Queue {
+    pending: Mutex<Pending>,
+    /// Something has come into an empty queue, or is wanted at once.
+    wake: Condvar,
+    /// Something has been written.
+    written: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct Pending {
+    records: Vec<Record>,
+    /// Where in `records` the last word on something is.
+    last: HashMap<Subject, usize>,
+    bytes: usize,
+    /// How many batches have been asked for and written.
+    asked: u64,
+    written: u64,
+    urgent: bool,
+    closed: bool,
+}
+
+/// What a record is the last word on.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Subject {
+    View(SessionId, RelPath),
+    File(RelPath),
+    Text(RelPath),
+}
+
+/// How long records wait for company.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// More than this is written at once.
+const MAX_RECORDS: usize = 2000;
+const MAX_BYTES: usize = 8 << 20;
 /// How much kept text the store may hold, packed.
 const MAX_VERSIONS: u64 = 256 << 20;
 
 impl Recorder {
-    /// Starts the thread. `housekeeping` is run in its idle moments; it says whether there is more to do soon.
+    /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub fn start(
         store: impl Store + 'static,
         notices: Arc<Mutex<Vec<Notice>>>,
         housekeeping: impl Fn() -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (sender, receiver) = mpsc::channel();
-        let run = move || run(store, &receiver, &notices, &housekeeping);
+        let queue = Arc::new(Queue::default());
+        let theirs = queue.clone();
+        let run = move || run(store, &theirs, &notices, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Hands over records.
-    pub fn record(&self, records: Vec<Record>) {
-        if let (Some(sender), false) = (&self.sender, records.is_empty()) {
-            // Only fails when the thread is gone, and then there is nobody left to tell.
-            drop(sender.send(Order::Record(records)));
+    /// Hands over a record.
+    pub fn record(&self, record: Record) {
+        let subject = match &record {
+            Record::Viewed { session, path, .. } => Some(Subject::View(session.clone(), path.clone())),
+            Record::Found { path, .. } => Some(Subject::File(path.clone())),
+            _ => None,
+        };
+        self.add(record, subject);
+    }
+
+    /// Hands over the text of a file as somebody knows it now. An earlier one of the same file that has not been written yet
+    /// is dropped for it.
+    pub fn record_text(&self, path: &RelPath, record: Record) {
+        self.add(record, Some(Subject::Text(path.clone())));
+    }
+
+    fn add(&self, record: Record, subject: Option<Subject>) {
+        let mut pending = self.queue.lock();
+        if matches!(record, Record::Cleared { .. } | Record::Forgot { .. }) {
+            // What comes after must not move before it.
+            pending.last.retain(|subject, _| !matches!(subject, Subject::View(..)));
+        }
+        pending.bytes += size_of_content(&record);
+        match subject.as_ref().and_then(|subject| pending.last.get(subject)).copied() {
+            Some(place) => {
+                let overtaken = std::mem::replace(&mut pending.records[place], record);
+                pending.bytes -= size_of_content(&overtaken);
+            }
+            None => {
+                let place = pending.records.len();
+                pending.records.push(record);
+                pending.last.extend(subject.map(|subject| (subject, place)));
+                pending.urgent |= place >= MAX_RECORDS;
+            }
+        }
+        pending.urgent |= pending.bytes > MAX_BYTES;
+        // Woken once a batch, not once a record.
+        if pending.records.len() == 1 || pending.urgent {
+            self.queue.wake.notify_one();
         }
     }
 
     /// Waits until everything handed over so far is written.
     pub fn flush(&self) {
-        let (done, wait) = mpsc::channel();
-        if let Some(sender) = &self.sender {
-            if sender.send(Order::Flush(done)).is_ok() {
-                let _ = wait.recv();
-            }
+        let mut pending = self.queue.lock();
+        pending.asked += 1;
+        pending.urgent = true;
+        let batch = pending.asked;
+        self.queue.wake.notify_one();
+        while pending.written < batch && !pending.closed {
+            pending = self.queue.written.wait(pending).expect("nobody panics while holding it");
         }
+    }
+}
+
+fn size_of_content(record: &Record) -> usize {
+    match record {
+        Record::Kept { content, .. } => content.bytes().len(),
+        _ => 0,
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        drop(self.sender.take());
+        let mut pending = self.queue.lock();
+        pending.closed = true;
+        pending.urgent = true;
+        self.queue.wake.notify_one();
+        drop(pending);
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
     }
 }
 
-fn run(mut store: impl Store, receiver: &Receiver<Order>, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().expect("nobody panics while holding it")
+    }
+
+    /// Waits for a batch. `None` after `patience` without one.
+    fn next(&self, patience: Duration) -> Option<(Vec<Record>, u64, bool)> {
+        let wait = |pending, time| self.wake.wait_timeout(pending, time).expect("nobody panics while holding it").0;
+        let mut pending = self.lock();
+        let until = Instant::now() + patience;
+        while pending.records.is_empty() && !pending.urgent {
+            let left = until.checked_duration_since(Instant::now())?;
+            pending = wait(pending, left);
+        }
+        let until = Instant::now() + PATIENCE;
+        while !pending.urgent {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            pending = wait(pending, left);
+        }
+        pending.urgent = false;
+        pending.bytes = 0;
+        pending.last.clear();
+        Some((std::mem::take(&mut pending.records), pending.asked, pending.closed))
+    }
+}
+
+fn run(mut store: impl Store, queue: &Queue, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
     let mut failed = false;
     let mut busy = true;
     loop {
-        let first = match receiver.recv_timeout(if busy { Duration::from_millis(300) } else { Duration::from_secs(30) }) {
-            Ok(order) => order,
-            Err(RecvTimeoutError::Timeout) => {
-                busy = housekeeping();
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
+        let Some((records, batch, closed)) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) else {
+            busy = housekeeping();
+            continue;
         };
-        busy = true;
-        let (mut records, mut waiting) = (Vec::new(), Vec::new());
-        for order in std::iter::once(first).chain(receiver.try_iter()) {
-            match order {
-                Order::Record(more) => records.extend(more),
-                Order::Flush(done) => waiting.push(done),
-            }
-        }
         if let Err(error) = store.record(&records) {
-            // Said once: the next calls would only say the same.
+            // Said once: the next batches would only say the same.
             if !std::mem::replace(&mut failed, true) {
                 let notice = Notice::NotRemembered { why: error.to_string() };
                 notices.lock().expect("nobody panics while holding it").push(notice);
             }
         }
-        for done in waiting {
-            let _ = done.send(());
+        queue.lock().written = batch;
+        queue.written.notify_all();
+        if closed {
+            break;
         }
+        busy = housekeeping();
     }
     drop(store.trim(MAX_VERSIONS));
 }

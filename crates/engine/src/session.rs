@@ -230,7 +230,7 @@ impl Session {
         for ((planned, gathered), stamp) in planned.iter().zip(&committed.stamps) {
             let before = match &gathered.present {
                 Present::Text(text) => {
-                    self.files.keep(&self.workspace, text);
+                    self.files.keep(&self.workspace, &gathered.path, text);
                     Some(text.version())
                 }
                 Present::Absent | Present::Unreadable(_) => None,
@@ -238,8 +238,8 @@ impl Session {
             let after = Some(planned.text().version());
             let event =
                 Event { at: now(), session: session.clone(), tool: tool.to_owned(), path: planned.path().clone(), before, after };
-            self.workspace.record(vec![Record::Happened(event)]);
-            self.files.keep(&self.workspace, planned.text());
+            self.workspace.record(Record::Happened(event));
+            self.files.keep(&self.workspace, planned.path(), planned.text());
             match stamp {
                 Some(stamp) => self.files.found(&self.workspace, planned.path(), planned.text(), *stamp),
                 // Somebody was at it right after us: what landed counts, not what was sent.
@@ -250,7 +250,7 @@ impl Session {
             }
         }
         for (path, text, view) in &rewritten {
-            self.files.keep(&self.workspace, text);
+            self.files.keep(&self.workspace, path, text);
             if let Some(view) = view {
                 self.set_view(path, view.clone());
             }

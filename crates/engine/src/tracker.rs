@@ -148,15 +148,16 @@ impl Files {
         let file = KnownFile { version: text.version(), stamp };
         let is_news = self.known.insert(path.clone(), file.clone()).is_none_or(|last| last != file);
         if is_news {
-            workspace.record(vec![Record::Found { path: path.clone(), file }]);
+            workspace.record(Record::Found { path: path.clone(), file });
         }
     }
 
-    /// Keeps a text in the store, so that a later change can be compared with it.
-    pub fn keep(&mut self, workspace: &Workspace, text: &Text) {
+    /// Keeps the text of a file in the store, so that a later change can be compared with it.
+    pub fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
         if self.kept.insert(text.version()) {
-            workspace.record(vec![Record::Kept { version: text.version(), content: Content::new(text.clone()), at: now() }]);
+            let record = Record::Kept { version: text.version(), content: Content::new(text.clone()), at: now() };
+            workspace.record_text(path, record);
         }
     }
 
@@ -229,7 +230,7 @@ impl FileTracker {
             Present::Absent => return Err(Refusal::of(&gathered.path, Cause::NoSuchFile)),
             Present::Unreadable(cause) => return Err(Refusal::of(&gathered.path, cause)),
         };
-        files.keep(workspace, &text);
+        files.keep(workspace, &gathered.path, &text);
         self.set_view(workspace, &gathered.path, View::whole(&text));
         Ok(())
     }
@@ -263,7 +264,7 @@ impl FileTracker {
         self.refused = Some(HashMap::new());
         // From here on the store holds nothing of this session that is not in memory.
         self.resumed = false;
-        workspace.record(vec![Record::Cleared { session: self.session.clone() }]);
+        workspace.record(Record::Cleared { session: self.session.clone() });
     }
 
     /// Forgets what the session has seen of these files. Gives those of which it had seen something.
@@ -272,7 +273,7 @@ impl FileTracker {
         for path in paths {
             if self.view(workspace, path).is_some() {
                 self.views.insert(path.clone(), None);
-                workspace.record(vec![Record::Forgot { session: self.session.clone(), path: path.clone() }]);
+                workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
                 forgotten.push(path.clone());
             }
         }
@@ -298,7 +299,7 @@ impl FileTracker {
             return;
         }
         self.views.insert(path.clone(), Some(view.clone()));
-        workspace.record(vec![Record::Viewed { session: self.session.clone(), path: path.clone(), view }]);
+        workspace.record(Record::Viewed { session: self.session.clone(), path: path.clone(), view });
     }
 
     /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
@@ -314,7 +315,7 @@ impl FileTracker {
             None => View::of(text),
         };
         view.show_set(lines);
-        files.keep(workspace, text);
+        files.keep(workspace, path, text);
         self.set_view(workspace, path, view);
     }
 
@@ -325,7 +326,7 @@ impl FileTracker {
         entry.count += 1;
         let refused = entry.clone();
         let count = refused.count;
-        workspace.record(vec![Record::Refused { session: self.session.clone(), refused }]);
+        workspace.record(Record::Refused { session: self.session.clone(), refused });
         count
     }
 
@@ -335,7 +336,7 @@ impl FileTracker {
         let before = refused.len();
         refused.retain(|_, call| call.path.as_ref() != Some(path));
         if refused.len() < before {
-            workspace.record(vec![Record::Mended { session: self.session.clone(), path: path.clone() }]);
+            workspace.record(Record::Mended { session: self.session.clone(), path: path.clone() });
         }
     }
 
@@ -357,7 +358,7 @@ impl FileTracker {
         let count = if alike { last + 1 } else { 0 };
         self.rewrites.insert(path.clone(), count);
         if count != last {
-            workspace.record(vec![Record::Rewrote { session: self.session.clone(), path: path.clone(), count }]);
+            workspace.record(Record::Rewrote { session: self.session.clone(), path: path.clone(), count });
         }
         count
     }

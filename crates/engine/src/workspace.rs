@@ -179,10 +179,17 @@ impl Workspace {
         std::mem::take(&mut *lock(&self.state.notices))
     }
 
-    /// Hands records to the recorder.
-    pub fn record(&self, records: Vec<Record>) {
+    /// Hands a record to the recorder.
+    pub fn record(&self, record: Record) {
         if let Some(recorder) = self.recorder.get() {
-            recorder.record(records);
+            recorder.record(record);
+        }
+    }
+
+    /// Hands the text of a file to the recorder, to be kept.
+    pub fn record_text(&self, path: &RelPath, record: Record) {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.record_text(path, record);
         }
     }
 

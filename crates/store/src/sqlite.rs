@@ -46,7 +46,11 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = ["
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
+    packer: Packer,
 }
+
+/// Made once: setting it up takes longer than packing a small file.
+type Packer = zstd::bulk::Compressor<'static>;
 
 /// A store, and what had to be done to open it.
 pub struct Opened {
@@ -71,7 +75,8 @@ impl SqliteStore {
 
     fn try_open(path: &Path) -> Result<Self, StoreError> {
         let connection = Connection::open(path).map_err(|error| failed(path, error))?;
-        let mut store = Self { connection, path: path.to_owned() };
+        let packer = Packer::new(1).map_err(|error| failed(path, error))?;
+        let mut store = Self { connection, path: path.to_owned(), packer };
         store.set_up().map_err(|error| failed(path, error))?;
         store.migrate()?;
         Ok(store)
@@ -148,7 +153,7 @@ impl Store for SqliteStore {
         let write = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for record in records {
-                write_record(&transaction, record)?;
+                write_record(&transaction, &mut self.packer, record)?;
             }
             transaction.commit()
         };
@@ -192,8 +197,7 @@ impl Store for SqliteStore {
         let sql = "SELECT packed FROM versions WHERE version = ?1";
         let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
         // Damage shows here as a content that is not the one asked for: then there is none.
-        let content = zstd::stream::decode_all(&packed[..]).unwrap_or_default();
-        Ok(Some(content).filter(|content| ContentHash::of(content) == *version))
+        Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
     }
 
     fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError> {
@@ -235,7 +239,7 @@ impl Store for SqliteStore {
     }
 }
 
-fn write_record(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Record) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| transaction.prepare_cached(sql)?.execute(values).map(drop);
     match record {
         Record::Viewed { session, path, view } => {
@@ -267,7 +271,7 @@ fn write_record(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Res
                 ],
             )
         }
-        Record::Kept { version, content, at } => keep(transaction, version, content.bytes(), *at),
+        Record::Kept { version, content, at } => keep(transaction, packer, version, content.bytes(), *at),
         Record::Happened(event) => {
             let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
             run(
@@ -288,18 +292,43 @@ fn write_record(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Res
     }
 }
 
-fn keep(transaction: &Transaction<'_>, version: &ContentHash, content: &[u8], at: i64) -> rusqlite::Result<()> {
+fn keep(
+    transaction: &Transaction<'_>,
+    packer: &mut Packer,
+    version: &ContentHash,
+    content: &[u8],
+    at: i64,
+) -> rusqlite::Result<()> {
     let touched = transaction
         .prepare_cached("UPDATE versions SET used_at = max(used_at, ?2) WHERE version = ?1")?
         .execute(params![version.as_bytes(), at])?;
     if touched > 0 {
         return Ok(());
     }
-    let packed = zstd::bulk::compress(content, 1).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let packed = pack(packer, content).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     transaction
         .prepare_cached("INSERT INTO versions VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![version.as_bytes(), packed.len() as i64, at, packed])
         .map(drop)
+}
+
+const PLAIN: u8 = 0;
+const ZSTD: u8 = 1;
+/// Smaller contents hardly shrink.
+const PACK_FROM: usize = 512;
+
+/// One byte that says how, then the content.
+fn pack(packer: &mut Packer, content: &[u8]) -> std::io::Result<Vec<u8>> {
+    let (how, body) = if content.len() < PACK_FROM { (PLAIN, content.to_vec()) } else { (ZSTD, packer.compress(content)?) };
+    Ok([&[how], &body[..]].concat())
+}
+
+fn unpack(packed: Vec<u8>) -> Option<Vec<u8>> {
+    match packed.split_first()? {
+        (&PLAIN, body) => Some(body.to_vec()),
+        (&ZSTD, body) => zstd::stream::decode_all(body).ok(),
+        _ => None,
+    }
 }
 
 fn rel_paths(paths: Vec<String>) -> Vec<RelPath> {

@@ -8,7 +8,7 @@ pub mod refusal;
 pub mod rules;
 
 use crate::{
-    hash::Anchor,
+    hash::LineHash,
     lines::{LineNo, LineSet},
 };
 
@@ -28,13 +28,28 @@ impl Numbers {
     }
 
     fn write(self, out: &mut String, line: LineNo, text: &str) {
-        use std::fmt::Write;
-        let written = match self {
-            Numbers::Plain => write!(out, "{line}|"),
-            Numbers::Anchors => write!(out, "{}|", Anchor::of(line, text)),
-        };
-        written.expect("writing to a string cannot fail");
+        push_number(out, line.get());
+        if self == Numbers::Anchors {
+            out.push_str(&format!("#{}", LineHash::of(text)));
+        }
+        out.push('|');
     }
+}
+
+/// The decimal digits of a number. The general way of formatting takes half the time of a large read.
+fn push_number(out: &mut String, number: u32) {
+    let mut digits = [0; 10];
+    let mut rest = number;
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).expect("decimal digits are ASCII"));
 }
 
 /// `line 3`, `lines 3-4, 9`.

@@ -1,0 +1,172 @@
+//! An MCP client over the pipes of a child process: one request at a time, every answer checked.
+//! The clock stops when the answer's line is complete; parsing and checking it are not counted.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::server::Launch;
+
+/// The protocol revision that the client asks for.
+const PROTOCOL: &str = "2025-06-18";
+
+/// How long a server may take to exit after its stdin was closed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A running server and the connection to it. Dropping it closes the connection and waits for the server's exit.
+pub struct Client {
+    /// When the server was spawned.
+    pub spawned: Instant,
+    /// When the answer to `initialize` was there.
+    pub greeted: Instant,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    next_id: u64,
+    name: String,
+    log: PathBuf,
+}
+
+/// The result of a tool and the time it took.
+pub struct Answer {
+    /// The text for the model.
+    pub text: String,
+    /// When the call was sent.
+    pub began: Instant,
+    /// When the answer was there.
+    pub ended: Instant,
+}
+
+impl Answer {
+    /// The round trip.
+    pub fn took(&self) -> Duration {
+        self.ended - self.began
+    }
+}
+
+impl Client {
+    /// Spawns a server on a workspace and shakes hands with it.
+    pub fn start(launch: &Launch, root: &Path) -> Result<Self> {
+        let command = launch.command(root)?;
+        let spawned = Instant::now();
+        let mut child = launch.spawn(command)?;
+        let input = child.stdin.take().expect("stdin is piped");
+        let output = child.stdout.take().expect("stdout is piped");
+        let mut client = Self {
+            spawned,
+            greeted: spawned,
+            child,
+            input: Some(input),
+            // As large as a pipe, so that one read empties it.
+            output: BufReader::with_capacity(64 * 1024, output),
+            line: Vec::new(),
+            next_id: 1,
+            name: format!("{:?}", launch.side).to_lowercase(),
+            log: launch.log.clone(),
+        };
+        client.shake_hands().map_err(|error| client.explain(error))?;
+        Ok(client)
+    }
+
+    /// Calls a tool; an error of any kind ends the benchmark.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Answer> {
+        self.try_call(tool, &arguments).map_err(|error| self.explain(error).context(format!("{tool} {}", arguments["path"])))
+    }
+
+    /// Resident memory of the server in KiB.
+    pub fn resident_kib(&self) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).with_context(|| path.clone())?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).with_context(|| format!("{path}: no VmRSS"))?;
+        line.trim().trim_end_matches(" kB").parse().with_context(|| format!("{path}: VmRSS {line}"))
+    }
+
+    fn shake_hands(&mut self) -> Result<()> {
+        let params = json!({
+            "protocolVersion": PROTOCOL,
+            "capabilities": {},
+            "clientInfo": {"name": "xtask bench", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let (result, _, ended) = self.request("initialize", params).context("initialize")?;
+        ensure!(result["capabilities"]["tools"].is_object(), "no tools offered: {result}");
+        self.greeted = ended;
+        self.send(&line_of(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})))
+    }
+
+    fn try_call(&mut self, tool: &str, arguments: &Value) -> Result<Answer> {
+        let (mut result, began, ended) = self.request("tools/call", json!({"name": tool, "arguments": arguments}))?;
+        let Value::String(text) = result["content"][0]["text"].take() else { bail!("no text in the result: {result}") };
+        ensure!(result["isError"] != true, "refused: {text}");
+        Ok(Answer { text, began, ended })
+    }
+
+    /// Sends a request and returns its result with the moments of sending and of the complete answer.
+    fn request(&mut self, method: &str, params: Value) -> Result<(Value, Instant, Instant)> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let request = line_of(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let began = Instant::now();
+        self.send(&request)?;
+        loop {
+            let (mut message, ended) = self.receive()?;
+            // A server may notify in between; that is not the answer.
+            if message.get("method").is_some() {
+                continue;
+            }
+            ensure!(message["id"] == id, "answer to another request: {}", message["id"]);
+            let Some(result) = message.get_mut("result") else { bail!("refused: {}", message["error"]) };
+            return Ok((result.take(), began, ended));
+        }
+    }
+
+    fn send(&mut self, line: &[u8]) -> Result<()> {
+        self.input.as_mut().expect("stdin is open until the client is dropped").write_all(line).context("the server's stdin")
+    }
+
+    /// The next message and the moment when its line was complete.
+    fn receive(&mut self) -> Result<(Value, Instant)> {
+        self.line.clear();
+        let length = self.output.read_until(b'\n', &mut self.line).context("the server's stdout")?;
+        let ended = Instant::now();
+        ensure!(length > 0, "the server closed its stdout");
+        Ok((serde_json::from_slice(&self.line).context("the server's answer")?, ended))
+    }
+
+    /// Adds the server's name and what it wrote to stderr.
+    fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+        match fs::read_to_string(&self.log) {
+            Ok(log) if !log.trim().is_empty() => anyhow!("{}: {error:#}\nstderr: {}", self.name, log.trim()),
+            _ => anyhow!("{}: {error:#}", self.name),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(None) => sleep(Duration::from_micros(200)),
+                _ => return,
+            }
+        }
+        eprintln!("{}: still running {} s after its stdin was closed; killed", self.name, GRACE.as_secs());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A message as one line.
+fn line_of(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,51 @@
+//! The machine under the benchmark: what it is, and what must be arranged for the numbers to repeat.
+
+use std::fs;
+use std::path::Path;
+use std::thread::available_parallelism;
+
+use anyhow::Result;
+
+/// One line about where the numbers come from.
+pub fn describe() -> String {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cores} cores, {}, Linux {}", model.map_or("unknown CPU", |(_, name)| name), kernel.trim())
+}
+
+/// Keeps this program and the servers that it starts on one core. Left alone, the scheduler puts client and server now on one
+/// core and now on two, and waking an idle core costs more than a small call: the same server would seem four times as slow.
+pub fn pin() -> Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use anyhow::Context;
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        let allowed = sched_getaffinity(None).context("the cores of this program")?;
+        let last = (0..CpuSet::MAX_CPU).rev().find(|&core| allowed.is_set(core)).context("no core")?;
+        let mut one = CpuSet::new();
+        one.set(last);
+        sched_setaffinity(None, &one).context("pinning to a core")?;
+    }
+    Ok(())
+}
+
+/// Asks ext4 to lay the directories in `directory` far apart, as it does below the root of a disk. Without a journal ext4 does
+/// not reuse the inodes of deleted files for some minutes and searches past all of them to create a file, so a run would be
+/// slowed down by what the run before it deleted. Other file systems know no such flag, and then nothing changes.
+pub fn spread(directory: &Path) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+        let Ok(directory) = fs::File::open(directory) else { return };
+        if let Ok(flags) = ioctl_getflags(&directory) {
+            let _ = ioctl_setflags(&directory, flags | IFlags::TOPDIR);
+        }
+    }
+}
+
+/// Flushes what preparing the files has dirtied, so that the kernel does not do it while the clock runs.
+pub fn settle() {
+    rustix::fs::sync();
+}

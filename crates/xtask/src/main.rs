@@ -1,0 +1,94 @@
+//! Chores of this repository, run as `cargo xtask`.
+//! `bench` measures Surehand beside a bare server; `floor` is that bare server, started by `bench`.
+#![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
+
+mod bench;
+mod calls;
+mod client;
+mod files;
+mod floor;
+mod growth;
+mod machine;
+mod report;
+mod sample;
+mod server;
+mod start;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use clap::{Args, Parser, Subcommand};
+
+use crate::bench::{Bench, Pace};
+use crate::floor::Durability;
+
+/// What was typed after `cargo xtask`.
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the Surehand repository")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The chores.
+#[derive(Subcommand)]
+enum Command {
+    /// Measure the server beside a bare one and print a markdown report
+    Bench(BenchArgs),
+    /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
+    #[command(hide = true, alias = "mcp")]
+    Floor(FloorArgs),
+}
+
+/// The flags of `bench`.
+#[derive(Args)]
+struct BenchArgs {
+    /// The surehand binary [default: builds `-p surehand` in release mode and uses that]
+    #[arg(long, value_name = "PATH")]
+    server: Option<PathBuf>,
+    /// Few calls: a look at the numbers in under ten seconds
+    #[arg(long)]
+    quick: bool,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+    /// `full` adds synced edits, beside a floor that syncs too
+    #[arg(long, value_enum, default_value_t = Durability::Fast)]
+    durability: Durability,
+}
+
+/// The flags of `floor`.
+#[derive(Args)]
+struct FloorArgs {
+    /// The directory whose files are served
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Sync the file before the swap and the directory after it
+    #[arg(long)]
+    sync: bool,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Bench(args) => bench(args),
+        Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
+    }
+}
+
+/// Runs the benchmark and prints its report.
+fn bench(args: BenchArgs) -> Result<()> {
+    // An unoptimised floor would flatter every ratio.
+    ensure!(!cfg!(debug_assertions), "the floor must be optimised: run `cargo run --release -p xtask -- bench`");
+    let server = match args.server {
+        Some(path) => server::locate(&path)?,
+        None => server::build()?,
+    };
+    let pace = if args.quick { Pace::Quick } else { Pace::Full };
+    let report = Bench::new(&server, pace, args.durability)?.run()?;
+    if args.json {
+        println!("{:#}", report.to_json());
+    } else {
+        print!("{}", report.to_markdown());
+    }
+    Ok(())
+}

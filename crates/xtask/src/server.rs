@@ -1,0 +1,109 @@
+//! How the two servers are found and started: program, arguments and environment.
+//! Talking to them is left to `client`.
+
+use std::env;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::floor::Durability;
+use crate::sample::Side;
+
+/// The server binary at a path that was typed.
+pub fn locate(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().with_context(|| path.display().to_string())
+}
+
+/// Builds the server in release mode and returns its binary.
+pub fn build() -> Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--release", "-p", "surehand", "--message-format", "json-render-diagnostics"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo build")?;
+    ensure!(output.status.success(), "cargo build -p surehand failed: {}", output.status);
+    executable(&output.stdout).context("cargo build -p surehand made no binary")
+}
+
+/// The binary of the server among cargo's messages: only cargo knows the target directory that is in force.
+fn executable(messages: &[u8]) -> Option<PathBuf> {
+    messages
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "surehand")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// A server that can be started on any workspace.
+pub struct Launch {
+    /// Which of the two it is.
+    pub side: Side,
+    /// Where its stderr goes.
+    pub log: PathBuf,
+    program: PathBuf,
+    durability: Durability,
+}
+
+impl Launch {
+    /// The server under test if `side` says so, else this program as the floor; logs go to `directory`.
+    pub fn new(side: Side, server: &Path, durability: Durability, directory: &Path) -> Result<Self> {
+        let program = match side {
+            Side::Surehand => server.to_owned(),
+            Side::Floor => env::current_exe().context("the path of this program")?,
+        };
+        Ok(Self { side, log: directory.join(format!("{side:?}.stderr")), program, durability })
+    }
+
+    /// The command that serves `root`.
+    pub fn command(&self, root: &Path) -> Result<Command> {
+        let mut command = Command::new(&self.program);
+        // What happens to be set in the caller's shell must not configure the server.
+        command.env_clear().envs(["PATH", "HOME"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        match self.side {
+            Side::Surehand => command.arg("mcp").arg("--root").arg(root).envs(settings(self.durability)),
+            Side::Floor => {
+                command.arg("floor").arg("--root").arg(root).args((self.durability == Durability::Full).then_some("--sync"))
+            }
+        };
+        let log = File::create(&self.log).with_context(|| self.log.display().to_string())?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        Ok(command)
+    }
+
+    /// Runs a command that [`Launch::command`] made.
+    pub fn spawn(&self, mut command: Command) -> Result<Child> {
+        command.spawn().with_context(|| self.program.display().to_string())
+    }
+}
+
+/// The server's configuration: limits high enough that a read returns the whole file.
+fn settings(durability: Durability) -> [(&'static str, &'static str); 3] {
+    let durability = match durability {
+        Durability::Fast => "fast",
+        Durability::Full => "full",
+    };
+    [
+        ("SUREHAND_POLICY_DURABILITY", durability),
+        ("SUREHAND_LIMITS_READ_LINES", "1000000"),
+        ("SUREHAND_LIMITS_READ_BYTES", "100000000"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_is_found_among_the_messages_of_cargo() {
+        let messages = br#"{"reason":"compiler-artifact","target":{"name":"surehand-core"},"executable":null}
+{"reason":"compiler-artifact","target":{"name":"surehand"},"executable":"/target/release/surehand"}
+{"reason":"build-finished","success":true}
+"#;
+        assert_eq!(executable(messages), Some(PathBuf::from("/target/release/surehand")));
+    }
+}
