@@ -15,17 +15,18 @@ pub struct Stamp {
     pub modified: i64,
     /// Last change of the file in any way, in nanoseconds since 1970; no program can set it.
     pub changed: i64,
-    /// When the stamp was taken, by the same clock.
+    /// When the stamp was taken, by the same clock. Where every change after a look gets a time of its own, at least one
+    /// [`CLOCK_STEP`] after `changed`.
     pub taken: i64,
 }
 
 /// The coarsest step in which systems count file times. Two changes within one step may leave the same stamp.
-const CLOCK_STEP: i64 = 20_000_000;
+pub const CLOCK_STEP: i64 = 20_000_000;
 
 impl Stamp {
     /// Whether a change right after it was taken could go unseen, because the clock had not moved on.
     pub fn is_racy(&self) -> bool {
-        self.taken - self.changed < CLOCK_STEP || self.modified > self.taken
+        self.taken - self.changed < CLOCK_STEP
     }
 
     /// Whether both speak of the same file in the same state.

@@ -204,8 +204,10 @@ impl Session {
             if planned.is_empty() {
                 return Ok(Done { planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
             }
-            let changes: Vec<Change<'_>> =
-                planned.iter().map(|(planned, gathered)| Change { planned, known: gathered.stamp }).collect();
+            let changes: Vec<Change<'_>> = planned
+                .iter()
+                .map(|(planned, gathered)| Change { planned, known: gathered.stamp, links: gathered.links })
+                .collect();
             match commit(&self.workspace, &changes) {
                 Ok(committed) => return Ok(self.record_change(tool, planned, committed)),
                 Err(CommitError::Changed(path)) => last = Some(path),

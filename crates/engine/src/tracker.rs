@@ -10,7 +10,7 @@ use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Stam
 use surehand_store::{Content, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
 
 use crate::{
-    disk::read::{Found, find, link_count, read_whole, stamp_of},
+    disk::read::{Found, find, link_count, read_whole},
     texts::Texts,
     workspace::Workspace,
 };
@@ -36,6 +36,8 @@ pub struct Gathered {
     pub present: Present,
     /// Its stamp, if it is a file.
     pub stamp: Option<Stamp>,
+    /// How many names it has.
+    pub links: u64,
     /// What the session has seen of it.
     pub view: Option<View>,
     /// The text that the view speaks of.
@@ -75,23 +77,33 @@ impl Files {
             }
         };
         let (mut file, stat) = match found {
-            Found::Nothing => return Ok(Gathered { path, present: Present::Absent, stamp: None, view: None, seen: None }),
+            Found::Nothing => {
+                return Ok(Gathered { path, present: Present::Absent, stamp: None, links: 0, view: None, seen: None });
+            }
             Found::Other(cause) => {
-                return Ok(Gathered { path, present: Present::Unreadable(cause), stamp: None, view: None, seen: None });
+                return Ok(Gathered { path, present: Present::Unreadable(cause), stamp: None, links: 0, view: None, seen: None });
             }
             Found::File { file, stat } => (file, stat),
         };
-        let stamp = stamp_of(&stat);
-        if link_count(&stat) > 1 {
+        let stamp = workspace.clock().stamp(&stat);
+        let links = link_count(&stat);
+        if links > 1 {
             path = self.first_name(workspace, path, &stamp);
         }
         if let Some(text) = self.unchanged(&path, &stamp) {
-            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), view: None, seen: None });
+            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, view: None, seen: None });
         }
-        let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes) {
+        let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes, workspace.clock()) {
             Ok(now) => now,
             Err(refusal) => {
-                return Ok(Gathered { path, present: Present::Unreadable(refusal.cause), stamp: None, view: None, seen: None });
+                return Ok(Gathered {
+                    path,
+                    present: Present::Unreadable(refusal.cause),
+                    stamp: None,
+                    links: 0,
+                    view: None,
+                    seen: None,
+                });
             }
         };
         let present = match self.text_of(&path, now.bytes) {
@@ -101,7 +113,7 @@ impl Files {
             }
             Err(cause) => Present::Unreadable(cause),
         };
-        Ok(Gathered { path, present, stamp: Some(now.stamp), view: None, seen: None })
+        Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, view: None, seen: None })
     }
 
     /// Of the names of a file that has several, the one it was first met under.
@@ -112,7 +124,7 @@ impl Files {
         let mine = self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone());
         let stored = workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default();
         // Only while that name still leads to this file.
-        let still = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if stamp_of(&stat).same_file(stamp));
+        let still = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
         mine.chain(stored).filter(still).min().unwrap_or(path)
     }
 

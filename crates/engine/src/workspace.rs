@@ -1,6 +1,7 @@
 //! A workspace: a directory tree under one root, with its state in `.surehand/`.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     io::{self, Write},
     os::fd::BorrowedFd,
@@ -22,8 +23,9 @@ use surehand_store::{Record, SqliteStore, Store, StoreError};
 use crate::{
     config::Config,
     disk::{
+        clock::Clock,
         commit::Probe,
-        journal::Journal,
+        journal::{Entry, Journal},
         recover,
         rescue::{Displaced, Rescued, SecondLook},
         root::Root,
@@ -90,7 +92,7 @@ pub struct State {
     root: Arc<File>,
     handles: Mutex<Handles>,
     rescued: Rescued,
-    displaced: Mutex<Vec<(Instant, Displaced)>>,
+    displaced: Mutex<VecDeque<(Instant, Displaced)>>,
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
@@ -108,6 +110,8 @@ pub const STATE_DIR: &str = ".surehand";
 
 /// How long a displaced file is kept before the second look.
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
+/// How long a displaced file is left alone before it is written over.
+const SPARE_AFTER: Duration = Duration::from_micros(500);
 /// More displaced files than this are looked at earlier.
 const MAX_DISPLACED: usize = 256;
 
@@ -167,6 +171,11 @@ impl Workspace {
     /// The state directory.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Takes stamps of files.
+    pub fn clock(&self) -> Clock {
+        self.state.rescued.clock()
     }
 
     /// The rescued files.
@@ -242,17 +251,26 @@ impl Workspace {
     /// Runs something with the journal of this process, which is started when it is first needed.
     pub(crate) fn with_journal<T>(&self, act: impl FnOnce(&mut Journal) -> io::Result<T>) -> io::Result<T> {
         let mut journal = lock(&self.journal);
-        if journal.as_ref().is_none_or(|_| self.state.is_lost()) {
+        if journal.is_none() {
             *journal = Some(self.start_journal()?);
         }
         act(journal.as_mut().expect("started above"))
+    }
+
+    /// Makes the state directory anew if somebody has removed it.
+    pub(crate) fn revive_state(&self) -> io::Result<()> {
+        if self.state.is_lost() {
+            *lock(&self.state.handles) = Handles::open(&self.state.root)?;
+            *lock(&self.journal) = None;
+        }
+        Ok(())
     }
 
     fn start_journal(&self) -> io::Result<Journal> {
         let mut random = [0_u8; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let name = format!("{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
-        Journal::start(self.state.journals()?, name)
+        Journal::start(self.state.journals(), name)
     }
 
     /// Lets go of the journal as a crash would: unlocked, not removed.
@@ -262,20 +280,45 @@ impl Workspace {
 
     /// Keeps a displaced file for a second look.
     pub(crate) fn displace(&self, displaced: Displaced) {
-        let count = {
-            let mut waiting = lock(&self.state.displaced);
-            waiting.push((Instant::now(), displaced));
-            waiting.len()
-        };
-        if count > MAX_DISPLACED {
+        lock(&self.state.displaced).push_back((Instant::now(), displaced));
+    }
+
+    /// A commit is over. Keeps the journal short and the displaced files few.
+    pub(crate) fn settle_commit(&self) {
+        let is_long = lock(&self.journal).as_mut().is_some_and(|journal| {
+            journal.settle_commit();
+            journal.is_long()
+        });
+        if is_long || lock(&self.state.displaced).len() > MAX_DISPLACED {
             self.state.tidy(Duration::ZERO);
         }
-        let mut journal = lock(&self.journal);
-        if let Some(journal) = journal.as_mut() {
-            if lock(&self.state.displaced).is_empty() {
-                drop(journal.shrink());
+        if is_long && lock(&self.state.displaced).is_empty() {
+            // A journal that could not be emptied is only longer than it need be.
+            drop(lock(&self.journal).as_mut().map(Journal::empty));
+        }
+    }
+
+    /// A displaced file that is of no more use, to be written over and swapped in: it saves making a file and removing another.
+    /// Gives it open, with its name; the journal says that it holds nothing of value any more.
+    pub(crate) fn take_spare(&self, dir: &Arc<File>) -> Option<(File, String)> {
+        let (since, displaced) = lock(&self.state.displaced).pop_front()?;
+        let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
+        match fits.then(|| displaced.look(&self.state.rescued)) {
+            Some(Ok(SecondLook::Untouched)) => {}
+            Some(Ok(SecondLook::Rescued(to))) => {
+                self.state.notify(Notice::Rescued { path: displaced.path, to });
+                return None;
+            }
+            Some(Ok(SecondLook::InUse) | Err(_)) | None => {
+                lock(&self.state.displaced).push_front((since, displaced));
+                return None;
             }
         }
+        let name = displaced.name;
+        self.with_journal(|journal| journal.write(&Entry::Reuse { staged: name.clone() }, false)).ok()?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = sys::openat(&**dir, &name, flags, Mode::empty()).ok()?;
+        Some((File::from(file), name))
     }
 
     /// Moves somebody's bytes to safety and says so with the next reply.
@@ -314,31 +357,24 @@ impl State {
         sys::fstat(&*lock(&self.handles).journals).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    fn handles(&self) -> io::Result<Handles> {
-        if self.is_lost() {
-            *lock(&self.handles) = Handles::open(&self.root)?;
-        }
-        Ok(lock(&self.handles).clone())
-    }
-
     /// The state directory itself.
     pub fn dir(&self) -> Arc<File> {
         lock(&self.handles).dir.clone()
     }
 
     /// Where files are staged.
-    pub fn staged(&self) -> io::Result<Arc<File>> {
-        Ok(self.handles()?.staged)
+    pub fn staged(&self) -> Arc<File> {
+        lock(&self.handles).staged.clone()
     }
 
     /// Where locks are.
-    pub fn locks(&self) -> io::Result<Arc<File>> {
-        Ok(self.handles()?.locks)
+    pub fn locks(&self) -> Arc<File> {
+        lock(&self.handles).locks.clone()
     }
 
     /// Where journals are.
-    pub fn journals(&self) -> io::Result<Arc<File>> {
-        Ok(self.handles()?.journals)
+    pub fn journals(&self) -> Arc<File> {
+        lock(&self.handles).journals.clone()
     }
 
     fn notify(&self, notice: Notice) {
@@ -348,15 +384,15 @@ impl State {
     /// Takes a second look at the displaced files that are old enough. Says whether some are left.
     fn tidy(&self, age: Duration) -> bool {
         let waiting = std::mem::take(&mut *lock(&self.displaced));
-        let mut left = Vec::new();
+        let mut left = VecDeque::new();
         for (since, displaced) in waiting {
             if since.elapsed() < age {
-                left.push((since, displaced));
+                left.push_back((since, displaced));
                 continue;
             }
             match displaced.look(&self.rescued) {
-                Ok(SecondLook::Removed) => {}
-                Ok(SecondLook::InUse) | Err(_) => left.push((since, displaced)),
+                Ok(SecondLook::Untouched) => displaced.remove(),
+                Ok(SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
                 Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
             }
         }

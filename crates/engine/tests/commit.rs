@@ -121,6 +121,51 @@ fn a_crash_after_any_step_leaves_all_or_nothing() {
     }
 }
 
+/// Staged files are used again; a crash while one is being written over leaves no debris and raises no false alarm.
+#[test]
+fn a_crash_while_a_staged_file_is_used_again_is_clean() {
+    let count = steps(1).len();
+    for stop_after in 0..count {
+        let dir = lay_out(&[("a.txt", "0\n")]);
+        let commits = AtomicUsize::new(0);
+        let mut crashing = session_with(dir.path(), move |number, step| {
+            let commit =
+                if step == Step::Lock { commits.fetch_add(1, Ordering::SeqCst) + 1 } else { commits.load(Ordering::SeqCst) };
+            if commit == 6 && number == stop_after { Verdict::Stop } else { Verdict::GoOn }
+        });
+        read(&mut crashing, "a.txt");
+        for number in 0..5 {
+            let reply = crashing.call("edit_file", &edit("a.txt", &number.to_string(), &(number + 1).to_string()));
+            assert!(!reply.is_error, "{}", reply.text);
+            // Long enough for what was displaced to be free.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let staged = fs::read_dir(dir.path().join(".surehand/staged")).unwrap().count();
+        assert!(staged < 5, "{staged} staged files for 5 edits: none was used again");
+        assert!(crashing.call("edit_file", &edit("a.txt", "5", "6")).is_error);
+        std::mem::forget(crashing);
+        drop(session(dir.path()));
+        let now = content(dir.path(), "a.txt");
+        assert!(now == "5\n" || now == "6\n", "step {stop_after}: {now:?}");
+        assert_tidy(dir.path());
+    }
+}
+
+#[test]
+fn the_journal_stays_short() {
+    let dir = lay_out(&[("a.txt", "0\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    for number in 0..1500 {
+        let reply = session.call("edit_file", &edit("a.txt", &number.to_string(), &(number + 1).to_string()));
+        assert!(!reply.is_error, "{}", reply.text);
+    }
+    let journal = fs::read_dir(dir.path().join(".surehand/journal")).unwrap().next().unwrap().unwrap();
+    assert!(journal.metadata().unwrap().len() < 100_000);
+    drop(session);
+    assert_tidy(dir.path());
+}
+
 #[test]
 fn a_torn_write_in_place_is_taken_back() {
     let dir = lay_out(&[("hard.txt", "old content, quite long\n")]);

@@ -21,7 +21,7 @@ use surehand_core::{Base, Cause, Planned, Refusal, RelPath, Stamp};
 use super::{
     journal::{Entry, How, Intent},
     lock::{self, Locks},
-    read::{link_count, open_patiently, stamp_of},
+    read::{link_count, open_patiently},
     rescue::Displaced,
     root::refuse_io,
     stage::{self, Staged},
@@ -74,6 +74,8 @@ pub struct Change<'a> {
     pub planned: &'a Planned,
     /// The stamp of the file that the plan was made for.
     pub known: Option<Stamp>,
+    /// How many names it had.
+    pub links: u64,
 }
 
 /// A commit that has happened.
@@ -132,6 +134,7 @@ struct Run<'a> {
 struct Work<'a> {
     planned: &'a Planned,
     known: Option<Stamp>,
+    links: u64,
     dir: Option<File>,
     made: Vec<RelPath>,
     how: How,
@@ -143,16 +146,21 @@ struct Work<'a> {
     old: Option<(File, Box<Stat>)>,
     leased: bool,
     swapped: bool,
+    /// Whether what came out is the file that was checked.
+    is_old_out: bool,
 }
 
 impl<'a> Run<'a> {
     fn new(workspace: &'a Workspace, changes: &[Change<'a>]) -> Result<Self, CommitError> {
-        let numbered = workspace.with_journal(|journal| Ok((journal.number(), journal.name().to_owned())));
+        let numbered = workspace
+            .revive_state()
+            .and_then(|()| workspace.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
         let (number, journal_name) =
             numbered.map_err(|error| CommitError::Refused(refuse_io(changes[0].planned.path(), "start the journal", &error)))?;
         let works = changes.iter().map(|change| Work {
             planned: change.planned,
             known: change.known,
+            links: change.links,
             dir: None,
             made: Vec::new(),
             how: How::Create,
@@ -161,6 +169,7 @@ impl<'a> Run<'a> {
             old: None,
             leased: false,
             swapped: false,
+            is_old_out: false,
         });
         Ok(Self { workspace, works: works.collect(), number, journal_name, begun: false, locks: None })
     }
@@ -173,19 +182,20 @@ impl<'a> Run<'a> {
                 self.works[file].stage(self.workspace, name)
             }
             Step::Begin => self.begin(),
-            Step::Check(file) => self.works[file].check(),
+            Step::Check(file) => self.works[file].check(self.workspace),
             Step::Swap(file) => self.works[file].swap(self.workspace),
-            Step::Verify(file) => self.works[file].verify(self.workspace),
+            Step::Verify(file) => self.works[file].verify(),
             Step::End => self.end(),
         }
     }
 
     fn lock(&mut self) -> Result<(), CommitError> {
         let paths: Vec<&RelPath> = self.works.iter().map(|work| work.planned.path()).collect();
-        let identities: Vec<(u64, u64)> = self.works.iter().filter_map(|work| work.known).map(|s| (s.device, s.inode)).collect();
+        let linked = self.works.iter().filter(|work| work.links > 1).filter_map(|work| work.known);
+        let identities: Vec<(u64, u64)> = linked.map(|stamp| (stamp.device, stamp.inode)).collect();
         let first = self.works[0].planned.path();
         let failed = |error: io::Error| CommitError::Refused(refuse_io(first, "lock", &error));
-        let locks_dir = self.workspace.state().locks().map_err(failed)?;
+        let locks_dir = self.workspace.state().locks();
         match lock::lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE).map_err(failed)? {
             Some(locks) => {
                 self.locks = Some(locks);
@@ -232,6 +242,7 @@ impl<'a> Run<'a> {
         if self.begun {
             drop(self.write_journal(&Entry::End { commit: self.number, done: false }));
         }
+        self.workspace.settle_commit();
     }
 
     /// Lets go of everything without tidying up, as a crash would.
@@ -242,10 +253,11 @@ impl<'a> Run<'a> {
     fn finish(self) -> Committed {
         let mut committed = Committed { stamps: Vec::new(), how: Vec::new() };
         for work in self.works {
-            committed.stamps.push(work.stamp_now());
+            committed.stamps.push(work.stamp_now(self.workspace));
             committed.how.push(work.how);
             work.settle(self.workspace);
         }
+        self.workspace.settle_commit();
         committed
     }
 }
@@ -354,9 +366,13 @@ impl Work<'_> {
             return Err(self.failed("write (the file is read-only)", error));
         }
         let far = sys::fstat(workspace.state().dir()).is_ok_and(|state| state.st_dev != stat.st_dev);
-        let (dir, name) = self.stage_place(workspace, name, far || workspace.stage_beside())?;
+        let (dir, mut name) = self.stage_place(workspace, name, far || workspace.stage_beside())?;
         if link_count(&stat) == 1 {
-            let staged = stage::replacement(dir.as_fd(), &name, self.planned.text().bytes(), &old, &stat);
+            let spare = workspace.take_spare(&dir).map(|(spare, its_name)| {
+                name = its_name;
+                spare
+            });
+            let staged = stage::replacement(dir.as_fd(), &name, spare, self.planned.text().bytes(), &old, &stat);
             // Registered before anything can fail, so that it is tidied up.
             self.staged = Some((dir.clone(), name.clone()));
             if let Staged::Ready(file) = staged.map_err(|error| self.failed("write", error))? {
@@ -380,7 +396,7 @@ impl Work<'_> {
             let dir = self.dir().try_clone().map_err(|error| self.failed("open its directory", error))?;
             return Ok((Arc::new(dir), format!(".surehand-{name}")));
         }
-        Ok((workspace.state().staged().map_err(|error| self.failed("open the state directory", error))?, name))
+        Ok((workspace.state().staged(), name))
     }
 
     fn open_old(&self, access: OFlags) -> Result<(File, Box<Stat>), CommitError> {
@@ -397,13 +413,13 @@ impl Work<'_> {
         Ok((file, Box::new(stat)))
     }
 
-    fn check(&mut self) -> Result<(), CommitError> {
+    fn check(&mut self, workspace: &Workspace) -> Result<(), CommitError> {
         if self.how == How::Create {
             return Ok(());
         }
         self.take_lease();
         let (old, _) = self.old();
-        let stamp = stamp_of(&sys::fstat(old).map_err(|errno| self.failed("stat", errno))?);
+        let stamp = workspace.clock().stamp(&sys::fstat(old).map_err(|errno| self.failed("stat", errno))?);
         let stands = self.known.is_some_and(|known| known.agrees_with(&stamp) && !known.is_racy());
         if stands || same_bytes(old, self.base()).map_err(|error| self.failed("read", error))? {
             Ok(())
@@ -498,7 +514,7 @@ impl Work<'_> {
     }
 
     /// What came out must be what the plan was made for. If it is not, it goes back.
-    fn verify(&mut self, _: &Workspace) -> Result<(), CommitError> {
+    fn verify(&mut self) -> Result<(), CommitError> {
         if matches!(self.how, How::Create | How::InPlace) {
             return Ok(());
         }
@@ -515,6 +531,7 @@ impl Work<'_> {
             (true, false, _) => same_bytes(old, self.base()).unwrap_or(false),
             (false, _, _) => self.came_out_is_base(),
         };
+        self.is_old_out = same_file;
         if good { Ok(()) } else { Err(self.changed()) }
     }
 
@@ -555,7 +572,7 @@ impl Work<'_> {
 
     /// Takes a created file out again, unless it has become somebody else's.
     fn take_out_new(&mut self, workspace: &Workspace) {
-        let Ok(dir) = workspace.state().staged() else { return };
+        let dir = workspace.state().staged();
         let name = format!("undo-{}-{}", std::process::id(), self.planned.text().version());
         if sys::renameat(self.dir(), self.name(), &*dir, &name).is_err() {
             return;
@@ -631,13 +648,13 @@ impl Work<'_> {
     }
 
     /// The stamp of what is at the target now, if that is the file that we put there.
-    fn stamp_now(&self) -> Option<Stamp> {
+    fn stamp_now(&self, workspace: &Workspace) -> Option<Stamp> {
         let stat = sys::statat(self.dir(), self.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let ours = match self.how {
             How::InPlace => sys::fstat(self.old().0).ok()?,
             How::Create | How::Swap | How::Rename => sys::fstat(self.new.as_ref()?).ok()?,
         };
-        let (now, ours) = (stamp_of(&stat), stamp_of(&ours));
+        let (now, ours) = (workspace.clock().stamp(&stat), workspace.clock().stamp(&ours));
         (now.agrees_with(&ours) && now.size == self.planned.text().bytes().len() as u64).then_some(now)
     }
 
@@ -651,14 +668,21 @@ impl Work<'_> {
             How::InPlace => stage::remove(dir.as_fd(), &name),
             How::Swap | How::Rename => {
                 let (old, old_stat) = self.old();
-                let stat = sys::statat(&*dir, &name, AtFlags::SYMLINK_NOFOLLOW).ok();
-                let same_file = stat.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (old_stat.st_dev, old_stat.st_ino));
-                let stamp = if same_file { sys::fstat(old).ok().map(|stat| stamp_of(&stat)) } else { None };
+                let same_file = self.is_old_out;
+                let stamp = if same_file { sys::fstat(old).ok().map(|stat| workspace.clock().stamp(&stat)) } else { None };
                 let Base::Text(base) = self.planned.base() else { return };
-                workspace.displace(Displaced { dir, name, path: self.path().clone(), version: base.version(), stamp });
+                let reusable = same_file && is_ordinary(old, old_stat);
+                let (path, version) = (self.path().clone(), base.version());
+                workspace.displace(Displaced { dir, name, path, version, stamp, reusable });
             }
         }
     }
+}
+
+/// Whether a file has nothing that would have to be taken off before it can be another: owner, attributes, special bits.
+fn is_ordinary(file: &File, stat: &Stat) -> bool {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    (stat.st_uid, stat.st_gid) == (user, group) && matches!(sys::flistxattr_query(file), Ok(0) | Err(Errno::OPNOTSUPP))
 }
 
 fn may_write(dir: &File, name: &str) -> bool {

@@ -54,6 +54,11 @@ pub enum Entry {
         /// What it does.
         files: Vec<Intent>,
     },
+    /// The staged file of an earlier commit holds nothing of value any more and is about to be written over.
+    Reuse {
+        /// Its name.
+        staged: String,
+    },
     /// A commit is complete, or undone.
     End {
         /// Its number.
@@ -71,6 +76,8 @@ pub struct Journal {
     name: String,
     next: u64,
     size: u64,
+    /// Commits that have begun and are not settled.
+    open: usize,
 }
 
 /// A journal is emptied when it has grown to this and nothing in it is needed any more.
@@ -80,7 +87,7 @@ impl Journal {
     /// Starts a journal under this name.
     pub fn start(dir: Arc<File>, name: String) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
-        Ok(Self { dir, file, name, next: 0, size: 0 })
+        Ok(Self { dir, file, name, next: 0, size: 0, open: 0 })
     }
 
     /// Its name; staged files of this process begin with it.
@@ -88,10 +95,21 @@ impl Journal {
         &self.name
     }
 
-    /// A number for the next commit.
-    pub fn number(&mut self) -> u64 {
+    /// A number for the next commit, which is open from now on.
+    pub fn open_commit(&mut self) -> u64 {
         self.next += 1;
+        self.open += 1;
         self.next
+    }
+
+    /// A commit is settled: it has ended, and what it displaced is known.
+    pub fn settle_commit(&mut self) {
+        self.open -= 1;
+    }
+
+    /// Whether it has grown so much that it should be emptied.
+    pub fn is_long(&self) -> bool {
+        self.size > MAX_SIZE
     }
 
     /// Adds a line; with `sync`, waits until it is on the disk.
@@ -103,9 +121,9 @@ impl Journal {
         if sync { self.file.sync_data() } else { Ok(()) }
     }
 
-    /// Empties the journal when it has grown. Only to be called when nothing in it is needed.
-    pub fn shrink(&mut self) -> io::Result<()> {
-        if self.size < MAX_SIZE {
+    /// Empties the journal, unless a commit is open. Only to be called when no displaced file is left.
+    pub fn empty(&mut self) -> io::Result<()> {
+        if self.open > 0 || self.size == 0 {
             return Ok(());
         }
         self.size = 0;

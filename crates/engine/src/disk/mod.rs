@@ -1,5 +1,6 @@
 //! Everything that touches the files of a workspace. Nothing else in Surehand writes them.
 
+pub mod clock;
 pub mod commit;
 pub mod journal;
 pub mod lock;

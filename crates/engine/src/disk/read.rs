@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::OwnedFd,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use rustix::{
@@ -13,7 +13,10 @@ use rustix::{
 };
 use surehand_core::{Cause, Refusal, RelPath, Stamp};
 
-use super::root::{Root, refuse_io};
+use super::{
+    clock::Clock,
+    root::{Root, refuse_io},
+};
 
 /// A file as it was at one moment.
 #[derive(Debug)]
@@ -89,7 +92,7 @@ pub fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix:
 }
 
 /// The bytes of an open file, read again if it changed meanwhile.
-pub fn read_whole(path: &RelPath, file: &mut File, limit: u64) -> Result<FileNow, Refusal> {
+pub fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> Result<FileNow, Refusal> {
     use std::io::Seek;
     let failed = |error: io::Error| refuse_io(path, "read", &error);
     let mut before = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
@@ -102,8 +105,8 @@ pub fn read_whole(path: &RelPath, file: &mut File, limit: u64) -> Result<FileNow
         file.rewind().map_err(failed)?;
         (&mut *file).take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
         let after = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
-        let stamp = stamp_of(&after);
-        if stamp.agrees_with(&stamp_of(&before)) && bytes.len() as u64 == stamp.size {
+        let stamp = clock.stamp(&after);
+        if stamp.agrees_with(&clock.stamp(&before)) && bytes.len() as u64 == stamp.size {
             return Ok(FileNow { bytes, stamp, links: link_count(&after) });
         }
         before = after;
@@ -116,19 +119,4 @@ pub fn link_count(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let count = stat.st_nlink as u64;
     count
-}
-
-/// The stamp of a file, taken now.
-pub fn stamp_of(stat: &Stat) -> Stamp {
-    #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
-    let nanoseconds = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
-    #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
-    Stamp {
-        device: stat.st_dev as u64,
-        inode: stat.st_ino as u64,
-        size: u64::try_from(stat.st_size).unwrap_or_default(),
-        modified: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-        changed: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-        taken: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64),
-    }
 }

@@ -25,7 +25,7 @@ use crate::workspace::Workspace;
 
 /// Takes up every journal that no living process holds.
 pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
-    let journals = workspace.state().journals()?;
+    let journals = workspace.state().journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -59,38 +59,39 @@ fn names(dir: &File) -> io::Result<Vec<String>> {
 /// Works through one journal; `false` when something in it must wait for a later start.
 fn take_up(workspace: &Workspace, journal: &str, entries: &[Entry], notices: &mut Vec<Notice>) -> io::Result<bool> {
     let mut settled = true;
-    let mut named: Vec<String> = Vec::new();
-    for entry in entries {
+    let mut kept: Vec<String> = Vec::new();
+    for (place, entry) in entries.iter().enumerate() {
         let Entry::Begin { commit, files } = entry else { continue };
-        named.extend(files.iter().flat_map(|file| &file.staged).flat_map(|name| [name.clone(), format!("{name}.old")]));
-        let end = entries.iter().find_map(|entry| match entry {
-            Entry::End { commit: ended, done } if ended == commit => Some(*done),
-            _ => None,
-        });
+        // A staged file that was used again belongs to whatever used it.
+        let files: Vec<&Intent> = files.iter().filter(|file| !is_reused(file, &entries[place + 1..])).collect();
+        let ended = entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, .. } if ended == commit));
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
-        let locks_dir = workspace.state().locks()?;
+        let locks_dir = workspace.state().locks();
         let locks = lock::lock(locks_dir.as_fd(), &paths.iter().collect::<Vec<_>>(), &[], Duration::from_secs(10))?;
-        if locks.is_none() {
-            settled = false;
-            continue;
+        let look =
+            || files.iter().zip(&paths).map(|(intent, path)| Left::look(workspace, intent, path)).collect::<io::Result<Vec<_>>>();
+        if locks.is_some() && !ended {
+            finish_or_undo(workspace, &look()?, notices)?;
         }
-        if end.is_none() {
-            let left: Vec<Left<'_>> =
-                files.iter().zip(&paths).map(|(intent, path)| Left::look(workspace, intent, path)).collect::<io::Result<_>>()?;
-            finish_or_undo(workspace, &left, notices)?;
-        }
-        for (intent, path) in files.iter().zip(&paths) {
-            settled &= Left::look(workspace, intent, path)?.clear(workspace, notices)?;
+        for left in look()? {
+            if locks.is_none() || !left.clear(workspace, notices)? {
+                settled = false;
+                kept.extend(left.staged_name());
+            }
         }
     }
-    // Staged files of that process that no entry names were never swapped with anything.
-    let staged = workspace.state().staged()?;
+    // What is left of that process was never swapped with anything, or was about to be written over.
+    let staged = workspace.state().staged();
     for name in names(&staged)? {
-        if name.starts_with(&format!("{journal}-")) && !named.contains(&name) {
+        if name.starts_with(&format!("{journal}-")) && !kept.contains(&name) {
             stage::remove(staged.as_fd(), &name);
         }
     }
     Ok(settled)
+}
+
+fn is_reused(file: &Intent, later: &[Entry]) -> bool {
+    later.iter().any(|entry| matches!(entry, Entry::Reuse { staged } if file.staged.as_ref() == Some(staged)))
 }
 
 /// A file of a commit as the crash left it.
@@ -118,7 +119,7 @@ impl<'a> Left<'a> {
         };
         let staged_dir = match (intent.beside, &dir) {
             (true, Some(dir)) => Arc::new(dir.try_clone()?),
-            _ => workspace.state().staged()?,
+            _ => workspace.state().staged(),
         };
         let mut left = Self { intent, path, dir, now, staged: None, staged_dir };
         if let Some(name) = left.staged_name() {
@@ -183,7 +184,7 @@ impl<'a> Left<'a> {
     /// Bytes that may be more than a mixture of ours are kept aside before the old content comes back.
     fn keep_torn(&self, workspace: &Workspace, notices: &mut Vec<Notice>) -> io::Result<()> {
         let Some(now) = &self.now else { return Ok(()) };
-        let staged = workspace.state().staged()?;
+        let staged = workspace.state().staged();
         let name = format!("torn-{}", ContentHash::of(now));
         stage::copy(staged.as_fd(), &name, now)?;
         let to = workspace.rescued().take_in(staged.as_fd(), &name, self.path)?;
@@ -200,9 +201,13 @@ impl<'a> Left<'a> {
             return Ok(true);
         }
         let version = self.intent.base.unwrap_or(self.intent.new);
-        let displaced = Displaced { dir: self.staged_dir.clone(), name, path: self.path.clone(), version, stamp: None };
+        let displaced =
+            Displaced { dir: self.staged_dir.clone(), name, path: self.path.clone(), version, stamp: None, reusable: false };
         match displaced.look(workspace.rescued())? {
-            SecondLook::Removed => Ok(true),
+            SecondLook::Untouched => {
+                displaced.remove();
+                Ok(true)
+            }
             SecondLook::InUse => Ok(false),
             SecondLook::Rescued(to) => {
                 notices.push(Notice::Rescued { path: self.path.clone(), to });

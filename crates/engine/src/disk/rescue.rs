@@ -14,7 +14,7 @@ use rustix::{
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
 
-use super::{read::stamp_of, stage, sys as lease};
+use super::{clock::Clock, stage, sys as lease};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
@@ -29,13 +29,15 @@ pub struct Displaced {
     pub version: ContentHash,
     /// Its stamp right after that.
     pub stamp: Option<Stamp>,
+    /// Whether it may hold something else later: it is ours and ordinary.
+    pub reusable: bool,
 }
 
 /// What a second look at a displaced file came to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum SecondLook {
-    /// It was still what it had been, and is gone now.
-    Removed,
+    /// It is still what it was, and nobody has it open: it is of no more use.
+    Untouched,
     /// Somebody still has it open: look again later.
     InUse,
     /// Somebody wrote into it. It is kept under this name in the workspace.
@@ -43,21 +45,21 @@ pub enum SecondLook {
 }
 
 impl Displaced {
-    /// Looks at the file again. Nothing but the bytes it had when it was taken out is ever removed.
+    /// Looks at the file again.
     pub fn look(&self, rescued: &Rescued) -> io::Result<SecondLook> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Ok(SecondLook::Removed),
+            Err(Errno::NOENT) => return Ok(SecondLook::Untouched),
             Err(Errno::AGAIN) => return Ok(SecondLook::InUse),
             Err(errno) => return Err(errno.into()),
         };
         // Granted only if nobody else has it open; then nobody can write into it any more, since it has no name they know.
         let alone = lease::take_lease(file.as_fd());
-        if !alone && cfg!(target_os = "linux") && lease_is_possible(rescued) {
+        if !alone && lease::take_lease(rescued.probe.as_fd()) {
             return Ok(SecondLook::InUse);
         }
-        let stamp = stamp_of(&sys::fstat(&file)?);
+        let stamp = rescued.clock.stamp(&sys::fstat(&file)?);
         let untouched = self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy());
         if !untouched {
             let mut bytes = Vec::new();
@@ -66,31 +68,38 @@ impl Displaced {
                 return rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued);
             }
         }
-        stage::remove(self.dir.as_fd(), &self.name);
-        Ok(SecondLook::Removed)
+        Ok(SecondLook::Untouched)
     }
-}
 
-/// Whether this file system gives leases at all: asked of a file of our own that nobody else opens.
-fn lease_is_possible(rescued: &Rescued) -> bool {
-    lease::take_lease(rescued.probe.as_fd())
+    /// Removes it, after a look that found it untouched.
+    pub fn remove(&self) {
+        stage::remove(self.dir.as_fd(), &self.name);
+    }
 }
 
 /// The directory of rescued files.
 #[derive(Debug)]
 pub struct Rescued {
     state: Arc<File>,
-    /// A file of ours, to ask about leases.
+    /// A file of ours, to ask about leases: where it gets none, nobody does.
     probe: File,
+    clock: Clock,
 }
 
 impl Rescued {
     /// The rescued files in a state directory.
     pub fn in_state(state: Arc<File>) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-        let probe = sys::openat(&*state, ".", flags, Mode::from_raw_mode(0o600))
-            .or_else(|_| sys::openat(&*state, ".gitignore", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
-        Ok(Self { state, probe: File::from(probe) })
+        let probe = sys::openat(&*state, ".", flags, Mode::from_raw_mode(0o600)).or_else(|_| {
+            sys::openat(&*state, "probe", OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))
+        })?;
+        let probe = File::from(probe);
+        Ok(Self { state, clock: Clock::try_out(&probe), probe })
+    }
+
+    /// The clock of the file system that holds the state.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Moves a file in, under a name that tells where it came from. Gives its path in the workspace.

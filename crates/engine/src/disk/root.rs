@@ -100,7 +100,8 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match path.parent() {
             Some(parent) => self.open_at(parent.as_str(), flags),
-            None => self.open_at(".", flags),
+            // The root itself is open already.
+            None => rustix::io::fcntl_dupfd_cloexec(&self.dir, 0),
         }
     }
 

@@ -3,7 +3,10 @@
 use std::{
     fs::File,
     io::{self, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::FileExt,
+    },
 };
 
 use rustix::{
@@ -20,10 +23,27 @@ pub enum Staged {
 }
 
 /// Writes the new content of an existing file under `name`, with mode, owner and extended attributes of the old one.
-pub fn replacement(dir: BorrowedFd<'_>, name: &str, content: &[u8], old: &File, stat: &Stat) -> io::Result<Staged> {
-    let mut file = fresh(dir, name)?;
-    file.write_all(content)?;
-    match copy_marks(old, stat, &file) {
+///
+/// A spare file that has this name already is used instead of a new one.
+pub fn replacement(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    spare: Option<File>,
+    content: &[u8],
+    old: &File,
+    stat: &Stat,
+) -> io::Result<Staged> {
+    let file = match spare {
+        Some(file) => file,
+        None => fresh(dir, name)?,
+    };
+    file.write_all_at(content, 0)?;
+    let now = sys::fstat(&file)?;
+    if now.st_size != content.len() as i64 {
+        // Afterwards: some systems take a file that is emptied first for one that must be flushed when it is closed.
+        file.set_len(content.len() as u64)?;
+    }
+    match copy_marks(old, stat, &file, &now) {
         Ok(()) => Ok(Staged::Ready(file)),
         Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
             remove(dir, name);
@@ -83,14 +103,14 @@ fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     Ok(File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?))
 }
 
-fn copy_marks(old: &File, stat: &Stat, new: &File) -> rustix::io::Result<()> {
-    let now = sys::fstat(new)?;
-    if (now.st_uid, now.st_gid) != (stat.st_uid, stat.st_gid) {
+fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Result<()> {
+    let same_owner = (now.st_uid, now.st_gid) == (stat.st_uid, stat.st_gid);
+    if !same_owner {
         sys::fchown(new, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
     }
     copy_attributes(old.as_fd(), new.as_fd())?;
     // Last, because a change of owner takes special bits away.
-    sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o7777))
+    if same_owner && now.st_mode == stat.st_mode { Ok(()) } else { sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o7777)) }
 }
 
 fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Result<()> {
