@@ -22,6 +22,7 @@ pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
         Some(root) => root.clone(),
         None => nearest_root(&std::env::current_dir().context("the current directory is gone")?),
     };
+    anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     let config = Config::load(
         &root,
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),

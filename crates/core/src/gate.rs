@@ -78,10 +78,11 @@ impl<'a> Target<'a> {
 /// `anchors` are the lines that an anchored edit names; a stale refusal says where they are now.
 pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<&'a Text, Refusal> {
     if let (Tracking::Unseen, true) = (target.tracking, target.policy.require_read) {
-        // Before anything else: what is wrong with the file is none of this session's business yet.
+        // Before anything else. What no read could show, a read cannot mend: that is said at once.
         return Err(target.refuse(match target.present {
             Present::Absent => Cause::NoSuchFile,
-            Present::Text(_) | Present::Unreadable(_) => Cause::Unread,
+            Present::Text(_) => Cause::Unread,
+            Present::Unreadable(cause) => cause.clone(),
         }));
     }
     let text = match (target.present, target.view()) {
@@ -98,8 +99,8 @@ pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<&'a T
 pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
     let text = match (target.present, target.tracking) {
         (Present::Absent, _) => return Ok(()),
-        (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::Unread)),
         (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
+        (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::Unread)),
         (Present::Text(text), _) => text,
     };
     current(target, text, None)?;

@@ -47,20 +47,20 @@ pub enum Durability {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The root is not a directory that we can open.
-    #[error("{path}: cannot open the workspace: {source}")]
+    #[error("{path}: cannot open the workspace: {error}")]
     Root {
         /// The root.
         path: String,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// The state directory cannot be made or used.
-    #[error("{path}: cannot use the state directory: {source}")]
+    #[error("{path}: cannot use the state directory: {error}")]
     State {
         /// The directory.
         path: String,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// The store cannot be opened.
     #[error(transparent)]
@@ -123,10 +123,10 @@ impl Workspace {
 
     /// The same with a probe that is asked after every step of a commit, for tests.
     pub fn open_with(root: &Path, config: Config, probe: Option<Probe>) -> Result<Arc<Self>, OpenError> {
-        let bad_root = |source| OpenError::Root { path: root.display().to_string(), source };
+        let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
         let root = Root::open(root).map_err(bad_root)?;
         let state_path = root.path().join(STATE_DIR);
-        let bad_state = |source| OpenError::State { path: state_path.display().to_string(), source };
+        let bad_state = |error| OpenError::State { path: state_path.display().to_string(), error };
         let state = Arc::new(State::open(&root).map_err(bad_state)?);
         let opened = SqliteStore::open(&state_path.join("state.db"))?;
         if let Some(aside) = opened.set_aside {

@@ -169,12 +169,12 @@ pub enum StoreError {
         known: i64,
     },
     /// The backend failed.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Backend {
         /// The file.
         path: String,
         /// What it said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        error: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 

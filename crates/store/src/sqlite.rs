@@ -65,7 +65,7 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Opened, StoreError> {
         match Self::try_open(path) {
             Ok(store) => Ok(Opened { store, set_aside: None }),
-            Err(StoreError::Backend { source, .. }) if is_damage(source.as_ref()) => {
+            Err(StoreError::Backend { error, .. }) if is_damage(error.as_ref()) => {
                 let aside = set_aside(path).map_err(|error| failed(path, error))?;
                 Ok(Opened { store: Self::try_open(path)?, set_aside: Some(aside) })
             }
@@ -336,7 +336,7 @@ fn rel_paths(paths: Vec<String>) -> Vec<RelPath> {
 }
 
 fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
-    StoreError::Backend { path: path.display().to_string(), source: Box::new(error) }
+    StoreError::Backend { path: path.display().to_string(), error: Box::new(error) }
 }
 
 fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {

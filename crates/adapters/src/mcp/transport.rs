@@ -7,12 +7,12 @@
 use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use rmcp::{
-    ErrorData, RoleServer,
-    model::RequestId,
+    RoleServer,
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
 use rustix::fs::FileType;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -37,13 +37,15 @@ pub struct StdioTransport {
     searched: usize,
     /// Whether the rest of a line that was too long is still to come.
     skipping: bool,
+    /// Whether a request has come.
+    opened: bool,
     writer: Arc<Mutex<Option<Writer>>>,
 }
 
 impl StdioTransport {
     pub fn open() -> io::Result<Self> {
         let writer = Arc::new(Mutex::new(Some(output()?)));
-        Ok(Self { reader: input()?, buffer: Vec::new(), start: 0, searched: 0, skipping: false, writer })
+        Ok(Self { reader: input()?, buffer: Vec::new(), start: 0, searched: 0, skipping: false, opened: false, writer })
     }
 
     /// The next line, without its end; `None` when there are no more. Can be dropped half-way without losing anything.
@@ -92,18 +94,27 @@ impl Transport<RoleServer> for StdioTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let (error, id) = match self.line().await.ok()?? {
-                Line::TooLong => (ErrorData::invalid_request(format!("the message is longer than {MAX_LINE} bytes"), None), None),
+            let mistake = match self.line().await.ok()?? {
+                Line::TooLong => {
+                    Mistake::new(INVALID_REQUEST, format!("the message is longer than {MAX_LINE} bytes"), Value::Null)
+                }
                 Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
                 Line::Whole(line) => match serde_json::from_slice(&line) {
-                    Ok(message) => return Some(message),
-                    Err(error) => match blame(&line, &error) {
-                        Some(blame) => blame,
+                    Ok(message) => {
+                        // Before the first request there is nothing that a notification or a response could be about.
+                        self.opened |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
+                        if self.opened {
+                            return Some(message);
+                        }
+                        continue;
+                    }
+                    Err(error) => match Mistake::find(&line, &error) {
+                        Some(mistake) => mistake,
                         None => continue,
                     },
                 },
             };
-            write(&self.writer, &TxJsonRpcMessage::<RoleServer>::error(error, id)).await.ok()?;
+            write(&self.writer, &mistake).await.ok()?;
         }
     }
 
@@ -113,45 +124,73 @@ impl Transport<RoleServer> for StdioTransport {
     }
 }
 
-/// What is wrong with a line, and whose request it was. `None` for notifications that we do not know: nobody waits for an answer.
-fn blame(line: &[u8], error: &serde_json::Error) -> Option<(ErrorData, Option<RequestId>)> {
-    let text = String::from_utf8_lossy(line);
-    let message: Value = match serde_json::from_str(&text) {
-        Ok(message) => message,
-        Err(syntax) => return Some((ErrorData::parse_error(format!("not valid JSON: {syntax}"), None), None)),
-    };
-    let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    if std::str::from_utf8(line).is_err() {
-        return Some((ErrorData::parse_error("the message is not valid UTF-8", None), id));
+/// A line that is no message, as the error to answer it with.
+#[derive(Serialize)]
+struct Mistake {
+    jsonrpc: &'static str,
+    /// Null where it could not be made out.
+    id: Value,
+    error: MistakeBody,
+}
+
+#[derive(Serialize)]
+struct MistakeBody {
+    code: i32,
+    message: String,
+}
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+
+/// What can be made out even where the rest is broken: everything else is skipped, not understood.
+#[derive(Deserialize)]
+struct Head {
+    id: Option<Value>,
+    method: Option<Value>,
+    jsonrpc: Option<Value>,
+}
+
+impl Mistake {
+    fn new(code: i32, message: impl Into<String>, id: Value) -> Self {
+        Self { jsonrpc: "2.0", id, error: MistakeBody { code, message: message.into() } }
     }
-    let method = message.get("method").and_then(Value::as_str);
-    match (method, &id) {
-        (Some(_), None) if message.get("id").is_none() => None,
-        (Some("tools/call"), _) => {
-            let why =
-                format!("tools/call takes params {{\"name\": string, \"arguments\": object}}: {}", call_mistake(&message, error));
-            Some((ErrorData::invalid_params(why, None), id))
+
+    /// What is wrong with a line. `None` for notifications that we do not know: nobody waits for an answer.
+    fn find(line: &[u8], error: &serde_json::Error) -> Option<Self> {
+        let head: Head = match serde_json::from_slice(line) {
+            Ok(head) => head,
+            Err(_) if line.trim_ascii_start().starts_with(b"[") => {
+                return Some(Self::new(INVALID_REQUEST, "batches are not taken: send one message a line", Value::Null));
+            }
+            Err(error) if error.is_data() => {
+                return Some(Self::new(INVALID_REQUEST, "not a JSON-RPC message: not an object", Value::Null));
+            }
+            Err(syntax) => return Some(Self::new(PARSE_ERROR, format!("not valid JSON: {syntax}"), Value::Null)),
+        };
+        if head.id.is_none() && head.method.is_some() {
+            return None;
         }
-        (Some(method), _) => {
-            let method: String = method.chars().take(60).collect();
-            Some((ErrorData::invalid_request(format!("not a valid request {method:?} of this protocol: {error}"), None), id))
+        let id = head.id.unwrap_or_default();
+        let mistake = |why: &str| Some(Self::new(INVALID_REQUEST, why, Value::Null));
+        if !(id.is_null() || id.is_string() || id.is_i64() || id.is_u64()) {
+            return mistake("the id must be a string or a whole number");
         }
-        (None, _) => Some((ErrorData::invalid_request("not a JSON-RPC 2.0 message: no method", None), id)),
+        if error.is_syntax() || error.is_eof() {
+            // The head was read all the same, so it is a string or the nesting that is broken.
+            return Some(Self::new(PARSE_ERROR, format!("not valid JSON: {error}"), id));
+        }
+        let why = if head.jsonrpc != Some(Value::from("2.0")) {
+            "not a JSON-RPC message: \"jsonrpc\" must be \"2.0\"".to_owned()
+        } else if !head.method.is_some_and(|method| method.is_string()) {
+            "not a JSON-RPC request: no method".to_owned()
+        } else {
+            format!("not a valid request: {error}")
+        };
+        Some(Self::new(INVALID_REQUEST, why, id))
     }
 }
 
-fn call_mistake(message: &Value, error: &serde_json::Error) -> String {
-    let params = &message["params"];
-    if !params["name"].is_string() {
-        "name is not a string".to_owned()
-    } else if params.get("arguments").is_some_and(|arguments| !arguments.is_object()) {
-        "arguments is not an object".to_owned()
-    } else {
-        error.to_string()
-    }
-}
-
-async fn write(writer: &Mutex<Option<Writer>>, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+async fn write(writer: &Mutex<Option<Writer>>, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message).map_err(io::Error::other)?;
     line.push(b'\n');
     let mut writer = writer.lock().await;

@@ -16,12 +16,39 @@ pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
         text.push_str("\nNo edits were applied.");
     }
     if repeat > 1 {
-        text.push_str(&format!(
-            "\nThis is refusal {repeat} of the same call: do not retry identical args — call read_file on the target path first."
-        ));
+        let step = if a_read_helps(&refusal.cause) { "call read_file on the target path first" } else { "correct them" };
+        text.push_str(&format!("\nThis is refusal {repeat} of the same call: do not retry identical args — {step}."));
     }
     text.push('\n');
     text
+}
+
+/// Whether looking at the file can lead to a call that passes.
+fn a_read_helps(cause: &Cause) -> bool {
+    match cause {
+        Cause::Unread
+        | Cause::Stale { .. }
+        | Cause::Invalidated
+        | Cause::Deleted
+        | Cause::Partial { .. }
+        | Cause::NotFound { .. }
+        | Cause::Ambiguous { .. }
+        | Cause::NoChange
+        | Cause::AnchorMismatch { .. }
+        | Cause::Overlap { .. }
+        | Cause::Exists
+        | Cause::Conflict { .. } => true,
+        Cause::NoSuchFile
+        | Cause::Binary { .. }
+        | Cause::Encoding { .. }
+        | Cause::TooLarge { .. }
+        | Cause::OutsideWorkspace
+        | Cause::Protected
+        | Cause::BadRange { .. }
+        | Cause::BadArguments { .. }
+        | Cause::NotAFile { .. }
+        | Cause::Io { .. } => false,
+    }
 }
 
 /// What to do next, in a few words for programs.

@@ -53,6 +53,7 @@ impl Root {
         };
         RelPath::new(relative).map_err(|bad| match bad {
             BadPath::Outside => refuse(Cause::OutsideWorkspace),
+            BadPath::Empty if !spelling.is_empty() => refuse(Cause::NotAFile { kind: "a directory" }),
             bad => refuse(Cause::BadArguments { why: bad.to_string() }),
         })
     }

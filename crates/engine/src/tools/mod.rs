@@ -10,7 +10,7 @@ mod read_file;
 mod write_file;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use surehand_core::{Cause, Refusal};
 
@@ -72,9 +72,53 @@ impl Tool {
 fn schema<Arguments: JsonSchema>() -> Map<String, Value> {
     // Everything in place: some clients do not follow references.
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    match settings.into_generator().into_root_schema_for::<Arguments>().to_value() {
+    let mut schema = settings.into_generator().into_root_schema_for::<Arguments>().to_value();
+    one_type_each(&mut schema);
+    match schema {
         Value::Object(schema) => schema,
         _ => Map::new(),
+    }
+}
+
+/// An optional field may be left out; that it may also be null is not said, because some clients take one type only.
+fn one_type_each(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Array(types)) = fields.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = &types[..] {
+                    let only = only.clone();
+                    fields.insert("type".to_owned(), only);
+                }
+            }
+            fields.values_mut().for_each(one_type_each);
+        }
+        Value::Array(items) => items.iter_mut().for_each(one_type_each),
+        _ => {}
+    }
+}
+
+/// A whole number that a model may also write as `10.0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Number(u32);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = serde_json::Number::deserialize(deserializer)?;
+        let whole =
+            number.as_u64().or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0 && *n < 1e15).map(|n| n as u64));
+        let fits = whole.and_then(|number| u32::try_from(number).ok()).map(Number);
+        fits.ok_or_else(|| serde::de::Error::custom(format!("{number} is not a line number or a number of lines")))
+    }
+}
+
+impl JsonSchema for Number {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "integer", "minimum": 1 })
     }
 }
 
@@ -83,11 +127,12 @@ fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<A
     let bad = |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: {why}") });
     let parse = |value: &Value| {
         serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
-            // The path leads to the field that is wrong; for one that is missing or unknown the message names it.
-            match error.path().to_string().as_str() {
-                "." => bad(error.inner().to_string()),
-                path => bad(format!("{path}: {}", error.inner())),
-            }
+            let why: String = error.inner().to_string().chars().take(300).collect();
+            let path: String = error.path().to_string().chars().take(100).collect();
+            // The path leads to the field that is wrong. One that is unknown is named by the message as well.
+            let named = path.rsplit(['.']).next().is_some_and(|last| why.contains(&format!("`{last}`")));
+            let place = if named { path.rsplit_once('.').map_or("", |(parent, _)| parent) } else { path.trim_start_matches('.') };
+            bad(if place.is_empty() { why } else { format!("{place}: {why}") })
         })
     };
     match value {

@@ -8,7 +8,7 @@ use surehand_core::{
     render::{self, Numbers},
 };
 
-use super::arguments;
+use super::{Number, arguments};
 use crate::session::{Session, Success};
 
 /// Read a text file of the workspace, whole or in part. Lines come as `LINE|text`, with anchors as `LINE#HASH|text` for edit_lines.
@@ -20,9 +20,9 @@ pub struct ReadFile {
     /// Path of the file, relative to the workspace root or absolute.
     path: String,
     /// First line to show, from 1.
-    offset: Option<u32>,
+    offset: Option<Number>,
     /// How many lines to show.
-    limit: Option<u32>,
+    limit: Option<Number>,
     /// Several ranges at once, 1-based and inclusive; overrides offset and limit.
     ranges: Option<Vec<Range>>,
     /// Show each line with its anchor, for edit_lines.
@@ -34,8 +34,8 @@ pub struct ReadFile {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Range {
-    start: u32,
-    end: u32,
+    start: Number,
+    end: Number,
 }
 
 pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
@@ -94,20 +94,21 @@ impl Wanted {
 fn wanted(call: &ReadFile) -> Result<Wanted, Refusal> {
     let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
     if let Some(ranges) = &call.ranges {
-        let range = |range: &Range| match (LineNo::new(range.start), LineNo::new(range.end)) {
+        let range = |range: &Range| match (LineNo::new(range.start.0), LineNo::new(range.end.0)) {
             (Some(start), Some(end)) if start <= end => Ok(LineRange { start, end }),
             (Some(start), Some(end)) => Err(bad(format!("the range {start}-{end} ends before it starts"))),
-            _ => Err(bad(format!("the range {}-{}: lines are counted from 1", range.start, range.end))),
+            _ => Err(bad(format!("the range {}-{}: lines are counted from 1", range.start.0, range.end.0))),
         };
         if ranges.is_empty() {
             return Err(bad("ranges is empty: leave it out to read the whole file".to_owned()));
         }
         return Ok(Wanted::Lines(ranges.iter().map(range).collect::<Result<_, _>>()?));
     }
-    let start = LineNo::new(call.offset.unwrap_or(1)).ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
+    let start = LineNo::new(call.offset.map_or(1, |offset| offset.0))
+        .ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
     let end = match call.limit {
-        Some(0) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
-        Some(limit) => LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start),
+        Some(Number(0)) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
+        Some(Number(limit)) => LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start),
         None => return Ok(Wanted::From(start)),
     };
     Ok(Wanted::Lines([LineRange { start, end }].into_iter().collect()))
