@@ -172,6 +172,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files")]
 mod tests {
     use super::*;
 

@@ -345,6 +345,7 @@ fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Moves a damaged file and what belongs to it out of the way, under a name that is free.
+#[expect(clippy::disallowed_methods, reason = "a state file, not a user's")]
 fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let with = |ending: &str| {
         let mut name = path.as_os_str().to_owned();

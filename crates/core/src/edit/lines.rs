@@ -234,7 +234,8 @@ fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
             with.push_str(ending.as_str());
         }
         with.push_str(line);
-        if !behind_open_end && !(open_end && index + 1 == lines.len()) {
+        let stays_open = open_end && index + 1 == lines.len();
+        if !(behind_open_end || stays_open) {
             with.push_str(ending.as_str());
         }
     }

@@ -93,7 +93,7 @@ pub enum CommitError {
     /// This file is no longer what the plan was made for: plan again.
     Changed(RelPath),
     /// It cannot be done.
-    Refused(Refusal),
+    Refused(Box<Refusal>),
     /// A probe said so.
     Stopped,
 }
@@ -111,11 +111,9 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>]) -> Result<Committed
             run.undo();
             return Err(error);
         }
-        if let Some(probe) = workspace.probe() {
-            if probe(number, step) == Verdict::Stop {
-                run.abandon();
-                return Err(CommitError::Stopped);
-            }
+        if workspace.probe().is_some_and(|probe| probe(number, step) == Verdict::Stop) {
+            run.abandon();
+            return Err(CommitError::Stopped);
         }
     }
     Ok(run.finish())
@@ -155,8 +153,8 @@ impl<'a> Run<'a> {
         let numbered = workspace
             .revive_state()
             .and_then(|()| workspace.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
-        let (number, journal_name) =
-            numbered.map_err(|error| CommitError::Refused(refuse_io(changes[0].planned.path(), "start the journal", &error)))?;
+        let (number, journal_name) = numbered
+            .map_err(|error| CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), "start the journal", &error))))?;
         let works = changes.iter().map(|change| Work {
             planned: change.planned,
             known: change.known,
@@ -194,7 +192,7 @@ impl<'a> Run<'a> {
         let linked = self.works.iter().filter(|work| work.links > 1).filter_map(|work| work.known);
         let identities: Vec<(u64, u64)> = linked.map(|stamp| (stamp.device, stamp.inode)).collect();
         let first = self.works[0].planned.path();
-        let failed = |error: io::Error| CommitError::Refused(refuse_io(first, "lock", &error));
+        let failed = |error: io::Error| CommitError::Refused(Box::new(refuse_io(first, "lock", &error)));
         let locks_dir = self.workspace.state().locks();
         match lock::lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE).map_err(failed)? {
             Some(locks) => {
@@ -203,7 +201,7 @@ impl<'a> Run<'a> {
             }
             None => {
                 let why = "another Surehand process holds its lock for too long; try again".to_owned();
-                Err(CommitError::Refused(Refusal::of(first, Cause::Conflict { why })))
+                Err(CommitError::Refused(Box::new(Refusal::of(first, Cause::Conflict { why }))))
             }
         }
     }
@@ -272,7 +270,7 @@ impl Work<'_> {
     }
 
     fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
-        CommitError::Refused(refuse_io(self.path(), what, &error.into()))
+        CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
     }
 
     fn changed(&self) -> CommitError {

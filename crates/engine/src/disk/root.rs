@@ -175,6 +175,7 @@ fn is_link(dir: BorrowedFd<'_>, name: &str) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files")]
 mod tests {
     use std::{fs, os::unix::fs::symlink};
 

@@ -96,6 +96,7 @@ impl Drop for Lease<'_> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "tests play the other program")]
 mod tests {
     use std::{fs::File, os::fd::AsFd, time::Duration};
 

@@ -1,5 +1,7 @@
 //! `multi_edit`: several replacements in several files, all or none.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -47,34 +49,39 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         return Err(Refusal::of_call(Cause::TooLarge { unit, size: count as u64, limit: limit as u64, setting }));
     }
     let done = session.change("multi_edit", |session| {
-        let (files, edits) = gather(session, &call.edits)?;
-        let targets: Vec<_> = files.iter().map(|gathered| session.target(gathered)).collect();
-        let planned = plan::multi_edit(&targets, &edits)?;
-        Ok(planned.into_iter().zip(files).collect())
+        let batch = gather(session, &call.edits)?;
+        let targets: Vec<_> = batch.files.iter().map(|gathered| session.target(gathered)).collect();
+        let planned = plan::multi_edit(&targets, &batch.edits)?;
+        Ok(planned.into_iter().zip(batch.files).collect())
     })?;
     Ok(change::say(session, &done, Numbers::Plain))
 }
 
-/// The files of a batch, each once however it is spelled, and for every edit which of them it is about.
-fn gather<'a>(session: &mut Session, edits: &'a [OneEdit]) -> Result<(Vec<Gathered>, Vec<(usize, Replace<'a>)>), Refusal> {
-    let mut files: Vec<Gathered> = Vec::new();
-    let mut replaces = Vec::with_capacity(edits.len());
-    let mut by_spelling: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+struct Batch<'a> {
+    /// Each once, however it is spelled.
+    files: Vec<Gathered>,
+    /// Every edit, with the index of the file that it is about.
+    edits: Vec<(usize, Replace<'a>)>,
+}
+
+fn gather<'a>(session: &mut Session, edits: &'a [OneEdit]) -> Result<Batch<'a>, Refusal> {
+    let mut batch = Batch { files: Vec::new(), edits: Vec::with_capacity(edits.len()) };
+    let mut by_spelling: HashMap<&str, usize> = HashMap::new();
     for (index, edit) in edits.iter().enumerate() {
         let file = match by_spelling.get(edit.path.as_str()) {
             Some(file) => *file,
             None => {
                 let gathered =
                     session.gather_for_writing(&edit.path).map_err(|refusal| refusal.in_batch(index + 1, edits.len()))?;
-                let file = files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
-                    files.push(gathered);
-                    files.len() - 1
+                let file = batch.files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
+                    batch.files.push(gathered);
+                    batch.files.len() - 1
                 });
                 by_spelling.insert(&edit.path, file);
                 file
             }
         };
-        replaces.push((file, Replace { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all }));
+        batch.edits.push((file, Replace { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all }));
     }
-    Ok((files, replaces))
+    Ok(batch)
 }

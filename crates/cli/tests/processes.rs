@@ -1,0 +1,142 @@
+//! Real processes: killed for real, and several at once on one workspace.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+use surehand_testkit::{
+    door::{Door, McpDoor},
+    scenario::tree,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
+const FAST: &[(&str, &str)] = &[("SUREHAND_POLICY_DURABILITY", "fast")];
+/// lock, 3 × stage, begin, 3 × (check, swap, verify), end
+const STEPS_OF_BATCH: usize = 1 + 3 + 1 + 3 * 3 + 1;
+
+fn call(root: &Path, tool: &str, arguments: &Value, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.args(["call", tool, &arguments.to_string(), "--root"]).arg(root);
+    command.envs(FAST.iter().copied()).envs(environment.iter().copied()).output().unwrap()
+}
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    json!({ "path": path, "old_string": old, "new_string": new })
+}
+
+/// The content of every user file, and what is left of ours that should not be.
+fn debris(root: &Path) -> Vec<PathBuf> {
+    let parts = ["staged", "journal", "rescued"].map(|part| root.join(".surehand").join(part));
+    parts.iter().flat_map(|part| fs::read_dir(part).into_iter().flatten()).map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn kill_9_at_every_step_leaves_files_whole_and_the_batch_all_or_nothing() {
+    for step in 0..STEPS_OF_BATCH {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::write(root.join("a.txt"), "one\n").unwrap();
+        fs::write(root.join("b.txt"), "one\n").unwrap();
+        let before = tree(root);
+        for path in ["a.txt", "b.txt"] {
+            assert!(call(root, "read_file", &json!({ "path": path }), &[]).status.success());
+        }
+        let batch = json!({ "edits": [edit("a.txt", "one", "two"), edit("b.txt", "one", "two"), edit("c.txt", "", "two\n")] });
+        let killed = call(root, "multi_edit", &batch, &[("SUREHAND_TEST_KILL_AFTER", &step.to_string())]);
+        assert_eq!(killed.status.code(), None, "killed by a signal after step {step}");
+        // Any call is a next start.
+        let next = call(root, "forget", &json!({}), &[]);
+        assert!(next.status.success());
+        let after = tree(root);
+        let done: Vec<_> = ["a.txt", "b.txt", "c.txt"].map(|path| (path.to_owned(), b"two\n".to_vec())).into();
+        assert!(after == before || after.clone().into_iter().eq(done), "after step {step}: {after:?}");
+        assert_eq!(debris(root), Vec::<PathBuf>::new(), "after step {step}");
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_loses_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for round in 0..5 {
+        fs::write(root.join("a.txt"), "count 0\n").unwrap();
+        let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+        door.call("read_file", &json!({ "path": "a.txt" }));
+        for number in 0..40 {
+            let arguments = edit("a.txt", &format!("count {number}\n"), &format!("count {}\n", number + 1));
+            let params = json!({ "name": "edit_file", "arguments": arguments });
+            door.send(&json!({ "jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": params }).to_string());
+        }
+        // Somewhere in the middle of them.
+        for _ in 0..round * 8 {
+            door.receive();
+        }
+        door.process().kill().unwrap();
+        drop(door);
+        call(root, "forget", &json!({}), &[]);
+        let now = fs::read_to_string(root.join("a.txt")).unwrap();
+        let number: u32 = now.strip_prefix("count ").and_then(|rest| rest.strip_suffix('\n')).unwrap().parse().unwrap();
+        assert!(number >= round * 8, "edits that were answered are there: {now}");
+        assert_eq!(debris(root), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    fs::write(root.join("n.txt"), "0\n").unwrap();
+    let count_up = |call: &mut dyn FnMut(&str, &Value) -> (String, bool)| {
+        loop {
+            let (shown, _) = call("read_file", &json!({ "path": "n.txt" }));
+            let number: u32 = shown.lines().find_map(|line| line.strip_prefix("1|")).unwrap().parse().unwrap();
+            let (_, refused) = call("edit_file", &edit("n.txt", &format!("{number}\n"), &format!("{}\n", number + 1)));
+            if !refused {
+                break;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+                for _ in 0..50 {
+                    count_up(&mut |tool, arguments| {
+                        let answer = door.call(tool, arguments);
+                        (answer.text, answer.is_error)
+                    });
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..10 {
+                count_up(&mut |tool, arguments| {
+                    let output = call(root, tool, arguments, &[]);
+                    (String::from_utf8(output.stdout).unwrap(), !output.status.success())
+                });
+            }
+        });
+    });
+    assert_eq!(fs::read_to_string(root.join("n.txt")).unwrap(), "110\n");
+    call(root, "forget", &json!({}), &[]);
+    assert_eq!(debris(root), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_one_session_writes_another_finds_stale() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let mut first = McpDoor::start(Path::new(PROGRAM), dir.path(), FAST);
+    let mut second = McpDoor::start(Path::new(PROGRAM), dir.path(), FAST);
+    first.call("read_file", &json!({ "path": "a.txt" }));
+    second.call("read_file", &json!({ "path": "a.txt" }));
+    assert!(!first.call("edit_file", &edit("a.txt", "one", "1")).is_error);
+    let answer = second.call("edit_file", &edit("a.txt", "two", "2"));
+    assert_eq!(answer.result["refusal"]["code"], "stale");
+    assert!(!second.call("edit_file", &edit("a.txt", "two", "2")).is_error);
+    assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), "1\n2\n");
+}
