@@ -62,24 +62,81 @@ pub enum ConfigError {
     },
 }
 
-/// A key with the way to set it. `false` says that the value does not fit.
-struct Key {
-    name: &'static str,
-    wanted: &'static str,
+/// A key that may be set.
+pub struct Key {
+    /// Section and name.
+    pub name: &'static str,
+    /// What it takes.
+    pub wanted: &'static str,
+    /// What it is when nobody sets it.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// Sets it; `false` says that the value does not fit.
     set: fn(&mut Config, &Value) -> bool,
 }
 
-const KEYS: &[Key] = &[
-    Key { name: "policy.require_read", wanted: "true or false", set: |c, v| put(&mut c.policy.require_read, v.as_bool()) },
-    Key { name: "policy.short_rereads", wanted: "true or false", set: |c, v| put(&mut c.policy.short_rereads, v.as_bool()) },
-    Key { name: "policy.durability", wanted: "\"full\" or \"fast\"", set: |c, v| put(&mut c.durability, durability(v)) },
-    Key { name: "limits.read_lines", wanted: COUNT, set: |c, v| put(&mut c.limits.read_lines, count(v)) },
-    Key { name: "limits.read_bytes", wanted: COUNT, set: |c, v| put(&mut c.limits.read_bytes, count(v)) },
-    Key { name: "limits.line_chars", wanted: COUNT, set: |c, v| put(&mut c.limits.line_chars, count(v)) },
-    Key { name: "limits.file_bytes", wanted: COUNT, set: |c, v| put(&mut c.limits.file_bytes, count(v).map(|n| n as u64)) },
-    Key { name: "limits.batch_edits", wanted: COUNT, set: |c, v| put(&mut c.limits.batch_edits, count(v)) },
+/// Every key there is.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "policy.require_read",
+        wanted: TRUTH,
+        default: "true",
+        meaning: "an edit needs a read first; off, only files that were read and changed since are refused",
+        set: |config, value| put(&mut config.policy.require_read, value.as_bool()),
+    },
+    Key {
+        name: "policy.short_rereads",
+        wanted: TRUTH,
+        default: "false",
+        meaning: "a read of unchanged lines that were shown before is answered with a note; for clients that call `forget` after every compaction",
+        set: |config, value| put(&mut config.policy.short_rereads, value.as_bool()),
+    },
+    Key {
+        name: "policy.durability",
+        wanted: "\"full\" or \"fast\"",
+        default: "\"full\"",
+        meaning: "full syncs files, directories and the journal; fast syncs nothing and is still safe against crashes of programs",
+        set: |config, value| put(&mut config.durability, durability(value)),
+    },
+    Key {
+        name: "limits.read_lines",
+        wanted: COUNT,
+        default: "2000",
+        meaning: "lines in one read",
+        set: |config, value| put(&mut config.limits.read_lines, count(value)),
+    },
+    Key {
+        name: "limits.read_bytes",
+        wanted: COUNT,
+        default: "100000",
+        meaning: "bytes in one read",
+        set: |config, value| put(&mut config.limits.read_bytes, count(value)),
+    },
+    Key {
+        name: "limits.line_chars",
+        wanted: COUNT,
+        default: "2000",
+        meaning: "characters shown of one line; a longer one is cut and counts as partly seen",
+        set: |config, value| put(&mut config.limits.line_chars, count(value)),
+    },
+    Key {
+        name: "limits.file_bytes",
+        wanted: COUNT,
+        default: "50000000",
+        meaning: "bytes of a file that is read or written at all",
+        set: |config, value| put(&mut config.limits.file_bytes, count(value).map(|bytes| bytes as u64)),
+    },
+    Key {
+        name: "limits.batch_edits",
+        wanted: COUNT,
+        default: "1000",
+        meaning: "edits in one call",
+        set: |config, value| put(&mut config.limits.batch_edits, count(value)),
+    },
 ];
 
+const TRUTH: &str = "true or false";
 const COUNT: &str = "a whole number from 1 up";
 
 fn put<T>(place: &mut T, value: Option<T>) -> bool {
@@ -189,6 +246,16 @@ mod tests {
         let toml = "[policy]\ndurability = \"fast\"\nrequire_read = false\n[limits]\nread_lines = 5\n";
         let config = load(toml, &[("SUREHAND_LIMITS_READ_LINES", "7"), ("HOME", "x"), ("SUREHAND_LOG", "x")]).unwrap();
         assert_eq!((config.durability, config.policy.require_read, config.limits.read_lines), (Durability::Fast, false, 7));
+    }
+
+    #[test]
+    fn the_defaults_that_are_documented_are_the_defaults() {
+        for key in KEYS {
+            let mut config = Config::default();
+            let table: toml::Table = format!("value = {}", key.default).parse().unwrap();
+            assert!((key.set)(&mut config, &table["value"]), "{}", key.name);
+            assert_eq!(config, Config::default(), "{}", key.name);
+        }
     }
 
     #[test]

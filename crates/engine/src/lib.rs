@@ -1,7 +1,7 @@
 //! Reads, gates and commits files for coding agents. This is the library of Surehand: no protocol, no async runtime.
 //!
 //! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session calls
-//! [tools](tools) by name and gets back what the model should read:
+//! [`tools`] by name and gets back what the model should read:
 //!
 //! ```
 //! use serde_json::json;
@@ -29,7 +29,7 @@ pub mod tools;
 mod tracker;
 mod workspace;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, KEYS, Key};
 pub use session::{Reply, Session};
 pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};
