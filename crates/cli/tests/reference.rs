@@ -44,7 +44,8 @@ fn rows(page: &mut String, prefix: &str, schema: &Value, required: &[&str]) {
         let choices: Vec<String> =
             field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(|c| format!("`{c}`")).collect();
         let meaning = [field["description"].as_str().unwrap_or_default().to_owned(), choices.join(" ")].join(" ");
-        writeln!(page, "| `{prefix}{name}{optional}` | {kind} | {} |", meaning.trim().replace('\n', " ").replace('|', "\\|")).unwrap();
+        writeln!(page, "| `{prefix}{name}{optional}` | {kind} | {} |", meaning.trim().replace('\n', " ").replace('|', "\\|"))
+            .unwrap();
         let items = &field["items"];
         let inner: Vec<&str> = items["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         rows(page, &format!("{prefix}{name}[]."), items, &inner);

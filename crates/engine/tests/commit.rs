@@ -5,7 +5,10 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::Write,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, symlink},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -425,6 +428,68 @@ fn a_full_disk_leaves_the_original() {
     assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
     drop(session);
     assert_tidy(dir.path());
+}
+
+/// Our own rights do not show this to a superuser; another user's process does, where there is one to be had.
+#[test]
+fn a_read_only_file_or_directory_leaves_the_original() {
+    if rustix::process::geteuid().is_root() {
+        // Run this very test as somebody else.
+        let program = std::env::current_exe().unwrap();
+        let open_dir = tempfile::tempdir().unwrap();
+        let copy = open_dir.path().join("test");
+        fs::copy(&program, &copy).unwrap();
+        fs::set_permissions(open_dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let name = "a_read_only_file_or_directory_leaves_the_original";
+        let mut command = std::process::Command::new(copy);
+        let output = command.args(["--exact", name]).env("TMPDIR", "/tmp").uid(65534).gid(65534).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let dir = lay_out(&[("file.txt", "one\n"), ("dir/a.txt", "one\n"), ("secret.txt", "one\n")]);
+    let mode = |path: &str, mode| fs::set_permissions(dir.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+    let mut session = session(dir.path());
+    read(&mut session, "file.txt");
+    read(&mut session, "dir/a.txt");
+    mode("file.txt", 0o444);
+    mode("dir", 0o555);
+    mode("secret.txt", 0o000);
+    for call in [edit("file.txt", "one", "two"), edit("dir/a.txt", "one", "two"), edit("dir/new.txt", "", "two")] {
+        let reply = session.call("edit_file", &call);
+        assert_eq!(reply.result["refusal"]["code"], "io", "{}", reply.text);
+    }
+    let reply = session.call("read_file", &json!({ "path": "secret.txt" }));
+    assert!(reply.is_error && reply.text.contains("Permission denied"), "{}", reply.text);
+    mode("dir", 0o755);
+    assert_eq!(content(dir.path(), "file.txt"), "one\n");
+    assert_eq!(content(dir.path(), "dir/a.txt"), "one\n");
+    drop(session);
+    assert_tidy(dir.path());
+}
+
+/// The system counts the bytes that a process reads.
+#[cfg(target_os = "linux")]
+#[test]
+fn unchanged_files_are_not_read_again() {
+    const SIZE: usize = 4_000_000;
+    let bytes_read = || {
+        let counts = fs::read_to_string("/proc/self/io").unwrap();
+        let count = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+        count.parse::<usize>().unwrap()
+    };
+    let dir = lay_out(&[("a.txt", &"line\n".repeat(SIZE / 5))]);
+    // Older than any clock step, so that the stamp is proof everywhere.
+    std::thread::sleep(Duration::from_millis(30));
+    let mut session = session(dir.path());
+    let first_line = json!({ "path": "a.txt", "limit": 1 });
+    let start = bytes_read();
+    session.call("read_file", &first_line);
+    let first = bytes_read();
+    assert!(first - start >= SIZE, "the first time the bytes are read");
+    for _ in 0..3 {
+        assert!(!session.call("read_file", &first_line).is_error);
+    }
+    assert!(bytes_read() - first < SIZE / 2, "afterwards the stamp is enough");
 }
 
 /// A write over the limit is announced by a signal that would end the process.

@@ -141,3 +141,26 @@ fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<A
         _ => Err(bad("the arguments must be a JSON object".to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_are_stated_in_the_descriptions() {
+        for tool in TABLE {
+            let (description, schema) = (tool.description(), tool.input_schema());
+            let rule = if tool.name == "forget" { "read it again" } else { "read" };
+            assert!(description.contains(rule), "{}: {description}", tool.name);
+            assert!(description.len() < 600, "{}: {} characters", tool.name, description.len());
+            assert_eq!(schema["type"], "object");
+            assert_eq!(schema["additionalProperties"], false);
+            for (name, field) in schema["properties"].as_object().unwrap() {
+                assert!(field["description"].is_string(), "{}.{name} has no description", tool.name);
+                assert!(field["type"].is_string(), "{}.{name}: {field}", tool.name);
+            }
+        }
+        let rules = surehand_core::render::rules::INSTRUCTIONS;
+        assert!(rules.contains("Read before you edit") && rules.contains("compacted") && rules.contains("forget"));
+    }
+}
