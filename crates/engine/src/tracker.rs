@@ -25,6 +25,8 @@ pub struct FileTracker {
     views: HashMap<RelPath, Option<View>>,
     refused: Option<HashMap<ContentHash, RefusedCall>>,
     rewrites: HashMap<RelPath, u32>,
+    /// For programs that use the tracker alone; a session gathers files itself.
+    files: Files,
 }
 
 /// What is at a path now, and how it was found.
@@ -59,6 +61,8 @@ impl Gathered {
 #[derive(Debug, Default)]
 pub struct Files {
     known: HashMap<RelPath, KnownFile>,
+    /// The known paths without regard to case, for file systems that have none.
+    by_lower_case: HashMap<String, RelPath>,
     texts: Texts,
     kept: HashSet<ContentHash>,
 }
@@ -87,8 +91,8 @@ impl Files {
         };
         let stamp = workspace.clock().stamp(&stat);
         let links = link_count(&stat);
-        if links > 1 {
-            path = self.first_name(workspace, path, &stamp);
+        if !self.known.contains_key(&path) {
+            path = self.first_name(workspace, path, &stamp, links);
         }
         if let Some(text) = self.unchanged(&path, &stamp) {
             return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, view: None, seen: None });
@@ -116,16 +120,16 @@ impl Files {
         Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, view: None, seen: None })
     }
 
-    /// Of the names of a file that has several, the one it was first met under.
-    fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp) -> RelPath {
-        if self.known.contains_key(&path) {
-            return path;
+    /// Of the names of a file that has several, the one it was first met under, as long as that still leads to it. Another
+    /// case is another name where the file system says so.
+    fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
+        let mut names: Vec<RelPath> = self.by_lower_case.get(&path.as_str().to_lowercase()).cloned().into_iter().collect();
+        if links > 1 {
+            names.extend(self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
+            names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
         }
-        let mine = self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone());
-        let stored = workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default();
-        // Only while that name still leads to this file.
-        let still = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
-        mine.chain(stored).filter(still).min().unwrap_or(path)
+        let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
+        names.into_iter().filter(leads_here).min().unwrap_or(path)
     }
 
     /// The text that was last found at a path, if the stamp proves that it is still there.
@@ -158,8 +162,11 @@ impl Files {
     pub fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
         self.texts.keep(text);
         let file = KnownFile { version: text.version(), stamp };
-        let is_news = self.known.insert(path.clone(), file.clone()).is_none_or(|last| last != file);
-        if is_news {
+        let last = self.known.insert(path.clone(), file.clone());
+        if last.is_none() {
+            self.by_lower_case.entry(path.as_str().to_lowercase()).or_insert_with(|| path.clone());
+        }
+        if last.as_ref() != Some(&file) {
             workspace.record(Record::Found { path: path.clone(), file });
         }
     }
@@ -185,14 +192,6 @@ impl Files {
         let text = Text::new(bytes).ok()?;
         self.texts.keep(&text);
         Some(text)
-    }
-
-    /// The version at a path according to what is known and the stamp; reads the file if that does not tell.
-    pub fn version_now(&mut self, workspace: &Workspace, path: &RelPath) -> Option<ContentHash> {
-        match self.gather(workspace, path.as_str()).ok()?.present {
-            Present::Text(text) => Some(text.version()),
-            Present::Absent | Present::Unreadable(_) => None,
-        }
     }
 }
 
@@ -220,7 +219,14 @@ pub fn now() -> i64 {
 impl FileTracker {
     /// A tracker for a session that has never been.
     pub fn new(session: SessionId) -> Self {
-        Self { session, resumed: false, views: HashMap::new(), refused: Some(HashMap::new()), rewrites: HashMap::new() }
+        Self {
+            session,
+            resumed: false,
+            views: HashMap::new(),
+            refused: Some(HashMap::new()),
+            rewrites: HashMap::new(),
+            files: Files::default(),
+        }
     }
 
     /// A tracker that goes on where another of the same session left off.
@@ -235,14 +241,13 @@ impl FileTracker {
 
     /// Records that the whole file has been shown. A file that cannot be read is refused, and not tracked.
     pub fn track_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
-        let mut files = Files::default();
-        let gathered = files.gather(workspace, path)?;
+        let gathered = self.files.gather(workspace, path)?;
         let text = match gathered.present {
             Present::Text(text) => text,
             Present::Absent => return Err(Refusal::of(&gathered.path, Cause::NoSuchFile)),
             Present::Unreadable(cause) => return Err(Refusal::of(&gathered.path, cause)),
         };
-        files.keep(workspace, &gathered.path, &text);
+        self.files.keep(workspace, &gathered.path, &text);
         self.set_view(workspace, &gathered.path, View::whole(&text));
         Ok(())
     }
@@ -250,8 +255,7 @@ impl FileTracker {
     /// Whether a file that was read is no longer what it was. Content decides, never a time. A path that was never read is not
     /// "modified"; one that is gone, or that was invalidated, is.
     pub fn has_been_modified_since_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<bool, Refusal> {
-        let mut files = Files::default();
-        let gathered = files.gather(workspace, path)?;
+        let gathered = self.files.gather(workspace, path)?;
         let Some(view) = self.view(workspace, &gathered.path) else { return Ok(false) };
         Ok(match gathered.present {
             Present::Text(text) => view.is_unknown() || text.version() != view.version(),

@@ -39,13 +39,13 @@ pub struct StdioTransport {
     skipping: bool,
     /// Whether a request has come.
     opened: bool,
-    writer: Arc<Mutex<Option<Writer>>>,
+    output: Arc<Mutex<Output>>,
 }
 
 impl StdioTransport {
     pub fn open() -> io::Result<Self> {
-        let writer = Arc::new(Mutex::new(Some(output()?)));
-        Ok(Self { reader: input()?, buffer: Vec::new(), start: 0, searched: 0, skipping: false, opened: false, writer })
+        let output = Arc::new(Mutex::new(Output { writer: Some(output()?), line: Vec::new() }));
+        Ok(Self { reader: input()?, buffer: Vec::new(), start: 0, searched: 0, skipping: false, opened: false, output })
     }
 
     /// The next line, without its end; `None` when there are no more. Can be dropped half-way without losing anything.
@@ -88,8 +88,8 @@ impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let writer = self.writer.clone();
-        async move { write(&writer, &message).await }
+        let output = self.output.clone();
+        async move { output.lock().await.write(&message).await }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -114,12 +114,12 @@ impl Transport<RoleServer> for StdioTransport {
                     },
                 },
             };
-            write(&self.writer, &mistake).await.ok()?;
+            self.output.lock().await.write(&mistake).await.ok()?;
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        drop(self.writer.lock().await.take());
+        drop(self.output.lock().await.writer.take());
         Ok(())
     }
 }
@@ -190,13 +190,27 @@ impl Mistake {
     }
 }
 
-async fn write(writer: &Mutex<Option<Writer>>, message: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(message).map_err(io::Error::other)?;
-    line.push(b'\n');
-    let mut writer = writer.lock().await;
-    let writer = writer.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
-    writer.write_all(&line).await?;
-    writer.flush().await
+/// Where answers go.
+struct Output {
+    /// Gone once the transport is closed.
+    writer: Option<Writer>,
+    /// The line being written. Kept, because making room for a large answer takes as long as writing it.
+    line: Vec<u8>,
+}
+
+/// More room than this is not kept.
+const MAX_KEPT: usize = 4 << 20;
+
+impl Output {
+    async fn write(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let writer = self.writer.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, message).map_err(io::Error::other)?;
+        self.line.push(b'\n');
+        writer.write_all(&self.line).await?;
+        self.line.shrink_to(MAX_KEPT);
+        writer.flush().await
+    }
 }
 
 fn input() -> io::Result<Reader> {
@@ -211,7 +225,12 @@ fn input() -> io::Result<Reader> {
 fn output() -> io::Result<Writer> {
     let fd = rustix::io::dup(io::stdout())?;
     Ok(match kind(&fd)? {
-        FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(fd)?),
+        FileType::Fifo => {
+            // A large answer goes out in fewer pieces. Where that is not allowed, it goes out in more.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::pipe::fcntl_setpipe_size(&fd, 1 << 20);
+            Box::new(pipe::Sender::from_owned_fd(fd)?)
+        }
         FileType::Socket => Box::new(socket(fd)?),
         _ => Box::new(tokio::io::stdout()),
     })

@@ -25,7 +25,9 @@ pub struct Shown {
 pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, limits: &Limits) -> Shown {
     let total = text.line_count();
     let inside = wanted.clipped(total);
-    let mut rows = String::new();
+    // Room for all of it at once: growing step by step would copy a large read several times over.
+    let bytes: usize = inside.ranges().iter().map(|range| text.span(*range).len() + 8 * range.count() as usize).sum();
+    let mut rows = String::with_capacity(bytes.min(limits.read_bytes) + 1024);
     let (mut lines, mut full) = (LineSet::new(), LineSet::new());
     let mut stopped_at: Option<LineNo> = None;
     let mut shown = 0;
@@ -57,8 +59,8 @@ pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, lim
         lines.insert(*range);
         full.extend_to(full_from, Some(range.end));
     }
-    let mut out = header(path, text, &lines);
-    out.push_str(&rows);
+    let mut out = rows;
+    out.insert_str(0, &header(path, text, &lines));
     let past_end = wanted.minus(&LineSet::whole(total));
     if !past_end.is_empty() && total > 0 {
         out.push_str(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));

@@ -139,9 +139,14 @@ impl Journal {
 
 fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
-    file.lock()?;
-    Ok(file)
+    loop {
+        let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
+        file.lock()?;
+        // Before the lock was ours, somebody who was starting may have taken the file for one that a crash left, and removed it.
+        if sys::fstat(&file)?.st_nlink > 0 {
+            return Ok(file);
+        }
+    }
 }
 
 /// The entries of a journal. A last line that was cut off by the crash was never acted upon and is left out.
