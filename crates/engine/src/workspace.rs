@@ -93,6 +93,8 @@ pub struct State {
     handles: Mutex<Handles>,
     rescued: Rescued,
     displaced: Mutex<VecDeque<(Instant, Displaced)>>,
+    /// Held while displaced files are looked at: they are in nobody's list then.
+    tidying: Mutex<()>,
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
@@ -289,10 +291,12 @@ impl Workspace {
             journal.settle_commit();
             journal.is_long()
         });
-        if is_long || lock(&self.state.displaced).len() > MAX_DISPLACED {
-            self.state.tidy(Duration::ZERO);
+        if !is_long && lock(&self.state.displaced).len() <= MAX_DISPLACED {
+            return;
         }
-        if is_long && lock(&self.state.displaced).is_empty() {
+        let tidying = lock(&self.state.tidying);
+        let none_left = !self.state.tidy_alone(&tidying, Duration::ZERO);
+        if is_long && none_left {
             // A journal that could not be emptied is only longer than it need be.
             drop(lock(&self.journal).as_mut().map(Journal::empty));
         }
@@ -303,8 +307,8 @@ impl Workspace {
     pub(crate) fn take_spare(&self, dir: &Arc<File>) -> Option<(File, String)> {
         let (since, displaced) = lock(&self.state.displaced).pop_front()?;
         let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
-        match fits.then(|| displaced.look(&self.state.rescued)) {
-            Some(Ok(SecondLook::Untouched)) => {}
+        let file = match fits.then(|| displaced.look(&self.state.rescued)) {
+            Some(Ok(SecondLook::Untouched(file))) => file?,
             Some(Ok(SecondLook::Rescued(to))) => {
                 self.state.notify(Notice::Rescued { path: displaced.path, to });
                 return None;
@@ -313,12 +317,10 @@ impl Workspace {
                 lock(&self.state.displaced).push_front((since, displaced));
                 return None;
             }
-        }
+        };
         let name = displaced.name;
         self.with_journal(|journal| journal.write(&Entry::Reuse { staged: name.clone() }, false)).ok()?;
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = sys::openat(&**dir, &name, flags, Mode::empty()).ok()?;
-        Some((File::from(file), name))
+        Some((file, name))
     }
 
     /// Moves somebody's bytes to safety and says so with the next reply.
@@ -349,7 +351,14 @@ impl State {
         let root = Arc::new(File::from(root.dir().try_clone_to_owned()?));
         let handles = Handles::open(&root)?;
         let rescued = Rescued::in_state(handles.dir.clone())?;
-        Ok(Self { root, handles: Mutex::new(handles), rescued, displaced: Mutex::default(), notices: Arc::default() })
+        Ok(Self {
+            root,
+            handles: Mutex::new(handles),
+            rescued,
+            displaced: Mutex::default(),
+            tidying: Mutex::default(),
+            notices: Arc::default(),
+        })
     }
 
     /// Whether somebody removed the state directory under our feet.
@@ -383,6 +392,10 @@ impl State {
 
     /// Takes a second look at the displaced files that are old enough. Says whether some are left.
     fn tidy(&self, age: Duration) -> bool {
+        self.tidy_alone(&lock(&self.tidying), age)
+    }
+
+    fn tidy_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
         let waiting = std::mem::take(&mut *lock(&self.displaced));
         let mut left = VecDeque::new();
         for (since, displaced) in waiting {
@@ -391,7 +404,7 @@ impl State {
                 continue;
             }
             match displaced.look(&self.rescued) {
-                Ok(SecondLook::Untouched) => displaced.remove(),
+                Ok(SecondLook::Untouched(_)) => displaced.remove(),
                 Ok(SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
                 Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
             }

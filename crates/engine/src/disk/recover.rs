@@ -204,7 +204,7 @@ impl<'a> Left<'a> {
         let displaced =
             Displaced { dir: self.staged_dir.clone(), name, path: self.path.clone(), version, stamp: None, reusable: false };
         match displaced.look(workspace.rescued())? {
-            SecondLook::Untouched => {
+            SecondLook::Untouched(_) => {
                 displaced.remove();
                 Ok(true)
             }

@@ -36,8 +36,8 @@ pub struct Displaced {
 /// What a second look at a displaced file came to.
 #[derive(Debug)]
 pub enum SecondLook {
-    /// It is still what it was, and nobody has it open: it is of no more use.
-    Untouched,
+    /// It is still what it was, and nobody has it open: it is of no more use. Open for writing if it may hold something else.
+    Untouched(Option<File>),
     /// Somebody still has it open: look again later.
     InUse,
     /// Somebody wrote into it. It is kept under this name in the workspace.
@@ -47,10 +47,11 @@ pub enum SecondLook {
 impl Displaced {
     /// Looks at the file again.
     pub fn look(&self, rescued: &Rescued) -> io::Result<SecondLook> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let access = if self.reusable { OFlags::RDWR } else { OFlags::RDONLY };
+        let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Ok(SecondLook::Untouched),
+            Err(Errno::NOENT) => return Ok(SecondLook::Untouched(None)),
             Err(Errno::AGAIN) => return Ok(SecondLook::InUse),
             Err(errno) => return Err(errno.into()),
         };
@@ -68,7 +69,8 @@ impl Displaced {
                 return rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued);
             }
         }
-        Ok(SecondLook::Untouched)
+        lease::drop_lease(file.as_fd());
+        Ok(SecondLook::Untouched(self.reusable.then_some(file)))
     }
 
     /// Removes it, after a look that found it untouched.
