@@ -22,6 +22,13 @@ pub enum Notice {
         /// Its files.
         paths: Vec<RelPath>,
     },
+    /// What a crash left could not be settled; it is left for a later start.
+    NotRecovered {
+        /// Why.
+        why: String,
+    },
+    /// The state directory was removed while it was in use, and made anew.
+    StateLost,
     /// The state was damaged and begun anew.
     StateSetAside {
         /// Where the damaged file is.

@@ -264,6 +264,7 @@ impl Workspace {
         if self.state.is_lost() {
             *lock(&self.state.handles) = Handles::open(&self.state.root)?;
             *lock(&self.journal) = None;
+            self.state.notify(Notice::StateLost);
         }
         Ok(())
     }
@@ -272,7 +273,7 @@ impl Workspace {
         let mut random = [0_u8; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let name = format!("{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
-        Journal::start(self.state.journals(), name)
+        Journal::start(self.state.journals(), name, self.durability() == Durability::Full)
     }
 
     /// Lets go of the journal as a crash would: unlocked, not removed.
@@ -350,7 +351,7 @@ impl State {
     fn open(root: &Root) -> io::Result<Self> {
         let root = Arc::new(File::from(root.dir().try_clone_to_owned()?));
         let handles = Handles::open(&root)?;
-        let rescued = Rescued::in_state(handles.dir.clone())?;
+        let rescued = Rescued::of(root.clone(), &handles.dir)?;
         Ok(Self {
             root,
             handles: Mutex::new(handles),
@@ -429,7 +430,7 @@ impl Handles {
     }
 }
 
-fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
+pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let open = || sys::openat(parent, name, flags, Mode::empty());
     let fd = match open() {

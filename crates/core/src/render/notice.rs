@@ -14,6 +14,10 @@ pub fn notice(notice: &Notice) -> String {
         Notice::TakenBack { paths } => {
             format!("a change that a crash interrupted was taken back, nothing of it remains: {}", list(paths))
         }
+        Notice::NotRecovered { why } => format!("what a crash left could not be settled yet ({why}); it is tried again at the next start"),
+        Notice::StateLost => {
+            "the directory .surehand was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()
+        }
         Notice::StateSetAside { to } => {
             format!(
                 "Surehand's state was damaged and begun anew (the damaged file is {to}); what was read before counts no longer"

@@ -54,6 +54,22 @@ pub enum Entry {
         /// What it does.
         files: Vec<Intent>,
     },
+    /// A commit is about to make directories.
+    Make {
+        /// Its number.
+        commit: u64,
+        /// From the outermost to the innermost.
+        dirs: Vec<String>,
+    },
+    /// A commit is about to stage a file beside its target.
+    Stage {
+        /// Its number.
+        commit: u64,
+        /// The target.
+        path: String,
+        /// The name of the staged file.
+        staged: String,
+    },
     /// The staged file of an earlier commit holds nothing of value any more and is about to be written over.
     Reuse {
         /// Its name.
@@ -84,9 +100,12 @@ pub struct Journal {
 const MAX_SIZE: u64 = 64 * 1024;
 
 impl Journal {
-    /// Starts a journal under this name.
-    pub fn start(dir: Arc<File>, name: String) -> io::Result<Self> {
+    /// Starts a journal under this name; with `sync`, waits until the name is on the disk.
+    pub fn start(dir: Arc<File>, name: String, sync: bool) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
+        if sync {
+            dir.sync_all()?;
+        }
         Ok(Self { dir, file, name, next: 0, size: 0, open: 0 })
     }
 

@@ -10,3 +10,4 @@ pub mod rescue;
 pub mod root;
 pub mod stage;
 pub mod sys;
+mod work;

@@ -1,5 +1,6 @@
 //! Recovery: finishes or undoes what a crash left. A commit whose files all have their new content has happened; any other is
-//! taken back. What somebody else has written since stays as it is.
+//! taken back. What somebody else has written since stays as it is; only of a file that is written in place nobody can tell whether
+//! it is torn or changed, so its bytes are rescued before the old ones come back.
 
 use std::{
     fs::File,
@@ -23,25 +24,35 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// Takes up every journal that no living process holds.
+/// Takes up every journal that no living process holds. What cannot be settled now is told and left for a later start.
 pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
     let journals = workspace.state().journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let Ok(fd) = sys::openat(&*journals, &name, flags, Mode::empty()) else { continue };
-        let mut file = File::from(fd);
-        if file.try_lock().is_err() {
-            continue;
-        }
-        let mut content = Vec::new();
-        file.read_to_end(&mut content)?;
-        let settled = take_up(workspace, &name, &entries(&content), &mut notices)?;
-        if settled {
-            stage::remove(journals.as_fd(), &name);
+        match take_up_journal(workspace, &journals, &name, &mut notices) {
+            Ok(true) => stage::remove(journals.as_fd(), &name),
+            Ok(false) => {}
+            Err(error) => notices.push(Notice::NotRecovered { why: error.to_string() }),
         }
     }
     Ok(notices)
+}
+
+/// Works through one journal file; `true` when it is of no more use.
+fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<bool> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut file = match sys::openat(journals, name, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::NOENT) => return Ok(false),
+        Err(errno) => return Err(errno.into()),
+    };
+    if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 {
+        // Its process lives, or somebody else has just settled it.
+        return Ok(false);
+    }
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    take_up(workspace, name, &entries(&content), notices)
 }
 
 fn names(dir: &File) -> io::Result<Vec<String>> {
@@ -80,6 +91,21 @@ fn take_up(workspace: &Workspace, journal: &str, entries: &[Entry], notices: &mu
             }
         }
     }
+    for entry in entries {
+        let happened = |commit: &u64| entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, done: true } if ended == commit));
+        match entry {
+            Entry::Stage { commit, path, staged } if !begun(entries, *commit) => {
+                if let Some(dir) = RelPath::new(path).ok().and_then(|path| workspace.root().open_parent(&path).ok()) {
+                    stage::remove(dir.as_fd(), staged);
+                }
+            }
+            Entry::Make { commit, dirs } if !happened(commit) => {
+                let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
+                dirs.for_each(|dir| workspace.root().remove_dir_if_empty(&dir));
+            }
+            _ => {}
+        }
+    }
     // What is left of that process was never swapped with anything, or was about to be written over.
     let staged = workspace.state().staged();
     for name in names(&staged)? {
@@ -88,6 +114,10 @@ fn take_up(workspace: &Workspace, journal: &str, entries: &[Entry], notices: &mu
         }
     }
     Ok(settled)
+}
+
+fn begun(entries: &[Entry], number: u64) -> bool {
+    entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if *commit == number))
 }
 
 fn is_reused(file: &Intent, later: &[Entry]) -> bool {
@@ -186,7 +216,11 @@ impl<'a> Left<'a> {
         let Some(now) = &self.now else { return Ok(()) };
         let staged = workspace.state().staged();
         let name = format!("torn-{}", ContentHash::of(now));
-        stage::copy(staged.as_fd(), &name, now)?;
+        match stage::copy(staged.as_fd(), &name, now) {
+            // An earlier start came as far as this.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            copied => drop(copied?),
+        }
         let to = workspace.rescued().take_in(staged.as_fd(), &name, self.path)?;
         notices.push(Notice::Rescued { path: self.path.clone(), to });
         Ok(())

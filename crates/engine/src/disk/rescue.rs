@@ -15,6 +15,7 @@ use rustix::{
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use super::{clock::Clock, stage, sys as lease};
+use crate::workspace::{STATE_DIR, make_dir};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
@@ -70,7 +71,8 @@ impl Displaced {
             }
         }
         lease::drop_lease(file.as_fd());
-        Ok(SecondLook::Untouched(self.reusable.then_some(file)))
+        // Without leases nobody can say that it is not open elsewhere: it may be removed, but not become another file.
+        Ok(SecondLook::Untouched((alone && self.reusable).then_some(file)))
     }
 
     /// Removes it, after a look that found it untouched.
@@ -82,21 +84,18 @@ impl Displaced {
 /// The directory of rescued files.
 #[derive(Debug)]
 pub struct Rescued {
-    state: Arc<File>,
+    root: Arc<File>,
     /// A file of ours, to ask about leases: where it gets none, nobody does.
     probe: File,
     clock: Clock,
 }
 
 impl Rescued {
-    /// The rescued files in a state directory.
-    pub fn in_state(state: Arc<File>) -> io::Result<Self> {
-        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-        let probe = sys::openat(&*state, ".", flags, Mode::from_raw_mode(0o600)).or_else(|_| {
-            sys::openat(&*state, "probe", OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))
-        })?;
-        let probe = File::from(probe);
-        Ok(Self { state, clock: Clock::try_out(&probe), probe })
+    /// The rescued files of a workspace. `state` is its state directory, `root` the workspace itself: the state directory may
+    /// be removed and made anew, the root stays.
+    pub fn of(root: Arc<File>, state: &File) -> io::Result<Self> {
+        let probe = private_file(state)?;
+        Ok(Self { root, clock: Clock::try_out(&probe), probe })
     }
 
     /// The clock of the file system that holds the state.
@@ -111,7 +110,7 @@ impl Rescued {
         let flat: String = flat.chars().rev().take(150).collect::<Vec<_>>().into_iter().rev().collect();
         for number in 1.. {
             let new_name = format!("{number}-{flat}");
-            match sys::renameat_with(dir, name, &home, &new_name, RenameFlags::NOREPLACE) {
+            match sys::renameat_with(dir, name, &*home, &new_name, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(format!(".surehand/rescued/{new_name}")),
                 Err(Errno::EXIST) => {}
                 Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS) => match self.copy_in(dir, name, &home, &new_name) {
@@ -132,12 +131,18 @@ impl Rescued {
         Ok(())
     }
 
-    fn open(&self) -> io::Result<File> {
-        match sys::mkdirat(&*self.state, "rescued", Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(File::from(sys::openat(&*self.state, "rescued", flags, Mode::empty())?))
+    fn open(&self) -> io::Result<Arc<File>> {
+        make_dir(&*make_dir(&self.root, STATE_DIR)?, "rescued")
     }
+}
+
+/// A file without a name that nobody else can open.
+fn private_file(dir: &File) -> io::Result<File> {
+    let mut random = [0_u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let name = format!("probe-{:016x}", u64::from_ne_bytes(random));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = sys::openat(dir, &name, flags, Mode::from_raw_mode(0o600))?;
+    sys::unlinkat(dir, &name, AtFlags::empty())?;
+    Ok(File::from(file))
 }

@@ -80,7 +80,7 @@ impl Root {
             return Err(Refusal::of(path, Cause::Io { why: "is a link that leads nowhere".to_owned() }));
         }
         let Some(parent) = path.parent() else { return Ok(path.clone()) };
-        let parent = self.settle(&parent)?;
+        let parent = self.settle(&parent).map_err(|refusal| Refusal::of(path, refusal.cause))?;
         RelPath::new(&format!("{parent}/{}", path.name())).map_err(|_| Refusal::of(path, Cause::OutsideWorkspace))
     }
 
@@ -106,12 +106,12 @@ impl Root {
         }
     }
 
-    /// Makes the directories above a file that are not there, one by one, following no link. Gives those that it made.
-    pub fn make_parents(&self, path: &RelPath) -> rustix::io::Result<Vec<RelPath>> {
+    /// The directories above a file that are not there, from the outermost to the innermost.
+    pub fn missing_parents(&self, path: &RelPath) -> rustix::io::Result<Vec<RelPath>> {
         let mut missing = Vec::new();
         let mut next = path.parent();
         while let Some(dir) = next {
-            match self.open_at(dir.as_str(), OFlags::PATH | OFlags::DIRECTORY) {
+            match self.open_at(dir.as_str(), OFlags::RDONLY | OFlags::DIRECTORY) {
                 Ok(_) => break,
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
@@ -119,16 +119,25 @@ impl Root {
             next = dir.parent();
             missing.push(dir);
         }
-        let mut made = Vec::new();
-        for dir in missing.into_iter().rev() {
-            let parent = self.open_parent(&dir)?;
-            match sys::mkdirat(&parent, dir.name(), Mode::from_raw_mode(0o777)) {
-                Ok(()) => made.push(dir),
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno),
-            }
+        missing.reverse();
+        Ok(missing)
+    }
+
+    /// Makes a directory whose parent is there, following no link. `false` when it is there already.
+    pub fn make_dir(&self, dir: &RelPath) -> rustix::io::Result<bool> {
+        let parent = self.open_parent(dir)?;
+        match sys::mkdirat(&parent, dir.name(), Mode::from_raw_mode(0o777)) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(errno),
         }
-        Ok(made)
+    }
+
+    /// Removes a directory that we made, unless somebody has put something into it.
+    pub fn remove_dir_if_empty(&self, dir: &RelPath) {
+        if let Ok(parent) = self.open_parent(dir) {
+            let _ = sys::unlinkat(parent, dir.name(), AtFlags::REMOVEDIR);
+        }
     }
 }
 

@@ -1,0 +1,582 @@
+//! One file of a commit: staged, checked, swapped in, verified; or taken back.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, Write},
+    os::fd::AsFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{self as sys, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat},
+    io::Errno,
+};
+use surehand_core::{Base, Planned, RelPath, Stamp};
+
+use super::{
+    commit::{Change, CommitError},
+    journal::{Entry, How, Intent},
+    read::{link_count, open_patiently},
+    rescue::Displaced,
+    root::refuse_io,
+    stage::{self, Staged},
+    sys::{LeaseState, drop_lease, lease_state, take_lease},
+};
+use crate::workspace::{Durability, Workspace};
+
+/// How long to wait for others to close a file before going on without a lease.
+const LEASE_PATIENCE: Duration = Duration::from_millis(8);
+
+/// One file on its way.
+pub struct Work<'a> {
+    workspace: &'a Workspace,
+    planned: &'a Planned,
+    known: Option<Stamp>,
+    links: u64,
+    commit: u64,
+    dir: Option<File>,
+    made: Vec<RelPath>,
+    how: How,
+    /// Where the staged file is, and its name.
+    staged: Option<(Arc<File>, String)>,
+    /// The new file, or the copy of the old one for a write in place.
+    new: Option<File>,
+    /// Size and time of the new content when it was complete.
+    written: Option<(u64, i64)>,
+    /// The file that is there, with what the system says about it.
+    old: Option<(File, Box<Stat>)>,
+    leased: bool,
+    progress: Progress,
+    /// Whether what came out is the file that was checked.
+    is_old_out: bool,
+}
+
+/// How far the target is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Not at all.
+    Untouched,
+    /// A write in place has begun; it may be torn.
+    Begun,
+    /// It has its new content.
+    Changed,
+}
+
+impl<'a> Work<'a> {
+    /// A file that nothing has been done about yet.
+    pub fn new(workspace: &'a Workspace, change: Change<'a>, commit: u64) -> Self {
+        Self {
+            workspace,
+            planned: change.planned,
+            known: change.known,
+            links: change.links,
+            commit,
+            dir: None,
+            made: Vec::new(),
+            how: How::Create,
+            staged: None,
+            new: None,
+            written: None,
+            old: None,
+            leased: false,
+            progress: Progress::Untouched,
+            is_old_out: false,
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &'a RelPath {
+        self.planned.path()
+    }
+
+    /// How it is written.
+    pub fn how(&self) -> How {
+        self.how
+    }
+
+    /// Device and inode of a file that has several names.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.known.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode))
+    }
+
+    /// For the journal.
+    pub fn intent(&self) -> Intent {
+        let base = match self.planned.base() {
+            Base::Text(text) => Some(text.version()),
+            Base::Absent => None,
+        };
+        Intent {
+            path: self.path().to_string(),
+            how: self.how,
+            base,
+            new: self.planned.text().version(),
+            staged: self.staged.as_ref().map(|(_, name)| name.clone()),
+            beside: self.staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
+        }
+    }
+
+    /// A refusal because the system said no.
+    pub fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
+        CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
+    }
+
+    fn changed(&self) -> CommitError {
+        CommitError::Changed(self.path().clone())
+    }
+
+    fn name(&self) -> &'a str {
+        self.planned.path().name()
+    }
+
+    fn dir(&self) -> &File {
+        self.dir.as_ref().expect("the directory is opened when the file is staged")
+    }
+
+    fn staged(&self) -> (&File, &str) {
+        let (dir, name) = self.staged.as_ref().expect("a swap has a staged file");
+        (dir, name)
+    }
+
+    fn old(&self) -> (&File, &Stat) {
+        let (file, stat) = self.old.as_ref().expect("a file that is replaced is open");
+        (file, stat)
+    }
+
+    fn base(&self) -> &'a [u8] {
+        match self.planned.base() {
+            Base::Text(text) => text.bytes(),
+            Base::Absent => &[],
+        }
+    }
+
+    fn content(&self) -> &'a [u8] {
+        self.planned.text().bytes()
+    }
+
+    fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
+        self.workspace.with_journal(|journal| journal.write(entry, false)).map_err(|error| self.failed("write the journal", error))
+    }
+
+    /// Writes the new content where nobody looks.
+    pub fn stage(&mut self, name: String) -> Result<(), CommitError> {
+        if self.planned.is_new() {
+            self.make_directories()?;
+        }
+        let dir = self.workspace.root().open_parent(self.path()).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
+        self.dir = Some(File::from(dir));
+        if self.planned.is_new() { self.stage_new(name)? } else { self.stage_replacement(name)? }
+        let Some(new) = &self.new else { return Ok(()) };
+        if self.workspace.durability() == Durability::Full {
+            new.sync_all().map_err(|error| self.failed("sync", error))?;
+        }
+        if self.how != How::InPlace {
+            self.written = self.size_and_time(new);
+        }
+        Ok(())
+    }
+
+    fn size_and_time(&self, file: &File) -> Option<(u64, i64)> {
+        let stamp = self.workspace.clock().stamp(&sys::fstat(file).ok()?);
+        Some((stamp.size, stamp.modified))
+    }
+
+    fn make_directories(&mut self) -> Result<(), CommitError> {
+        let root = self.workspace.root();
+        let missing = root.missing_parents(self.path()).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // Written down first, so that a crash leaves no empty directories.
+        let dirs = missing.iter().map(ToString::to_string).collect();
+        self.write_journal(&Entry::Make { commit: self.commit, dirs })?;
+        for dir in missing {
+            if root.make_dir(&dir).map_err(|errno| self.refuse_place(errno, "create its directory"))? {
+                self.made.push(dir);
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory that is gone, or is a link all of a sudden, is a change like any other: planning again will see it.
+    fn refuse_place(&self, errno: Errno, what: &str) -> CommitError {
+        match errno {
+            Errno::LOOP | Errno::NOENT => self.changed(),
+            errno => self.failed(what, errno),
+        }
+    }
+
+    fn stage_new(&mut self, name: String) -> Result<(), CommitError> {
+        self.how = How::Create;
+        let nameless = stage::nameless(self.dir().as_fd(), self.content()).map_err(|error| self.failed("write", error))?;
+        if nameless.is_some() {
+            self.new = nameless;
+            return Ok(());
+        }
+        // Beside its place, so that it gets the owner, group and rights that new files get there.
+        let (dir, name) = self.stage_place(name, true)?;
+        self.staged = Some((dir.clone(), name.clone()));
+        let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed("write", error))?;
+        let mode = Mode::from_raw_mode(0o666 & !self.workspace.umask());
+        sys::fchmod(&file, mode).map_err(|errno| self.failed("write", errno))?;
+        self.new = Some(file);
+        Ok(())
+    }
+
+    fn stage_replacement(&mut self, name: String) -> Result<(), CommitError> {
+        let (old, stat) = self.open_old(OFlags::RDONLY)?;
+        if sys::accessat(self.dir(), self.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
+            return Err(self.failed("write (the file is read-only)", Errno::ACCESS));
+        }
+        let far = sys::fstat(self.workspace.state().dir()).is_ok_and(|state| state.st_dev != stat.st_dev);
+        let (dir, mut name) = self.stage_place(name, far || self.workspace.stage_beside())?;
+        if link_count(&stat) == 1 {
+            let spare = self.workspace.take_spare(&dir).map(|(spare, its_name)| {
+                name = its_name;
+                spare
+            });
+            // Registered before anything can fail, so that it is tidied up.
+            self.staged = Some((dir.clone(), name.clone()));
+            let staged = stage::replacement(dir.as_fd(), &name, spare, self.content(), &old, &stat);
+            if let Staged::Ready(file) = staged.map_err(|error| self.failed("write", error))? {
+                self.how = How::Swap;
+                self.new = Some(file);
+                self.old = Some((old, stat));
+                return Ok(());
+            }
+        }
+        drop(old);
+        self.how = How::InPlace;
+        self.staged = Some((dir.clone(), name.clone()));
+        let copy = stage::copy(dir.as_fd(), &name, self.base()).map_err(|error| self.failed("keep a copy", error))?;
+        self.new = Some(copy);
+        self.old = Some(self.open_old(OFlags::RDWR)?);
+        Ok(())
+    }
+
+    fn stage_place(&self, name: String, beside: bool) -> Result<(Arc<File>, String), CommitError> {
+        if !beside {
+            return Ok((self.workspace.state().staged(), name));
+        }
+        let dir = self.dir().try_clone().map_err(|error| self.failed("open its directory", error))?;
+        let name = format!(".surehand-{name}");
+        self.write_journal(&Entry::Stage { commit: self.commit, path: self.path().to_string(), staged: name.clone() })?;
+        Ok((Arc::new(dir), name))
+    }
+
+    fn open_old(&self, access: OFlags) -> Result<(File, Box<Stat>), CommitError> {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match open_patiently(|| sys::openat(self.dir(), self.name(), flags, Mode::empty())) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT | Errno::LOOP) => return Err(self.changed()),
+            Err(errno) => return Err(self.failed("open", errno)),
+        };
+        let stat = sys::fstat(&file).map_err(|errno| self.failed("stat", errno))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(self.changed());
+        }
+        Ok((file, Box::new(stat)))
+    }
+
+    /// Looks whether the file is still what the plan was made for.
+    pub fn check(&mut self) -> Result<(), CommitError> {
+        if self.how == How::Create {
+            return Ok(());
+        }
+        self.leased = self.take_lease();
+        let (old, _) = self.old();
+        let stamp = self.workspace.clock().stamp(&sys::fstat(old).map_err(|errno| self.failed("stat", errno))?);
+        let stands = self.known.is_some_and(|known| known.agrees_with(&stamp) && !known.is_racy());
+        let holds = stands || same_bytes(old, self.base()).map_err(|error| self.failed("read", error))?;
+        if holds { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// Waits a little for others to close the file. Without a lease the look at what came out must be enough.
+    fn take_lease(&self) -> bool {
+        let until = Instant::now() + LEASE_PATIENCE;
+        let (old, _) = self.old();
+        loop {
+            if take_lease(old.as_fd()) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Puts the new content in its place.
+    pub fn swap(&mut self) -> Result<(), CommitError> {
+        match self.how {
+            How::Create => self.put_new()?,
+            How::Swap | How::Rename => self.exchange()?,
+            How::InPlace => {
+                self.progress = Progress::Begun;
+                self.write_in_place(self.content()).map_err(|error| self.failed("write", error))?;
+                self.written = self.size_and_time(self.old().0);
+            }
+        }
+        self.progress = Progress::Changed;
+        Ok(())
+    }
+
+    fn put_new(&self) -> Result<(), CommitError> {
+        let new = self.new.as_ref().expect("a new file is staged");
+        let put = match &self.staged {
+            None => stage::name_it(new, self.dir().as_fd(), self.name()),
+            Some((dir, name)) => match sys::renameat_with(dir, name, self.dir(), self.name(), RenameFlags::NOREPLACE) {
+                Err(Errno::INVAL | Errno::NOSYS) => sys::linkat(dir, name, self.dir(), self.name(), AtFlags::empty()),
+                put => put,
+            },
+        };
+        put.map_err(|errno| if errno == Errno::EXIST { self.changed() } else { self.failed("create", errno) })
+    }
+
+    fn write_in_place(&self, content: &[u8]) -> io::Result<()> {
+        let (mut file, _) = self.old();
+        file.rewind()?;
+        file.write_all(content)?;
+        file.set_len(content.len() as u64)
+    }
+
+    fn exchange(&mut self) -> Result<(), CommitError> {
+        let (staged_dir, staged) = self.staged();
+        let exchanged = if self.workspace.can_exchange() {
+            sys::renameat_with(staged_dir, staged, self.dir(), self.name(), RenameFlags::EXCHANGE)
+        } else {
+            Err(Errno::OPNOTSUPP)
+        };
+        match exchanged {
+            Ok(()) => Ok(()),
+            Err(Errno::NOENT) => Err(self.changed()),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(),
+            Err(Errno::XDEV) => {
+                self.workspace.set_stage_beside();
+                Err(self.changed())
+            }
+            Err(errno) => Err(self.failed("replace", errno)),
+        }
+    }
+
+    /// Where nothing can be exchanged: the old file gets a second name, then the new one takes its place.
+    fn rename_over(&mut self) -> Result<(), CommitError> {
+        self.how = How::Rename;
+        let (dir, staged) = self.staged();
+        let kept = format!("{staged}.old");
+        let renamed = sys::linkat(self.dir(), self.name(), dir, &kept, AtFlags::empty())
+            .and_then(|()| sys::renameat(dir, staged, self.dir(), self.name()));
+        match renamed {
+            Ok(()) => {
+                let dir = self.staged.take().expect("checked above").0;
+                self.staged = Some((dir, kept));
+                Ok(())
+            }
+            Err(errno) => {
+                // A second name of the file that is still there under its first.
+                stage::remove(dir.as_fd(), &kept);
+                Err(if errno == Errno::NOENT { self.changed() } else { self.failed("replace", errno) })
+            }
+        }
+    }
+
+    /// What came out must be what the plan was made for. If it is not, it goes back.
+    pub fn verify(&mut self) -> Result<(), CommitError> {
+        if matches!(self.how, How::Create | How::InPlace) {
+            return Ok(());
+        }
+        let (old, old_stat) = self.old();
+        let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
+        let (dir, name) = self.staged();
+        let came_out =
+            sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
+        let same_file = identity(&came_out) == identity(old_stat);
+        let good = match (same_file, self.leased, state) {
+            (true, true, LeaseState::Held | LeaseState::ReaderWaits) => true,
+            // A writer waits for the old file. Let it have it, and begin again after it.
+            (true, true, LeaseState::Broken) => false,
+            (true, false, _) => same_bytes(old, self.base()).unwrap_or(false),
+            (false, _, _) => file_is(dir, name, self.base()),
+        };
+        self.is_old_out = same_file;
+        if good { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// Takes back what has been done.
+    pub fn undo(&mut self) {
+        match (self.how, std::mem::replace(&mut self.progress, Progress::Untouched)) {
+            (_, Progress::Untouched) => self.remove_staged(),
+            (How::InPlace, progress) => self.restore_in_place(progress),
+            (How::Create, _) => self.take_out_new(),
+            (How::Swap, _) => self.exchange_back(),
+            (How::Rename, _) => self.rename_back(),
+        }
+        self.release();
+        for dir in self.made.iter().rev() {
+            self.workspace.root().remove_dir_if_empty(dir);
+        }
+    }
+
+    /// Nothing but ourselves has ever seen the staged file.
+    fn remove_staged(&mut self) {
+        if let Some((dir, name)) = self.staged.take() {
+            stage::remove(dir.as_fd(), &name);
+        }
+    }
+
+    /// A torn write is ours to mend. A complete one may have been followed by somebody else's, which stays.
+    fn restore_in_place(&mut self, progress: Progress) {
+        let (old, _) = self.old();
+        let ours = progress == Progress::Begun || same_bytes(old, self.content()).unwrap_or(false);
+        if ours {
+            drop(self.write_in_place(self.base()));
+        }
+        if same_bytes(old, self.base()).unwrap_or(false) {
+            self.remove_staged();
+        } else if let Some((dir, name)) = self.staged.take() {
+            // The old content is not back, for whatever reason: the copy of it is all there is.
+            self.workspace.rescue(dir.as_fd(), &name, self.path());
+        }
+    }
+
+    /// Takes a created file out again, unless it has become somebody else's.
+    fn take_out_new(&mut self) {
+        let dir = self.workspace.state().staged();
+        let name = format!("undo-{}-{}", std::process::id(), self.planned.text().version());
+        if let Some((dir, name)) = self.staged.take() {
+            stage::remove(dir.as_fd(), &name);
+        }
+        if sys::renameat(self.dir(), self.name(), &*dir, &name).is_err() {
+            return;
+        }
+        if self.is_ours(&dir, &name) {
+            self.displace_ours(dir, name);
+        } else if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
+            self.workspace.rescue(dir.as_fd(), &name, self.path());
+        }
+    }
+
+    /// Puts back what came out. If by now somebody has replaced our file, theirs stays and what came out is rescued.
+    fn exchange_back(&mut self) {
+        let Some((dir, name)) = self.staged.take() else { return };
+        let exchange = || sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::EXCHANGE);
+        if exchange().is_err() {
+            // Nothing has the name any more: what came out gets it back.
+            if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
+                self.workspace.rescue(dir.as_fd(), &name, self.path());
+            }
+        } else if self.is_ours(&dir, &name) {
+            self.displace_ours(dir, name);
+        } else {
+            let _ = exchange();
+            self.workspace.rescue(dir.as_fd(), &name, self.path());
+        }
+    }
+
+    fn rename_back(&mut self) {
+        let Some((dir, name)) = self.staged.take() else { return };
+        if !self.is_ours(self.dir(), self.name()) || sys::renameat(&*dir, &name, self.dir(), self.name()).is_err() {
+            self.workspace.rescue(dir.as_fd(), &name, self.path());
+        }
+    }
+
+    /// Whether the file of this name is the one that we made.
+    fn is_ours(&self, dir: &File, name: &str) -> bool {
+        let ours = self.new.as_ref().and_then(|new| sys::fstat(new).ok());
+        let there = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        ours.is_some() && ours.map(|stat| identity(&stat)) == there.map(|stat| identity(&stat))
+    }
+
+    /// Our file was in the open for a moment, and somebody may have begun to write into it: it gets a second look, too.
+    fn displace_ours(&self, dir: Arc<File>, name: String) {
+        let (path, version) = (self.path().clone(), self.planned.text().version());
+        self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false });
+    }
+
+    fn release(&mut self) {
+        if let (true, Some((old, _))) = (self.leased, &self.old) {
+            drop_lease(old.as_fd());
+        }
+        self.leased = false;
+    }
+
+    /// Waits until the names are on the disk.
+    pub fn sync_directories(&self) -> io::Result<()> {
+        if self.how == How::InPlace {
+            return self.old().0.sync_data();
+        }
+        self.dir().sync_all()?;
+        for made in &self.made {
+            File::from(self.workspace.root().open_parent(made)?).sync_all()?;
+        }
+        match &self.staged {
+            Some((dir, _)) => dir.sync_all(),
+            None => Ok(()),
+        }
+    }
+
+    /// The stamp of what is at the target now, if that is still the content that we put there.
+    pub fn stamp_now(&self) -> Option<Stamp> {
+        let stat = sys::statat(self.dir(), self.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let ours = match self.how {
+            How::InPlace => sys::fstat(self.old().0).ok()?,
+            How::Create | How::Swap | How::Rename => sys::fstat(self.new.as_ref()?).ok()?,
+        };
+        let now = self.workspace.clock().stamp(&stat);
+        (identity(&stat) == identity(&ours) && self.written == Some((now.size, now.modified))).then_some(now)
+    }
+
+    /// The commit has happened: what came out waits for a second look.
+    pub fn settle(mut self) {
+        self.release();
+        let Some((dir, name)) = self.staged.take() else { return };
+        match self.how {
+            // The copy of the old content, or a second name of the new file: nobody else has ever had them.
+            How::Create | How::InPlace => stage::remove(dir.as_fd(), &name),
+            How::Swap | How::Rename => {
+                let (old, old_stat) = self.old();
+                let same_file = self.is_old_out;
+                let stamp = if same_file { sys::fstat(old).ok().map(|stat| self.workspace.clock().stamp(&stat)) } else { None };
+                let Base::Text(base) = self.planned.base() else { return };
+                let reusable = same_file && is_ordinary(old, old_stat);
+                let (path, version) = (self.path().clone(), base.version());
+                self.workspace.displace(Displaced { dir, name, path, version, stamp, reusable });
+            }
+        }
+    }
+}
+
+fn identity(stat: &Stat) -> (u64, u64) {
+    #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+    let identity = (stat.st_dev as u64, stat.st_ino as u64);
+    identity
+}
+
+/// Whether a file has nothing that would have to be taken off before it can be another: owner, attributes, special bits.
+fn is_ordinary(file: &File, stat: &Stat) -> bool {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    (stat.st_uid, stat.st_gid) == (user, group) && matches!(sys::flistxattr_query(file), Ok(0) | Err(Errno::OPNOTSUPP))
+}
+
+fn file_is(dir: &File, name: &str, content: &[u8]) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = open_patiently(|| sys::openat(dir, name, flags, Mode::empty()));
+    opened.is_ok_and(|fd| same_bytes(&File::from(fd), content).unwrap_or(false))
+}
+
+/// Whether an open file holds exactly these bytes.
+fn same_bytes(mut file: &File, content: &[u8]) -> io::Result<bool> {
+    if file.metadata()?.len() != content.len() as u64 {
+        return Ok(false);
+    }
+    file.rewind()?;
+    let mut buffer = vec![0; content.len().clamp(1, 64 * 1024)];
+    let mut rest = content;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(rest.is_empty()),
+            read if rest.len() >= read && rest[..read] == buffer[..read] => rest = &rest[read..],
+            _ => return Ok(false),
+        }
+    }
+}
