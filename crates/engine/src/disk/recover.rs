@@ -92,7 +92,9 @@ fn take_up(workspace: &Workspace, journal: &str, entries: &[Entry], notices: &mu
         }
     }
     for entry in entries {
-        let happened = |commit: &u64| entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, done: true } if ended == commit));
+        let happened = |commit: &u64| {
+            entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, done: true } if ended == commit))
+        };
         match entry {
             Entry::Stage { commit, path, staged } if !begun(entries, *commit) => {
                 if let Some(dir) = RelPath::new(path).ok().and_then(|path| workspace.root().open_parent(&path).ok()) {

@@ -155,7 +155,9 @@ impl<'a> Work<'a> {
     }
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
-        self.workspace.with_journal(|journal| journal.write(entry, false)).map_err(|error| self.failed("write the journal", error))
+        self.workspace
+            .with_journal(|journal| journal.write(entry, false))
+            .map_err(|error| self.failed("write the journal", error))
     }
 
     /// Writes the new content where nobody looks.
@@ -163,9 +165,14 @@ impl<'a> Work<'a> {
         if self.planned.is_new() {
             self.make_directories()?;
         }
-        let dir = self.workspace.root().open_parent(self.path()).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
+        let dir =
+            self.workspace.root().open_parent(self.path()).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
         self.dir = Some(File::from(dir));
-        if self.planned.is_new() { self.stage_new(name)? } else { self.stage_replacement(name)? }
+        if self.planned.is_new() {
+            self.stage_new(name)?
+        } else {
+            self.stage_replacement(name)?
+        }
         let Some(new) = &self.new else { return Ok(()) };
         if self.workspace.durability() == Durability::Full {
             new.sync_all().map_err(|error| self.failed("sync", error))?;
