@@ -38,7 +38,7 @@ pub struct CallArgs {
     /// Whose call it is: what was read counts for calls with the same name.
     #[arg(long, value_name = "ID", default_value = "cli")]
     pub session: String,
-    /// Print the result object instead of the text.
+    /// Print the result object, with the text in it.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

@@ -42,7 +42,14 @@ fn a_call_a_refusal_and_a_repair() {
       "first_changed_line": 1,
       "path": "a.txt",
       "shifted": [],
+      "shown": [
+        {
+          "end": 1,
+          "start": 1
+        }
+      ],
       "success": true,
+      "text": "a.txt edited (+1 -1, now 1 line, version 27dd8e)\n-1|one\n+1|two\n",
       "total_lines": 1,
       "version": "27dd8ed44a83ff94d557f9fd0412ed5a8cbca69ea04922d88c01184a07300a5a"
     }
@@ -145,7 +152,7 @@ fn help_names_every_command() {
     Options:
           --session <ID>  Whose call it is: what was read counts for calls with the same name [default:
                           cli]
-          --json          Print the result object instead of the text
+          --json          Print the result object, with the text in it
           --root <DIR>    The workspace; by default the nearest parent with .surehand or .git, else the
                           current directory
       -h, --help          Print help

@@ -56,12 +56,13 @@ const RESULTS: &str = "
 ## Results
 
 A result is text for the model. Programs find the same as one JSON object in the MCP result's `_meta[\"surehand/result\"]`, in
-`surehand call --json`, and in `Reply::result`:
+`surehand call --json` (with the text), and in `Reply::result`:
 
 - success: `success: true` and what applies of `path`, `version`, `total_lines`, `shown`, `diff`, `first_changed_line`,
   `shifted: [{after, by}]`, `created`, `noop` with `message`, `rewrites`, `rewritten`, `written`, `unchanged`, `forgotten`,
-  `warnings`; of several files, `files: [..]` with one such object each;
-- a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`. Its text begins with `Error:`
+  `warnings`; `multi_edit` has one such object for each file in `files: [..]`;
+- a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`, for `anchor_mismatch` also
+  `mismatches: [{anchor, expected, found, why}]`. Its text begins with `Error:`
   and nothing on disk has changed.
 
 Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` `anchor_mismatch` `overlap` `exists` `binary`

@@ -29,7 +29,6 @@ fn play_all(open: impl Fn(&Path) -> Box<dyn Door>) {
     assert!(scenarios.len() > 40, "the promises are there");
     for scenario in scenarios {
         let dir = tempfile::tempdir().unwrap();
-        // Short limits, so that a scenario can reach them.
         let root = dir.path().canonicalize().unwrap();
         scenario.lay_out(&root);
         let mut door = open(&root);

@@ -75,7 +75,7 @@ impl LineMap {
 
     /// The map of an edit that is known exactly: nothing is guessed about which of two equal lines is the old one.
     ///
-    /// `hunks` are in order and do not touch each other.
+    /// `hunks` are in order and do not overlap.
     pub(crate) fn exact(hunks: Vec<Hunk>, before_lines: usize, after_lines: usize) -> Self {
         Self { hunks, before_lines, after_lines }
     }
@@ -83,11 +83,6 @@ impl LineMap {
     /// The hunks, from top to bottom.
     pub fn hunks(&self) -> &[Hunk] {
         &self.hunks
-    }
-
-    /// Whether nothing differs.
-    pub fn is_identity(&self) -> bool {
-        self.hunks.is_empty()
     }
 
     /// The runs of lines that are the same in both: old indexes, and by how much they moved.
@@ -99,8 +94,7 @@ impl LineMap {
 
     /// Where an old line is now; `None` when it was changed or removed.
     pub fn new_place(&self, line: LineNo) -> Option<LineNo> {
-        let (run, shift) = self.kept().find(|(run, _)| run.contains(&line.index()))?;
-        debug_assert!(run.contains(&line.index()));
+        let (_, shift) = self.kept().find(|(run, _)| run.contains(&line.index()))?;
         line.moved(shift)
     }
 
@@ -167,7 +161,7 @@ pub struct Splice<'a> {
 }
 
 /// Applies splices (in order, not overlapping) and tells exactly which lines they replaced by which.
-pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (Vec<u8>, Vec<LineHunkSource>) {
+pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (Vec<u8>, Vec<Spliced>) {
     let grown: usize = splices.iter().map(|s| s.with.len()).sum();
     let mut bytes = Vec::with_capacity(text.bytes().len() + grown);
     let mut sources = Vec::with_capacity(splices.len());
@@ -176,22 +170,22 @@ pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (Vec<u8>, Vec<LineHunkSour
         bytes.extend_from_slice(&text.bytes()[copied..splice.range.start]);
         let start = bytes.len();
         bytes.extend_from_slice(splice.with.as_bytes());
-        sources.push(LineHunkSource { before: splice.range.clone(), after: start..bytes.len() });
+        sources.push(Spliced { before: splice.range.clone(), after: start..bytes.len() });
         copied = splice.range.end;
     }
     bytes.extend_from_slice(&text.bytes()[copied..]);
     (bytes, sources)
 }
 
-/// Bytes of an old text and the bytes of the new text that replaced them.
+/// Bytes of an old text, and the bytes of the new text that replaced them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineHunkSource {
+pub struct Spliced {
     before: Range<usize>,
     after: Range<usize>,
 }
 
 /// The line map of an edit, from the bytes it replaced. Lines at the rim of a replacement that come out the same count as kept.
-pub fn exact_map(before: &Text, after: &Text, sources: &[LineHunkSource]) -> LineMap {
+pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
     let mut hunks: Vec<(Hunk, bool)> = Vec::new();
     for source in sources {
         let hunk = Hunk { before: touched_lines(before, &source.before), after: touched_lines(after, &source.after) };

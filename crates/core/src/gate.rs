@@ -135,11 +135,13 @@ fn stale(target: &Target<'_>, view: &View, seen: Option<&Text>, now: &Text, anch
     let fresh = Excerpt::of(now, &affected);
     let remaps = seen.map_or_else(Vec::new, |seen| remaps(anchors.unwrap_or_default(), view, &map, seen, now));
     let mut view_after = view.carried(&map, now);
+    view_after.know_again();
     view_after.show_set(&fresh.shown);
     for remap in &remaps {
         view_after.show(LineRange::line(remap.to.line));
     }
-    target.refuse(Cause::Stale { affected, fresh, remaps, anchors: anchors.is_some() }).teaching(view_after)
+    let total_lines = now.line_count();
+    target.refuse(Cause::Stale { affected, fresh, remaps, anchors: anchors.is_some(), total_lines }).teaching(view_after)
 }
 
 /// The present anchors of lines that are proven to be the ones that were meant.

@@ -152,7 +152,8 @@ impl LineSet {
         let mut rest = LineSet::new();
         for range in &self.ranges {
             let mut start = range.start;
-            for taken in other.ranges.iter().filter(|t| t.end >= range.start && t.start <= range.end) {
+            let from = other.ranges.partition_point(|taken| taken.end < range.start);
+            for taken in other.ranges[from..].iter().take_while(|taken| taken.start <= range.end) {
                 if let Some(end) = taken.start.moved(-1).filter(|end| *end >= start) {
                     rest.insert(LineRange { start, end });
                 }
@@ -163,6 +164,24 @@ impl LineSet {
             }
         }
         rest
+    }
+
+    /// A set of at most `max` ranges that covers this one: the smallest gaps are filled.
+    pub fn coarsened(&self, max: usize) -> LineSet {
+        let mut set = self.clone();
+        let mut gap = 1;
+        while set.ranges.len() > max.max(1) {
+            gap *= 2;
+            let mut ranges: Vec<LineRange> = Vec::with_capacity(set.ranges.len());
+            for range in set.ranges {
+                match ranges.last_mut() {
+                    Some(last) if range.start.0 - last.end.0 <= gap => last.end = range.end,
+                    _ => ranges.push(range),
+                }
+            }
+            set = LineSet { ranges };
+        }
+        set
     }
 
     /// The set without the lines after `total`.
@@ -242,6 +261,14 @@ mod tests {
                 prop_assert_eq!(set(&a).contains(LineNo(line)), model(&a).contains(&line));
             }
         }
+    }
+
+    #[test]
+    fn a_coarser_set_covers_the_finer_one() {
+        let set: LineSet = (0..1000).map(|i| range(1 + i * 3, 1 + i * 3)).collect();
+        let coarse = set.coarsened(10);
+        assert!(coarse.ranges().len() <= 10 && set.minus(&coarse).is_empty());
+        assert_eq!(set.coarsened(1000), set);
     }
 
     fn ranges() -> impl Strategy<Value = Vec<(u32, u32)>> {

@@ -64,11 +64,6 @@ impl RelPath {
     pub fn parent(&self) -> Option<RelPath> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
     }
-
-    /// Its first part.
-    pub fn first(&self) -> &str {
-        self.0.split('/').next().unwrap_or_default()
-    }
 }
 
 impl fmt::Display for RelPath {
@@ -111,7 +106,7 @@ mod tests {
     #[test]
     fn parents_and_names() {
         let path = RelPath::new("a/b/c").unwrap();
-        assert_eq!((path.name(), path.first(), path.parent().unwrap().as_str()), ("c", "a", "a/b"));
+        assert_eq!((path.name(), path.parent().unwrap().as_str()), ("c", "a/b"));
         assert_eq!(RelPath::new("a").unwrap().parent(), None);
     }
 }

@@ -92,12 +92,18 @@ pub fn edit_file(target: &Target<'_>, edit: &Replace<'_>) -> Result<Planned, Ref
 }
 
 /// Plans `multi_edit`: for each edit the index of its target. One that cannot be made refuses them all.
+///
+/// Gives one plan for each target, in order; every target must have an edit.
 pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Result<Vec<Planned>, Refusal> {
     let mut drafts: Vec<Draft<'_>> = targets.iter().map(|target| Draft::new(*target)).collect();
     for (number, (target, edit)) in edits.iter().enumerate() {
         drafts[*target].replace(edit).map_err(|refusal| refusal.in_batch(number + 1, edits.len()))?;
     }
-    drafts.into_iter().map(Draft::finish).collect()
+    let last_edit_of = |target: usize| edits.iter().rposition(|(of, _)| *of == target).map_or(0, |index| index + 1);
+    let finish = |(target, draft): (usize, Draft<'_>)| {
+        draft.finish().map_err(|refusal| refusal.in_batch(last_edit_of(target), edits.len()))
+    };
+    drafts.into_iter().enumerate().map(finish).collect()
 }
 
 /// Plans `edit_lines`.
@@ -220,7 +226,7 @@ impl<'a> Draft<'a> {
             Present::Text(text) => Base::Text(text.clone()),
             Present::Absent | Present::Unreadable(_) => Base::Absent,
         };
-        let text = self.text.expect("a draft is finished after at least one edit");
+        let Some(text) = self.text else { return Err(self.target.refuse(Cause::NoChange)) };
         let map = match (self.map, &base) {
             (Some(map), _) => map,
             (None, Base::Text(base)) => LineMap::between(base, &text),

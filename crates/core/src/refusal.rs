@@ -48,6 +48,8 @@ pub enum Cause {
         remaps: Vec<Remap>,
         /// Whether the lines are shown with anchors.
         anchors: bool,
+        /// How many lines the file has now.
+        total_lines: usize,
     },
     /// Somebody said that the file may have changed.
     Invalidated,
@@ -162,10 +164,12 @@ pub enum PartialUse {
 }
 
 /// An anchor and the line it does not fit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// As the caller gave it.
     pub anchor: Anchor,
+    /// The line that the session was shown under this number, if any.
+    pub expected: Option<String>,
     /// The text of the line that has this number now; `None` past the end.
     pub found: Option<String>,
     /// What is wrong.
@@ -173,7 +177,8 @@ pub struct Mismatch {
 }
 
 /// What is wrong with an anchor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MismatchKind {
     /// There is no such line.
     PastEnd,
@@ -220,6 +225,8 @@ pub struct Divergence {
     pub expected: String,
     /// That line in the file.
     pub found: String,
+    /// How many characters of that line come before the text that was compared.
+    pub start: usize,
 }
 
 /// Some lines of a text, bounded: what does not fit is named, not shown.
@@ -326,7 +333,7 @@ impl Refusal {
             Cause::Partial { unseen, .. } => unseen.clone(),
             Cause::Ambiguous { lines } => lines.iter().copied().collect(),
             Cause::NotFound { nearest: Some(nearest), .. } => [nearest.lines].into_iter().collect(),
-            Cause::AnchorMismatch { fresh, .. } => fresh.rows.iter().map(|(line, _)| *line).collect(),
+            Cause::AnchorMismatch { fresh, .. } => fresh.rows.iter().map(|(line, _)| *line).chain(fresh.omitted.iter()).collect(),
             _ => LineSet::new(),
         }
     }

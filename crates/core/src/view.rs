@@ -159,34 +159,42 @@ impl View {
         self.seen = tidy(spans);
     }
 
-    /// Records that the session knows the text of these lines, but not their numbers.
-    fn know(&mut self, lines: LineRange) {
-        let mut spans: Vec<Span> = self.seen.drain(..).flat_map(|span| outside(span, lines)).collect();
-        spans.push(Span { lines, shown: None, superseded: false });
-        self.seen = tidy(spans);
-    }
-
     /// The view of the text that this one turned into by somebody else's hand: lines that are the same are still seen.
     pub fn carried(&self, map: &LineMap, to: &Text) -> View {
-        let mut spans = Vec::new();
+        let seen = tidy(self.carried_spans(map));
+        View { version: to.version(), total_lines: to.line_count(), seen, unknown: self.unknown }
+    }
+
+    /// The spans in new numbers. Both the runs of kept lines and the spans are in order, so one pass is enough.
+    fn carried_spans(&self, map: &LineMap) -> Vec<Span> {
+        let mut spans = Vec::with_capacity(self.seen.len());
+        let mut from = 0;
         for (run, shift) in map.kept() {
             let Some(run) = LineRange::from_indexes(run) else { continue };
-            for part in self.seen.iter().filter_map(|span| span.part(run)) {
+            while self.seen.get(from).is_some_and(|span| span.lines.end < run.start) {
+                from += 1;
+            }
+            let touching = self.seen[from..].iter().take_while(|span| span.lines.start <= run.end);
+            for part in touching.filter_map(|span| span.part(run)) {
                 let moved = |line: LineNo| line.moved(shift).expect("a kept line has a place in the new text");
                 let lines = LineRange { start: moved(part.lines.start), end: moved(part.lines.end) };
                 spans.push(Span { lines, ..part });
             }
         }
+        spans
+    }
+
+    /// The view of the text that the session itself made of it: what it wrote, it knows, though not under which number.
+    pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
+        let mut spans = self.carried_spans(map);
+        let written = map.hunks().iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone()));
+        spans.extend(written.map(|lines| Span { lines, shown: None, superseded: false }));
         View { version: to.version(), total_lines: to.line_count(), seen: tidy(spans), unknown: self.unknown }
     }
 
-    /// The view of the text that the session itself made of it: what it wrote, it knows.
-    pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
-        let mut view = self.carried(map, to);
-        for range in map.hunks().iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())) {
-            view.know(range);
-        }
-        view
+    /// Takes back that the file may have changed: the session has been told what did.
+    pub fn know_again(&mut self) {
+        self.unknown = false;
     }
 }
 

@@ -86,6 +86,13 @@ pub const KEYS: &[Key] = &[
         set: |config, value| put(&mut config.policy.require_read, value.as_bool()),
     },
     Key {
+        name: "policy.on_change",
+        wanted: "\"refuse\"",
+        default: "\"refuse\"",
+        meaning: "what happens to an edit of a file that changed since it was read",
+        set: |_, value| value.as_str() == Some("refuse"),
+    },
+    Key {
         name: "policy.short_rereads",
         wanted: TRUTH,
         default: "false",

@@ -46,7 +46,7 @@ struct Pending {
 enum Subject {
     View(SessionId, RelPath),
     File(RelPath),
-    Text(RelPath),
+    Text(SessionId, RelPath),
 }
 
 /// How long records wait for company.
@@ -56,6 +56,8 @@ const MAX_RECORDS: usize = 2000;
 const MAX_BYTES: usize = 8 << 20;
 /// How much kept text the store may hold, packed.
 const MAX_VERSIONS: u64 = 256 << 20;
+/// After this many new texts it is looked whether there are too many.
+const TRIM_AFTER: usize = 200;
 
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
@@ -81,10 +83,10 @@ impl Recorder {
         self.add(record, subject);
     }
 
-    /// Hands over the text of a file as somebody knows it now. An earlier one of the same file that has not been written yet
-    /// is dropped for it.
-    pub fn record_text(&self, path: &RelPath, record: Record) {
-        self.add(record, Some(Subject::Text(path.clone())));
+    /// Hands over the text of a file as a session knows it now. An earlier one that has not been written yet is dropped for it:
+    /// the session is never compared with that again.
+    pub fn record_text(&self, owner: &SessionId, path: &RelPath, record: Record) {
+        self.add(record, Some(Subject::Text(owner.clone(), path.clone())));
     }
 
     fn add(&self, record: Record, subject: Option<Subject>) {
@@ -120,8 +122,9 @@ impl Recorder {
         pending.urgent = true;
         let batch = pending.asked;
         self.queue.wake.notify_one();
-        while pending.written < batch && !pending.closed {
-            pending = self.queue.written.wait(pending).expect("nobody panics while holding it");
+        while pending.written < batch && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            let wait = self.queue.written.wait_timeout(pending, Duration::from_millis(100));
+            pending = wait.expect("nobody panics while holding it").0;
         }
     }
 }
@@ -175,6 +178,7 @@ impl Queue {
 fn run(mut store: impl Store, queue: &Queue, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
     let mut failed = false;
     let mut busy = true;
+    let mut kept = 0;
     loop {
         let Some((records, batch, closed)) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) else {
             busy = housekeeping();
@@ -189,10 +193,15 @@ fn run(mut store: impl Store, queue: &Queue, notices: &Mutex<Vec<Notice>>, house
         }
         queue.lock().written = batch;
         queue.written.notify_all();
+        kept += records.iter().filter(|record| matches!(record, Record::Kept { .. })).count();
+        // Now and then, and by one of many short processes: it is not worth doing after every call.
+        if kept > TRIM_AFTER || (closed && std::process::id() % 32 == 0) {
+            kept = 0;
+            drop(store.trim(MAX_VERSIONS));
+        }
         if closed {
             break;
         }
         busy = housekeeping();
     }
-    drop(store.trim(MAX_VERSIONS));
 }

@@ -46,6 +46,9 @@ pub struct Success {
     pub paths: Vec<RelPath>,
 }
 
+/// More ranges than this are told as fewer, larger ones.
+const MAX_RANGES: usize = 200;
+
 /// How often a plan is made anew because a file changed under it.
 const ATTEMPTS: usize = 20;
 
@@ -55,19 +58,21 @@ impl Session {
         Self::tracked_by(workspace, FileTracker::new(fresh_id()))
     }
 
-    /// A session that goes on under a name it had before.
-    pub fn resume(workspace: Arc<Workspace>, id: SessionId) -> Self {
-        Self::tracked_by(workspace, FileTracker::resumed(id))
+    /// A session that goes on, in another process, under the name it has: one context window, several calls. A client that
+    /// resumes an old conversation starts a new session instead, because its context is not what it was.
+    pub fn continued(workspace: Arc<Workspace>, id: SessionId) -> Self {
+        Self::tracked_by(workspace, FileTracker::continued(id))
     }
 
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
-        Self { workspace, tracker: Some(tracker), files: Files::default() }
+        let files = Files::of(tracker.session().clone());
+        Self { workspace, tracker: Some(tracker), files }
     }
 
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, tracker: None, files: Files::default() }
+        Self { workspace, tracker: None, files: Files::of(fresh_id()) }
     }
 
     /// The workspace.
@@ -78,6 +83,13 @@ impl Session {
     /// The tracker, if there is one.
     pub fn tracker(&mut self) -> Option<&mut FileTracker> {
         self.tracker.as_mut()
+    }
+
+    /// Forgets everything that was seen, as after a reset of the context.
+    pub fn reset(&mut self) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.clear_session(&self.workspace);
+        }
     }
 
     /// Calls a tool by name. Whatever the arguments are, this answers.
@@ -118,17 +130,18 @@ impl Session {
         if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
             self.set_view(path, view.clone());
         }
-        let result = json!({
-            "success": false,
-            "refusal": {
-                "code": refusal.code(),
-                "path": refusal.path,
-                "affected_ranges": refusal.affected_ranges(),
-                "remaps": refusal.remaps(),
-                "repeat": repeat,
-                "remedy": render::refusal::remedy(&refusal),
-            },
+        let mut told = json!({
+            "code": refusal.code(),
+            "path": refusal.path,
+            "affected_ranges": refusal.affected_ranges().coarsened(MAX_RANGES),
+            "remaps": refusal.remaps(),
+            "repeat": repeat,
+            "remedy": render::refusal::remedy(&refusal),
         });
+        if let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause {
+            told["mismatches"] = json!(mismatches);
+        }
+        let result = json!({ "success": false, "refusal": told });
         Reply { text: render::refusal::refusal(&refusal, repeat), is_error: true, result }
     }
 
@@ -147,6 +160,11 @@ impl Session {
                 warnings.extend(lines.into_iter().map(Value::String));
             }
         }
+    }
+
+    /// The one spelling of a file, without reading it.
+    pub(crate) fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
+        self.files.path_of(&self.workspace, spelling)
     }
 
     /// What is at a path, and what the session has seen of it.
@@ -245,31 +263,23 @@ impl Session {
             match stamp {
                 Some(stamp) => self.files.found(&self.workspace, planned.path(), planned.text(), *stamp),
                 // Somebody was at it right after us: what landed counts, not what was sent.
-                None => rewritten.extend(self.landed(planned)),
+                None => rewritten.extend(self.landed(planned).map(|landed| (planned.path().clone(), landed))),
             }
             if let Some(view) = planned.view_after() {
                 self.set_view(planned.path(), view.clone());
             }
         }
-        for (path, text, view) in &rewritten {
-            self.files.keep(&self.workspace, path, text);
-            if let Some(view) = view {
-                self.set_view(path, view.clone());
-            }
-        }
         Done { planned: planned.into_iter().map(|(planned, _)| planned).collect(), rewritten, how: committed.how }
     }
 
-    /// What is at the path of a commit that was rewritten at once, by a formatter say.
-    fn landed(&mut self, planned: &Planned) -> Option<(RelPath, Text, Option<View>)> {
+    /// What is at the path of a commit that somebody was at right after us, a formatter say; `None` when it is what we put there.
+    fn landed(&mut self, planned: &Planned) -> Option<Landed> {
         let gathered = self.files.gather(&self.workspace, planned.path().as_str()).ok()?;
-        let Present::Text(text) = gathered.present else { return None };
-        if text == *planned.text() {
-            return None;
+        match gathered.present {
+            Present::Text(text) if text == *planned.text() => None,
+            Present::Text(text) => Some(Landed::Text(text)),
+            Present::Absent | Present::Unreadable(_) => Some(Landed::Gone),
         }
-        let map = surehand_core::LineMap::between(planned.text(), &text);
-        let view = planned.view_after().map(|view| view.carried(&map, &text));
-        Some((planned.path().clone(), text, view))
     }
 
     pub(crate) fn set_view(&mut self, path: &RelPath, view: View) {
@@ -298,10 +308,18 @@ impl Session {
 pub(crate) struct Done {
     /// What was done.
     pub planned: Vec<Planned>,
-    /// The files that somebody rewrote right after, with what they hold now.
-    pub rewritten: Vec<(RelPath, Text, Option<View>)>,
+    /// The files that somebody was at right after, with what is there now.
+    pub rewritten: Vec<(RelPath, Landed)>,
     /// How each file was written.
     pub how: Vec<How>,
+}
+
+/// What somebody made of a file right after it was written.
+pub(crate) enum Landed {
+    /// Another text.
+    Text(Text),
+    /// Nothing that can be read.
+    Gone,
 }
 
 /// A name for a new session.

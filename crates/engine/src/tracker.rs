@@ -1,10 +1,7 @@
 //! What one session has seen: an ordinary value, handed to whoever needs it. Without one, nothing is tracked and nothing is
 //! refused for being unread or stale.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText};
 use surehand_store::{Content, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
@@ -20,7 +17,7 @@ use crate::{
 pub struct FileTracker {
     session: SessionId,
     /// Whether the store may hold something of this session from before.
-    resumed: bool,
+    continued: bool,
     /// `None` for a path that the store has been asked about in vain.
     views: HashMap<RelPath, Option<View>>,
     refused: Option<HashMap<ContentHash, RefusedCall>>,
@@ -58,18 +55,30 @@ impl Gathered {
 }
 
 /// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Files {
+    owner: SessionId,
     known: HashMap<RelPath, KnownFile>,
     /// The known paths without regard to case, for file systems that have none.
     by_lower_case: HashMap<String, RelPath>,
     texts: Texts,
-    kept: HashSet<ContentHash>,
+    /// The version of each file that was handed to the store last.
+    kept: HashMap<RelPath, ContentHash>,
 }
 
 impl Files {
-    /// Reads what is at a path, or does not, if the stamp says that it is still the same.
-    pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+    /// Files as a session knows them.
+    pub fn of(owner: SessionId) -> Self {
+        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: Texts::default(), kept: HashMap::new() }
+    }
+
+    /// The one spelling of a file, without reading it.
+    pub fn path_of(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+        Ok(self.find(workspace, spelling)?.0)
+    }
+
+    /// What is at a path, by any spelling, and the one spelling it has.
+    fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, Found), Refusal> {
         let mut path = workspace.root().spell(spelling)?;
         let found = match find(workspace.root(), &path) {
             Ok(found) => found,
@@ -80,35 +89,30 @@ impl Files {
                 })?
             }
         };
+        if let Found::File { stat, .. } = &found {
+            if !self.known.contains_key(&path) {
+                path = self.first_name(workspace, path, &workspace.clock().stamp(stat), link_count(stat));
+            }
+        }
+        Ok((path, found))
+    }
+
+    /// Reads what is at a path, or does not, if the stamp says that it is still the same.
+    pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+        let (path, found) = self.find(workspace, spelling)?;
+        let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, view: None, seen: None };
         let (mut file, stat) = match found {
-            Found::Nothing => {
-                return Ok(Gathered { path, present: Present::Absent, stamp: None, links: 0, view: None, seen: None });
-            }
-            Found::Other(cause) => {
-                return Ok(Gathered { path, present: Present::Unreadable(cause), stamp: None, links: 0, view: None, seen: None });
-            }
+            Found::Nothing => return Ok(without_text(path, Present::Absent)),
+            Found::Other(cause) => return Ok(without_text(path, Present::Unreadable(cause))),
             Found::File { file, stat } => (file, stat),
         };
-        let stamp = workspace.clock().stamp(&stat);
-        let links = link_count(&stat);
-        if !self.known.contains_key(&path) {
-            path = self.first_name(workspace, path, &stamp, links);
-        }
+        let (stamp, links) = (workspace.clock().stamp(&stat), link_count(&stat));
         if let Some(text) = self.unchanged(&path, &stamp) {
             return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, view: None, seen: None });
         }
         let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes, workspace.clock()) {
             Ok(now) => now,
-            Err(refusal) => {
-                return Ok(Gathered {
-                    path,
-                    present: Present::Unreadable(refusal.cause),
-                    stamp: None,
-                    links: 0,
-                    view: None,
-                    seen: None,
-                });
-            }
+            Err(refusal) => return Ok(without_text(path, Present::Unreadable(refusal.cause))),
         };
         let present = match self.text_of(&path, now.bytes) {
             Ok(text) => {
@@ -120,7 +124,7 @@ impl Files {
         Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, view: None, seen: None })
     }
 
-    /// Of the names of a file that has several, the one it was first met under, as long as that still leads to it. Another
+    /// Of the names of a file that has several, one that it is known by, as long as that still leads to it. Another
     /// case is another name where the file system says so.
     fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
         let mut names: Vec<RelPath> = self.by_lower_case.get(&path.as_str().to_lowercase()).cloned().into_iter().collect();
@@ -174,9 +178,9 @@ impl Files {
     /// Keeps the text of a file in the store, so that a later change can be compared with it.
     pub fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
-        if self.kept.insert(text.version()) {
+        if self.kept.insert(path.clone(), text.version()) != Some(text.version()) {
             let record = Record::Kept { version: text.version(), content: Content::new(text.clone()), at: now() };
-            workspace.record_text(path, record);
+            workspace.record_text(&self.owner, path, record);
         }
     }
 
@@ -185,10 +189,12 @@ impl Files {
         if let Some(text) = self.texts.get(version) {
             return Some(text);
         }
-        if self.kept.contains(version) {
+        let ask = || workspace.ask(|store| store.version(version)).ok().flatten();
+        let bytes = ask().or_else(|| {
+            // It may be on its way.
             workspace.flush();
-        }
-        let bytes = workspace.ask(|store| store.version(version)).ok().flatten()?;
+            ask()
+        })?;
         let text = Text::new(bytes).ok()?;
         self.texts.keep(&text);
         Some(text)
@@ -219,19 +225,13 @@ pub fn now() -> i64 {
 impl FileTracker {
     /// A tracker for a session that has never been.
     pub fn new(session: SessionId) -> Self {
-        Self {
-            session,
-            resumed: false,
-            views: HashMap::new(),
-            refused: Some(HashMap::new()),
-            rewrites: HashMap::new(),
-            files: Files::default(),
-        }
+        let files = Files::of(session.clone());
+        Self { session, continued: false, views: HashMap::new(), refused: Some(HashMap::new()), rewrites: HashMap::new(), files }
     }
 
     /// A tracker that goes on where another of the same session left off.
-    pub fn resumed(session: SessionId) -> Self {
-        Self { resumed: true, refused: None, ..Self::new(session) }
+    pub fn continued(session: SessionId) -> Self {
+        Self { continued: true, refused: None, ..Self::new(session) }
     }
 
     /// Whose it is.
@@ -265,7 +265,7 @@ impl FileTracker {
 
     /// Says that a file may have changed: it must be read again before it is edited. A file that was never read stays unread.
     pub fn invalidate(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
-        let path = settled(workspace, path)?;
+        let path = self.files.path_of(workspace, path)?;
         if let Some(mut view) = self.view(workspace, &path) {
             view.invalidate();
             self.set_view(workspace, &path, view);
@@ -279,7 +279,7 @@ impl FileTracker {
         self.rewrites.clear();
         self.refused = Some(HashMap::new());
         // From here on the store holds nothing of this session that is not in memory.
-        self.resumed = false;
+        self.continued = false;
         workspace.record(Record::Cleared { session: self.session.clone() });
     }
 
@@ -301,7 +301,7 @@ impl FileTracker {
         if let Some(view) = self.views.get(path) {
             return view.clone();
         }
-        if !self.resumed {
+        if !self.continued {
             return None;
         }
         let view = workspace.ask(|store| store.view(&self.session, path)).ok().flatten();
@@ -368,7 +368,7 @@ impl FileTracker {
     pub fn count_rewrite(&mut self, workspace: &Workspace, path: &RelPath, alike: bool) -> u32 {
         let last = match self.rewrites.get(path) {
             Some(count) => *count,
-            None if self.resumed => workspace.ask(|store| store.rewrites(&self.session, path)).unwrap_or_default(),
+            None if self.continued => workspace.ask(|store| store.rewrites(&self.session, path)).unwrap_or_default(),
             None => 0,
         };
         let count = if alike { last + 1 } else { 0 };
@@ -377,14 +377,5 @@ impl FileTracker {
             workspace.record(Record::Rewrote { session: self.session.clone(), path: path.clone(), count });
         }
         count
-    }
-}
-
-/// The path of the file itself, for a path by any spelling.
-pub fn settled(workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
-    let path = workspace.root().spell(spelling)?;
-    match find(workspace.root(), &path) {
-        Err(_) => workspace.root().settle(&path),
-        Ok(_) => Ok(path),
     }
 }

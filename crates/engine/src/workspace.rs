@@ -18,7 +18,7 @@ use rustix::{
     io::Errno,
 };
 use surehand_core::{Notice, RelPath};
-use surehand_store::{Record, SqliteStore, Store, StoreError};
+use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Config,
@@ -198,9 +198,9 @@ impl Workspace {
     }
 
     /// Hands the text of a file to the recorder, to be kept.
-    pub fn record_text(&self, path: &RelPath, record: Record) {
+    pub fn record_text(&self, owner: &SessionId, path: &RelPath, record: Record) {
         if let Some(recorder) = self.recorder.get() {
-            recorder.record_text(path, record);
+            recorder.record_text(owner, path, record);
         }
     }
 

@@ -404,6 +404,7 @@ fn what_a_formatter_makes_of_it_is_what_counts() {
     read(&mut session, "a.txt");
     let reply = session.call("edit_file", &edit("a.txt", "two", "formatted"));
     assert!(!reply.is_error && reply.text.contains("rewrote a.txt right after"), "{}", reply.text);
+    assert!(reply.text.contains("2|  formatted"), "{}", reply.text);
     assert_eq!(reply.result["rewritten"], true);
     // Not stale: what landed is what the session is compared with.
     let reply = session.call("edit_file", &edit("a.txt", "  formatted", "\tformatted"));
@@ -565,14 +566,14 @@ fn a_journal_that_cannot_be_settled_is_told_and_left() {
 }
 
 #[test]
-fn a_session_that_is_resumed_knows_what_it_had_seen() {
+fn a_session_that_goes_on_in_another_process_knows_what_it_had_seen() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
-    let resume = || Session::resume(Workspace::open(dir.path(), fast()).unwrap(), SessionId("s".to_owned()));
-    read(&mut resume(), "a.txt");
+    let again = || Session::continued(Workspace::open(dir.path(), fast()).unwrap(), SessionId("s".to_owned()));
+    read(&mut again(), "a.txt");
     fs::write(dir.path().join("a.txt"), "ONE\ntwo\n").unwrap();
-    let reply = resume().call("edit_file", &edit("a.txt", "two", "2"));
+    let reply = again().call("edit_file", &edit("a.txt", "two", "2"));
     assert_eq!(reply.result["refusal"]["affected_ranges"], json!([{ "start": 1, "end": 1 }]), "{}", reply.text);
-    assert!(!resume().call("edit_file", &edit("a.txt", "two", "2")).is_error);
+    assert!(!again().call("edit_file", &edit("a.txt", "two", "2")).is_error);
     let reply = session(dir.path()).call("edit_file", &edit("a.txt", "2", "two"));
     assert_eq!(reply.result["refusal"]["code"], "unread", "another session has not");
 }

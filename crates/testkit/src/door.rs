@@ -134,16 +134,6 @@ impl CliDoor {
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { program: program.to_owned(), root: root.to_owned(), environment }
     }
-
-    fn run(&self, tool: &str, arguments: &Value, more: &[&str]) -> std::process::Output {
-        Command::new(&self.program)
-            .args(["call", tool, &arguments.to_string(), "--session", "scenario", "--root"])
-            .arg(&self.root)
-            .args(more)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .output()
-            .expect("the program runs")
-    }
 }
 
 impl Door for CliDoor {
@@ -152,13 +142,20 @@ impl Door for CliDoor {
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
-        let output = self.run(tool, arguments, &[]);
+        let output = Command::new(&self.program)
+            .args(["call", tool, &arguments.to_string(), "--json", "--session", "scenario", "--root"])
+            .arg(&self.root)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .output()
+            .expect("the program runs");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing on standard error");
+        let mut result: Value = serde_json::from_slice(&output.stdout).expect("JSON on standard output");
+        let text = result["text"].take().as_str().expect("the text is in it").to_owned();
         let is_error = match output.status.code() {
             Some(0) => false,
             Some(1) => true,
             code => panic!("exit code {code:?}"),
         };
-        Answer { text: String::from_utf8(output.stdout).expect("UTF-8"), is_error, result: Value::Null }
+        Answer { text, is_error, result }
     }
 }

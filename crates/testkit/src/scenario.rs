@@ -62,7 +62,7 @@ impl Scenario {
         let mut last: Option<(String, Value, Answer)> = None;
         let mut told = String::new();
         for (line, step) in &self.steps {
-            let place = || format!("{}, line {line}, through {}: {step}", self.name(), door_name(door));
+            let place = || format!("{}, line {line}, through {}: {step}", self.name(), door.name());
             let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
             match word {
                 "sh" => outside(root, rest, &place()),
@@ -83,13 +83,12 @@ impl Scenario {
                 "check" => {
                     let (_, _, answer) = last.as_ref().unwrap_or_else(|| panic!("{}: nothing was called", place()));
                     let wanted: Value = serde_json::from_str(rest).unwrap_or_else(|error| panic!("{}: {error}", place()));
-                    // The shell door prints the text only.
-                    assert!(answer.result.is_null() || holds(&answer.result, &wanted), "{}: {:#}", place(), answer.result);
+                    assert!(holds(&answer.result, &wanted), "{}: {:#}", place(), answer.result);
                 }
                 _ => panic!("{}: what is that?", place()),
             }
         }
-        self.compare(root, &told, door_name(door));
+        self.compare(root, &told, door.name());
     }
 
     fn compare(&self, root: &Path, told: &str, door: &str) {
@@ -113,10 +112,6 @@ impl Scenario {
     }
 }
 
-fn door_name(door: &dyn Door) -> &'static str {
-    door.name()
-}
-
 fn call(door: &mut dyn Door, root: &Path, tool: &str, arguments: Value, told: &mut String) -> (String, Value, Answer) {
     let answer = door.call(tool, &arguments);
     let written = format!("> {tool} {arguments}\n{}\n", answer.text);
@@ -135,15 +130,12 @@ fn outside(root: &Path, command: &str, place: &str) {
 }
 
 fn expect(answer: &Answer, word: &str, place: &str) {
-    let found = match (answer.is_error, answer.result.is_null()) {
-        // The shell door tells only whether it was refused.
-        (refused, true) => {
-            assert_eq!(refused, !matches!(word, "ok" | "noop"), "{place}: {}", answer.text);
-            return;
-        }
-        (true, false) => answer.result["refusal"]["code"].as_str().unwrap_or("no code"),
-        (false, false) if answer.result["noop"] == true => "noop",
-        (false, false) => "ok",
+    let found = if answer.is_error {
+        answer.result["refusal"]["code"].as_str().unwrap_or("no code")
+    } else if answer.result["noop"] == true {
+        "noop"
+    } else {
+        "ok"
     };
     assert_eq!(found, word, "{place}: {}", answer.text);
 }

@@ -4,7 +4,8 @@ mod transport;
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    panic::{self, AssertUnwindSafe},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use rmcp::{
@@ -16,9 +17,9 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use surehand_engine::{
-    Session,
+    Reply, Session,
     core::render::rules::INSTRUCTIONS,
     tools::{self, Hints},
 };
@@ -48,6 +49,19 @@ struct Server {
 impl Server {
     fn new(session: Session) -> Self {
         Self { session: Mutex::new(session), tools: tools::TABLE.iter().map(describe).collect() }
+    }
+}
+
+impl Server {
+    /// A fault of ours in one call must not be the end of the others.
+    fn call(&self, tool: &str, arguments: &Value) -> Reply {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let called = panic::catch_unwind(AssertUnwindSafe(|| session.call(tool, arguments)));
+        called.unwrap_or_else(|_| {
+            session.reset();
+            let why = "Error: Surehand failed inside on this call; nothing more is known. What was read before counts no longer: read again.\n";
+            Reply { text: why.to_owned(), is_error: true, result: json!({ "success": false, "refusal": { "code": "io" } }) }
+        })
     }
 }
 
@@ -88,10 +102,7 @@ impl ServerHandler for Server {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         // A call takes microseconds to milliseconds, so it runs where it arrives: handing it to another thread would cost as
         // much as the call itself.
-        let reply = match self.session.lock() {
-            Ok(mut session) => session.call(&request.name, &arguments),
-            Err(_) => return Err(ErrorData::internal_error("an earlier call failed inside Surehand; restart the server", None)),
-        };
+        let reply = self.call(&request.name, &arguments);
         let content = vec![ContentBlock::text(reply.text)];
         let mut result = if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         // Not as structured content: some clients would show the model that instead of the text.
@@ -102,8 +113,8 @@ impl ServerHandler for Server {
 
 fn describe(tool: &tools::Tool) -> Tool {
     let annotations = match tool.hints {
-        Hints::ReadOnly => ToolAnnotations::new().read_only(true),
-        Hints::Edits => ToolAnnotations::new().read_only(false).destructive(false).idempotent(false),
+        Hints::ReadOnly => ToolAnnotations::new().read_only(true).idempotent(true),
+        Hints::Edits => ToolAnnotations::new().read_only(false).destructive(true).idempotent(false),
     };
     // Several clients hide the tools of a server behind a search unless they are marked.
     let always = MetaObject(JsonObject::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))]));

@@ -16,12 +16,13 @@ pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     }
     let arguments: Value = serde_json::from_str(&typed).context("the arguments are not valid JSON")?;
     let workspace = place::open(&args.place)?;
-    let mut session = Session::resume(workspace, SessionId(args.session.clone()));
-    let reply = session.call(&args.tool, &arguments);
+    let mut session = Session::continued(workspace, SessionId(args.session.clone()));
+    let mut reply = session.call(&args.tool, &arguments);
     if args.json {
-        println!("{:#}", reply.result)
+        reply.result["text"] = reply.text.into();
+        println!("{:#}", reply.result);
     } else {
-        print!("{}", reply.text)
+        print!("{}", reply.text);
     }
     Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

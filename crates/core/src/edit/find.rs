@@ -31,36 +31,53 @@ pub struct Found {
     pub matching: Matching,
 }
 
+/// What to do about places that overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlaps {
+    /// Each is a place: whoever wants the only one must know. Many are as good as all.
+    Count,
+    /// The first of them is the place.
+    Skip,
+}
+
 /// Finds `needle` (not empty) in the text.
-pub fn find(text: &Text, needle: &str) -> Found {
+pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> Found {
     let body = &text.as_str()[text.body_start()..];
     let place = |start: usize, end: usize| text.body_start() + start..text.body_start() + end;
     if needle.contains('\r') {
-        let places: Vec<Match> = occurrences(body, needle).map(|at| place(at, at + needle.len())).collect();
+        let places: Vec<Match> = occurrences(body, needle, overlaps).map(|at| place(at, at + needle.len())).collect();
         if !places.is_empty() {
             return Found { places, matching: Matching::Verbatim };
         }
     }
     if !needle.contains('\n') || !text.has_crlf() {
         let needle = without_returns(needle);
-        let places = occurrences(body, &needle).map(|at| place(at, at + needle.len())).collect();
+        let places = occurrences(body, &needle, overlaps).map(|at| place(at, at + needle.len())).collect();
         return Found { places, matching: Matching::ByLines };
     }
     let needle = without_returns(needle);
     let plain = Normalized::of(body);
-    let places =
-        occurrences(&plain.text, &needle).map(|at| place(plain.original(at), plain.original(at + needle.len()))).collect();
+    let places = occurrences(&plain.text, &needle, overlaps)
+        .map(|at| place(plain.original(at), plain.original(at + needle.len())))
+        .collect();
     Found { places, matching: Matching::ByLines }
 }
 
-fn occurrences<'a>(haystack: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
+fn occurrences<'a>(haystack: &'a str, needle: &'a str, overlaps: Overlaps) -> impl Iterator<Item = usize> + 'a {
+    // A text that repeats itself overlaps itself almost everywhere, and looking at each place again takes its time.
+    const MANY: usize = 1000;
     let finder = memmem::Finder::new(needle.as_bytes()).into_owned();
+    let (step, most) = match overlaps {
+        Overlaps::Count => (1, MANY),
+        Overlaps::Skip => (needle.len(), usize::MAX),
+    };
     let mut from = 0;
-    std::iter::from_fn(move || {
+    let next = move || {
         let at = from + finder.find(haystack.as_bytes().get(from..)?)?;
-        from = at + 1;
+        from = at + step;
         Some(at)
-    })
+    };
+    std::iter::from_fn(next).take(most)
 }
 
 fn without_returns(text: &str) -> Cow<'_, str> {
@@ -99,8 +116,9 @@ impl Normalized {
 
 /// Why a text was not found: what comes nearest, and whether the edit was made already.
 pub fn nearest(text: &Text, old: &str, new: &str) -> Cause {
-    let already_at = (!new.trim().is_empty())
-        .then(|| find(text, new).places)
+    // A lone brace is there anyway and says nothing.
+    let already_at = (new.trim().len() > 4)
+        .then(|| find(text, new, Overlaps::Count).places)
         .and_then(|places| places.first().map(|place| text.line_at(place.start)));
     Cause::NotFound { nearest: nearest_lines(text, old), already_at }
 }
@@ -132,15 +150,24 @@ fn nearest_lines(text: &Text, old: &str) -> Option<Nearest> {
     let same_words = |a: &str, b: &str| a.split_whitespace().eq(b.split_whitespace());
     let pairs = || wanted.iter().copied().zip(lines.iter().map(|number| (number, text.line(number))));
     let only_white_space = lines.count() as usize == wanted.len() && pairs().all(|(want, (_, have))| same_words(want, have));
-    let diverges = pairs().find(|(want, (_, have))| want != have).map(|(want, (line, have))| diverge(line, want, have));
-    let around = LineRange { start: lines.start.moved(-1).unwrap_or(lines.start), end: lines.end.moved(1).unwrap_or(lines.end) };
-    let fresh = Excerpt::of(text, &[around].into_iter().collect::<LineSet>().clipped(text.line_count()));
+    let first_line = lines.start;
+    let diverges = pairs()
+        .find(|(want, (line, have))| !(want == have || *line == first_line && have.ends_with(want)))
+        .map(|(want, (line, have))| diverge(line, want, have, line == first_line));
+    let fresh = Excerpt::of(text, &[lines].into_iter().collect::<LineSet>());
     Some(Nearest { lines, fresh, only_white_space, diverges })
 }
 
-fn diverge(line: LineNo, expected: &str, found: &str) -> Divergence {
-    let column = expected.chars().zip(found.chars()).take_while(|(a, b)| a == b).count() + 1;
-    Divergence { line, column, expected: expected.to_owned(), found: found.to_owned() }
+/// Where two lines first differ. The first line of a text may start anywhere in a line: it is laid where most of it fits.
+fn diverge(line: LineNo, expected: &str, found: &str, may_start_inside: bool) -> Divergence {
+    let have: Vec<char> = found.chars().take(2000).collect();
+    let fits_from = |start: usize| expected.chars().zip(&have[start..]).take_while(|(a, b)| a == *b).count();
+    let starts = if may_start_inside { have.len() + 1 } else { 1 };
+    // The first of the best, so that a line that differs from its start is compared from its start.
+    let best = (0..starts).rev().max_by_key(|start| fits_from(*start)).unwrap_or_default();
+    let start = if fits_from(best) >= 4 { best } else { 0 };
+    let column = start + fits_from(start) + 1;
+    Divergence { line, column, expected: expected.to_owned(), found: found.to_owned(), start }
 }
 
 /// The pairs of neighbouring bytes of a line, blanks left out: a cheap measure of likeness.
@@ -189,7 +216,8 @@ mod tests {
     #[track_caller]
     fn check(content: &str, needle: &str, places: &[&str]) {
         let text = text(content);
-        let found: Vec<&str> = find(&text, needle).places.into_iter().map(|place| &text.as_str()[place]).collect();
+        let found: Vec<&str> =
+            find(&text, needle, Overlaps::Count).places.into_iter().map(|place| &text.as_str()[place]).collect();
         assert_eq!(found, places);
     }
 
@@ -226,7 +254,7 @@ mod tests {
 
     #[test]
     fn an_edit_that_was_made_already_is_recognised() {
-        let cause = nearest(&text("a\nnew\n"), "old", "new");
+        let cause = nearest(&text("a\nnew text\n"), "old", "new text");
         assert_eq!(cause, Cause::NotFound { nearest: None, already_at: LineNo::new(2) });
     }
 }

@@ -103,7 +103,10 @@ pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &[LineEd
             return Err(target.refuse(Cause::Overlap { first, second }));
         }
     }
-    Ok(placed.iter().map(|edit| to_splice(text, edit)).collect())
+    let tail = open_tail(text, &placed);
+    let mut splices: Vec<Splice<'a>> = placed[..tail].iter().map(|edit| to_splice(text, edit)).collect();
+    splices.extend(tail_splice(text, &placed[tail..]));
+    Ok(splices)
 }
 
 /// New text that carries the prefixes of our own output was copied, not written.
@@ -127,8 +130,9 @@ fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit<'_>]) -> Re
     let mut around = LineSet::new();
     for anchor in edits.iter().flat_map(LineEdit::anchors) {
         let Err((why, meant)) = judge(anchor, target.view(), text) else { continue };
-        let found = text.has_line(anchor.line).then(|| text.line(anchor.line).to_owned());
-        mismatches.push(Mismatch { anchor, found, why });
+        let line = |line: LineNo| text.has_line(line).then(|| text.line(line).to_owned());
+        let shown = meant.or_else(|| target.view().and_then(|view| view.line_shown_as(anchor.line)));
+        mismatches.push(Mismatch { anchor, expected: shown.and_then(line), found: line(anchor.line), why });
         around.insert(beside(anchor.line));
         if let Some(meant) = meant {
             around.insert(beside(meant));
@@ -214,32 +218,60 @@ fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result
 }
 
 fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
-    let range = text.start_of(edit.start)..text.start_of(edit.end);
-    let Some(new) = edit.text else { return Splice { range, with: "".into() } };
-    let new = new.strip_suffix('\n').unwrap_or(new);
-    let lines: Vec<&str> = new.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let with: String = new_lines(text, edit).flat_map(|(line, ending)| [line, ending.as_str()]).collect();
+    Splice { range: text.start_of(edit.start)..text.start_of(edit.end), with: with.into() }
+}
 
+/// The new lines of an edit, each with the ending it gets: that of the line in whose place it comes, else that of its neighbours.
+fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a str, Ending)> {
     let ending_at = |index: usize| Some(text.ending(LineNo::at_index(index))).filter(|ending| *ending != Ending::None);
-    let local =
-        (edit.end.checked_sub(1)).and_then(ending_at).or_else(|| ending_at(edit.end)).unwrap_or_else(|| text.usual_ending());
-    // The last line of a file may have no ending. New text behind it, or in its place, leaves that so.
-    let open_end = text.last_line().is_some_and(|last| text.ending(last) == Ending::None) && edit.end == text.line_count();
-    let behind_open_end = open_end && edit.start == edit.end;
+    let beside = edit.end.checked_sub(1).and_then(ending_at).or_else(|| edit.end.checked_sub(2).and_then(ending_at));
+    let local = beside.or_else(|| ending_at(edit.end)).unwrap_or_else(|| text.usual_ending());
+    let (start, end) = (edit.start, edit.end);
+    let lines = edit.text.map(|new| new.strip_suffix('\n').unwrap_or(new).split('\n'));
+    lines.into_iter().flatten().enumerate().map(move |(index, line)| {
+        let replaced = (start + index < end).then(|| ending_at(start + index)).flatten();
+        (line.strip_suffix('\r').unwrap_or(line), replaced.unwrap_or(local))
+    })
+}
 
-    let mut with = String::with_capacity(new.len() + 2 * lines.len());
-    for (index, line) in lines.iter().enumerate() {
-        let replaced = edit.start + index;
-        let ending = if replaced < edit.end { ending_at(replaced).unwrap_or(local) } else { local };
-        if behind_open_end {
-            with.push_str(ending.as_str());
-        }
-        with.push_str(line);
-        let stays_open = open_end && index + 1 == lines.len();
-        if !(behind_open_end || stays_open) {
-            with.push_str(ending.as_str());
-        }
+/// Of a text whose last line does not end: where the edits begin that reach its end, one touching the next.
+fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
+    let is_open = text.last_line().is_some_and(|last| text.ending(last) == Ending::None);
+    if !is_open {
+        return placed.len();
     }
-    Splice { range, with: with.into() }
+    let mut start = text.line_count();
+    let mut tail = placed.len();
+    while let Some(edit) = tail.checked_sub(1).map(|index| &placed[index]).filter(|edit| edit.end == start) {
+        start = edit.start;
+        tail -= 1;
+    }
+    tail
+}
+
+/// The edits at the end of such a text, as one: the new last line does not end either.
+fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
+    let first = edits.first()?;
+    let mut with = String::new();
+    // The line above must end if new lines follow it, and must not if none do.
+    let above = first.start.checked_sub(1).map(LineNo::at_index);
+    let ending_above = above.map_or(Ending::None, |above| text.ending(above));
+    let mut from = text.start_of(first.start);
+    let mut pending = match (above, ending_above) {
+        (Some(_), Ending::None) => Some(text.usual_ending()),
+        (Some(_), ending) => {
+            from -= ending.as_str().len();
+            Some(ending)
+        }
+        (None, _) => None,
+    };
+    for (line, ending) in edits.iter().flat_map(|edit| new_lines(text, edit)) {
+        with.push_str(pending.map_or("", Ending::as_str));
+        with.push_str(line);
+        pending = Some(ending);
+    }
+    Some(Splice { range: from..text.bytes().len(), with: with.into() })
 }
 
 #[cfg(test)]
@@ -314,6 +346,11 @@ mod tests {
         check("a\nb", |_| vec![LineEdit::Append { text: "c\nd" }], "a\nb\nc\nd");
         check("a\r\nb", |at| vec![LineEdit::InsertAfter { at: at(2), text: "c" }], "a\r\nb\r\nc");
         check("\u{feff}a\n", |_| vec![LineEdit::Prepend { text: "0" }], "\u{feff}0\na\n");
+        check("a\nb", |at| vec![LineEdit::Delete { at: at(2), to: at(2) }], "a");
+        check("a\nb", |at| vec![LineEdit::Delete { at: at(1), to: at(2) }], "");
+        check("a\nb", |at| vec![LineEdit::Delete { at: at(2), to: at(2) }, LineEdit::Append { text: "c" }], "a\nc");
+        check("a\r\nb", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz" }], "x\r\ny\r\nz");
+        check("a", |_| vec![LineEdit::Append { text: "b" }, LineEdit::Prepend { text: "0" }], "0\na\nb");
     }
 
     #[test]

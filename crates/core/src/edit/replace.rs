@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     change::Splice,
-    edit::find::{Match, Matching, find, nearest},
+    edit::find::{Match, Matching, Overlaps, find, nearest},
     refusal::Cause,
     text::{Ending, Text},
 };
@@ -25,15 +25,16 @@ pub(crate) fn replace_splices<'a>(text: &Text, edit: &Replace<'a>) -> Result<Vec
     if edit.old == edit.new {
         return Err(Cause::NoChange);
     }
-    let found = find(text, edit.old);
+    let found = find(text, edit.old, if edit.all { Overlaps::Skip } else { Overlaps::Count });
     if found.places.is_empty() {
         return Err(nearest(text, edit.old, edit.new));
     }
     if found.places.len() > 1 && !edit.all {
         return Err(Cause::Ambiguous { lines: found.places.iter().map(|place| text.line_at(place.start)).collect() });
     }
+    let endings = Endings::of(text, edit, found.matching);
     let places = apart(found.places);
-    Ok(places.into_iter().map(|range| Splice { with: with_endings(text, &range, edit.new, found.matching), range }).collect())
+    Ok(places.into_iter().map(|range| Splice { with: endings.fit(text, &range, edit.new), range }).collect())
 }
 
 /// The places that do not overlap one before them.
@@ -47,30 +48,56 @@ fn apart(places: Vec<Match>) -> Vec<Match> {
     apart
 }
 
-/// The new text with the line endings of the place it goes to: the first line break gets the ending of the first line break it
-/// replaces, and so on; further ones that of the line where the replacement ends.
-fn with_endings<'a>(text: &Text, range: &Match, new: &'a str, matching: Matching) -> Cow<'a, str> {
-    if matching == Matching::Verbatim || !new.contains('\n') || !text.has_crlf() {
-        return Cow::Borrowed(new);
-    }
-    let replaced = &text.as_str()[range.clone()];
-    let mut replaced = replaced.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(ending_of);
-    let last_line = text.line_at(range.end.saturating_sub(1).max(range.start));
-    let local = match text.ending(last_line) {
-        Ending::None => text.usual_ending(),
-        ending => ending,
-    };
-    let mut local_new = String::with_capacity(new.len() + 16);
-    for line in new.split_inclusive('\n') {
-        match line.strip_suffix('\n') {
-            Some(body) => {
-                local_new.push_str(body.strip_suffix('\r').unwrap_or(body));
-                local_new.push_str(replaced.next().unwrap_or(local).as_str());
-            }
-            None => local_new.push_str(line),
+/// What becomes of the line breaks of new text.
+enum Endings {
+    /// They stay as they are.
+    AsGiven,
+    /// They become `\n`: the old text was given with other endings than the file has.
+    Lf,
+    /// They become those of the place, in a file where this ending is the usual one.
+    OfThePlace(Ending),
+}
+
+impl Endings {
+    fn of(text: &Text, edit: &Replace<'_>, matching: Matching) -> Self {
+        if matching == Matching::Verbatim || !edit.new.contains('\n') {
+            Endings::AsGiven
+        } else if text.has_crlf() {
+            Endings::OfThePlace(text.usual_ending())
+        } else if edit.old.contains("\r\n") {
+            Endings::Lf
+        } else {
+            Endings::AsGiven
         }
     }
-    Cow::Owned(local_new)
+
+    /// The first line break gets the ending of the first line break it replaces, and so on; further ones that of the line where
+    /// the replacement ends.
+    fn fit<'a>(&self, text: &Text, range: &Match, new: &'a str) -> Cow<'a, str> {
+        let usual = match self {
+            Endings::AsGiven => return Cow::Borrowed(new),
+            Endings::Lf => return Cow::Owned(new.replace("\r\n", "\n")),
+            Endings::OfThePlace(usual) => *usual,
+        };
+        let replaced = &text.as_str()[range.clone()];
+        let mut replaced = replaced.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(ending_of);
+        let last_line = text.line_at(range.end.saturating_sub(1).max(range.start));
+        let local = match text.ending(last_line) {
+            Ending::None => usual,
+            ending => ending,
+        };
+        let mut fitted = String::with_capacity(new.len() + 16);
+        for line in new.split_inclusive('\n') {
+            match line.strip_suffix('\n') {
+                Some(body) => {
+                    fitted.push_str(body.strip_suffix('\r').unwrap_or(body));
+                    fitted.push_str(replaced.next().unwrap_or(local).as_str());
+                }
+                None => fitted.push_str(line),
+            }
+        }
+        Cow::Owned(fitted)
+    }
 }
 
 fn ending_of(line: &str) -> Ending {
@@ -108,6 +135,7 @@ mod tests {
         check("a\r\nb\nc\r\n", "a\nb\nc", "x\ny\nz", "x\r\ny\nz\r\n");
         check("a\nb\r\n", "a", "a\nA", "a\nA\nb\r\n");
         check("a\r\nb", "b", "b\nc", "a\r\nb\r\nc");
+        check("a\nb\nc\n", "a\r\nb", "x\r\ny", "x\ny\nc\n");
         // Who names carriage returns means them.
         check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
     }

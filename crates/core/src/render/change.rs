@@ -1,12 +1,14 @@
 //! The answer to an edit: a short diff with fresh numbers, and how the numbers below moved.
 
 use crate::{
-    change::Hunk,
+    change::{Hunk, LineMap, Shift},
     hash::Anchor,
     lines::{LineNo, LineRange, LineSet},
+    path::RelPath,
     plan::{Base, Planned},
-    refusal::clip,
+    refusal::{Excerpt, clip},
     render::{Numbers, count, which},
+    text::{Ending, Text},
 };
 
 /// The diff of a planned change, as it is told to the model.
@@ -41,29 +43,22 @@ pub fn headline(planned: &Planned) -> String {
 pub fn diff(planned: &Planned, numbers: Numbers) -> Diff {
     let mut writer = Writer { planned, numbers, text: String::new(), shown: LineSet::new(), rows: 0 };
     if let Base::Text(_) = planned.base() {
-        let hunks = planned.map().hunks();
-        let mut told = 0;
-        for group in groups(hunks) {
-            if writer.rows + group.iter().map(|hunk| hunk.before.len() + hunk.after.len()).sum::<usize>() > MAX_ROWS && told > 0 {
-                break;
-            }
-            writer.group(group);
-            told += group.len();
-        }
-        if told < hunks.len() {
-            let rest: LineSet = hunks[told..].iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
-            writer.text.push_str(&format!("[{} more not shown: {}]\n", count(hunks.len() - told, "change"), which(&rest)));
-        }
-        for shift in planned.map().shifts() {
-            writer.text.push_str(&format!("lines after {} moved by {:+}\n", shift.after, shift.by));
-        }
+        writer.hunks(planned.map().hunks());
+        writer.text.push_str(&shifts(&planned.map().shifts()));
     }
     Diff { text: writer.text, shown: writer.shown }
 }
 
-/// Hunks whose surroundings meet are told together.
-fn groups(hunks: &[Hunk]) -> impl Iterator<Item = &[Hunk]> {
-    hunks.chunk_by(|a, b| b.after.start <= a.after.end + 2 * CONTEXT)
+/// How the numbers below moved, in one line.
+fn shifts(shifts: &[Shift]) -> String {
+    const MAX: usize = 8;
+    if shifts.is_empty() {
+        return String::new();
+    }
+    let told: Vec<String> =
+        shifts.iter().take(MAX).map(|shift| format!("after {} moved by {:+}", shift.after, shift.by)).collect();
+    let more = if shifts.len() > MAX { format!(" and so on ({} more)", shifts.len() - MAX) } else { String::new() };
+    format!("lines {}{more}\n", told.join(", "))
 }
 
 struct Writer<'a> {
@@ -75,20 +70,28 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn group(&mut self, hunks: &[Hunk]) {
-        let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return };
-        let mut next = first.after.start.saturating_sub(CONTEXT);
-        let end = (last.after.end + CONTEXT).min(self.planned.text().line_count());
-        if !self.text.is_empty() {
-            self.text.push_str("…\n");
-        }
-        for hunk in hunks {
-            self.new_rows(' ', next..hunk.after.start);
+    /// Hunks with the lines around them, until there are too many rows.
+    fn hunks(&mut self, hunks: &[Hunk]) {
+        let mut written = 0;
+        for (index, hunk) in hunks.iter().enumerate() {
+            if self.rows >= MAX_ROWS {
+                let rest: LineSet =
+                    hunks[index..].iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
+                let at = if rest.is_empty() { String::new() } else { format!(": {}", which(&rest)) };
+                self.text.push_str(&format!("[{} more not shown{at}]\n", count(hunks.len() - index, "change")));
+                return;
+            }
+            let start = hunk.after.start.saturating_sub(CONTEXT).max(written);
+            if index > 0 && start > written {
+                self.text.push_str("…\n");
+            }
+            self.new_rows(' ', start..hunk.after.start);
             self.old_rows(hunk);
             self.new_rows('+', hunk.after.clone());
-            next = hunk.after.end;
+            let next = hunks.get(index + 1).map_or(self.planned.text().line_count(), |next| next.after.start);
+            written = (hunk.after.end + CONTEXT).min(next);
+            self.new_rows(' ', hunk.after.end..written);
         }
-        self.new_rows(' ', next..end);
     }
 
     fn old_rows(&mut self, hunk: &Hunk) {
@@ -96,7 +99,7 @@ impl Writer<'_> {
         let fits = MAX_ROWS.saturating_sub(self.rows) / 2;
         for index in hunk.before.clone().take(fits) {
             let line = LineNo::at_index(index);
-            self.text.push_str(&format!("-{line}|{}\n", clip(base.line(line), ROW_CHARS)));
+            self.text.push_str(&format!("-{line}|{}{}\n", clip(base.line(line), ROW_CHARS), open_end(base, line)));
             self.rows += 1;
         }
         if hunk.before.len() > fits {
@@ -114,6 +117,9 @@ impl Writer<'_> {
             self.text.push(sign);
             self.numbers.write(&mut self.text, line, content);
             self.text.push_str(&row);
+            if sign == '+' {
+                self.text.push_str(open_end(text, line));
+            }
             self.text.push('\n');
             if row.len() == content.len() {
                 self.shown.insert(LineRange::line(line));
@@ -130,10 +136,33 @@ impl Writer<'_> {
     }
 }
 
+/// Said of a last line that does not end.
+fn open_end(text: &Text, line: LineNo) -> &'static str {
+    if text.ending(line) == Ending::None { " [no newline at the end]" } else { "" }
+}
+
 /// The first line that a change touches, as it is numbered now.
 pub fn first_changed_line(planned: &Planned) -> Option<LineNo> {
     let last = planned.text().last_line()?;
     Some(planned.map().hunks().first().map_or(LineNo::FIRST, |hunk| LineNo::at_index(hunk.after.start)).min(last))
+}
+
+/// Said when somebody rewrote a file right after it was written: what is there now instead of what was sent.
+pub fn rewritten_after(path: &RelPath, text: &Text, map: &LineMap, numbers: Numbers) -> Diff {
+    let affected = map.affected();
+    let fresh = Excerpt::of(text, &affected);
+    let rows = super::refusal::rows(&fresh, numbers);
+    let version = text.version().short();
+    let said = format!(
+        "note: another program (a formatter?) rewrote {path} right after; it is version {version} now. What differs from what you sent ({}), as it is now:\n{rows}",
+        which(&affected)
+    );
+    Diff { text: said, shown: fresh.shown }
+}
+
+/// Said when somebody removed a file right after it was written.
+pub fn removed_after(path: &RelPath) -> String {
+    format!("note: another program removed {path} right after it was written\n")
 }
 
 /// The answer to a write of what is there already.

@@ -52,8 +52,15 @@ fn push_number(out: &mut String, number: u32) {
     out.push_str(std::str::from_utf8(&digits[at..]).expect("decimal digits are ASCII"));
 }
 
-/// `line 3`, `lines 3-4, 9`.
+/// `line 3`, `lines 3-4, 9`; of many ranges the first ones.
 pub fn which(lines: &LineSet) -> String {
+    const MAX: usize = 20;
+    let ranges = lines.ranges();
+    if ranges.len() > MAX {
+        let first: LineSet = ranges[..MAX].iter().copied().collect();
+        let more = ranges.len() - MAX;
+        return format!("lines {first} and {more} more ranges up to {}", ranges[ranges.len() - 1].end);
+    }
     if lines.count() == 1 { format!("line {lines}") } else { format!("lines {lines}") }
 }
 

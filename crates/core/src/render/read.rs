@@ -29,12 +29,10 @@ pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, lim
     let bytes: usize = inside.ranges().iter().map(|range| text.span(*range).len() + 8 * range.count() as usize).sum();
     let mut rows = String::with_capacity(bytes.min(limits.read_bytes) + 1024);
     let (mut lines, mut full) = (LineSet::new(), LineSet::new());
-    let mut stopped_at: Option<LineNo> = None;
+    let mut stopped = false;
     let mut shown = 0;
     'ranges: for (index, range) in inside.ranges().iter().enumerate() {
-        if index > 0 {
-            rows.push_str("…\n");
-        }
+        let mut gap = index > 0;
         let mut full_from = range.start;
         for line in range.iter() {
             let content = text.line(line);
@@ -42,12 +40,20 @@ pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, lim
             let cut_line = is_long.then(|| clip(content, limits.line_chars));
             let row = cut_line.as_deref().unwrap_or(content);
             if shown == limits.read_lines || (shown > 0 && rows.len() + row.len() > limits.read_bytes) {
-                stopped_at = Some(line);
+                stopped = true;
                 lines.extend_to(range.start, line.moved(-1));
                 full.extend_to(full_from, line.moved(-1));
                 break 'ranges;
             }
-            numbers.write(&mut rows, line, content);
+            if std::mem::take(&mut gap) {
+                rows.push_str("…\n");
+            }
+            // A line that is cut was not seen, so it gets no anchor.
+            if is_long {
+                Numbers::Plain.write(&mut rows, line, content)
+            } else {
+                numbers.write(&mut rows, line, content)
+            }
             rows.push_str(row);
             rows.push('\n');
             shown += 1;
@@ -65,18 +71,28 @@ pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, lim
     if !past_end.is_empty() && total > 0 {
         out.push_str(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));
     }
-    if let Some(next) = stopped_at {
+    if stopped {
         let left = inside.minus(&lines);
-        out.push_str(&format!(
-            "[cut here; not shown: {}. Go on with {{\"path\": \"{path}\", \"offset\": {next}}}]\n",
-            which(&left)
-        ));
+        out.push_str(&format!("[cut here; not shown: {}. Go on with {}]\n", which(&left), go_on(path, &left, total, numbers)));
     }
     let cut_lines = lines.minus(&full);
     if !cut_lines.is_empty() {
         out.push_str(&format!("[cut at {} characters, so only partly seen: {}]\n", limits.line_chars, which(&cut_lines)));
     }
     Shown { text: out, lines, full }
+}
+
+/// The arguments of the call that shows the rest.
+fn go_on(path: &RelPath, left: &LineSet, total: usize, numbers: Numbers) -> serde_json::Value {
+    let mut call = serde_json::json!({ "path": path });
+    match left.ranges() {
+        [rest] if rest.end.index() + 1 == total => call["offset"] = rest.start.get().into(),
+        ranges => call["ranges"] = serde_json::json!(&ranges[..ranges.len().min(20)]),
+    }
+    if numbers == Numbers::Anchors {
+        call["anchors"] = true.into();
+    }
+    call
 }
 
 impl LineSet {
@@ -105,8 +121,7 @@ fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
         notes.push_str(", byte order mark");
     }
     if text.has_crlf() {
-        let all = text.usual_ending() == crate::text::Ending::CrLf && !has_bare_newline(text);
-        notes.push_str(if all { ", CRLF line endings" } else { ", mixed line endings" });
+        notes.push_str(if !has_bare_newline(text) { ", CRLF line endings" } else { ", mixed line endings" });
     }
     if text.bytes().last() != Some(&b'\n') {
         notes.push_str(", no newline at the end");
@@ -175,7 +190,7 @@ mod tests {
         1|a
         2|bbbb…[+4 chars]
         3|c
-        [cut here; not shown: lines 4-5. Go on with {"path": "src/a.rs", "offset": 4}]
+        [cut here; not shown: lines 4-5. Go on with {"offset":4,"path":"src/a.rs"}]
         [cut at 4 characters, so only partly seen: line 2]
         "#);
         assert_eq!(shown.full.to_string(), "1, 3");

@@ -16,15 +16,30 @@ pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
         text.push_str("\nNo edits were applied.");
     }
     if repeat > 1 {
-        let step = if a_read_helps(&refusal.cause) { "call read_file on the target path first" } else { "correct them" };
-        text.push_str(&format!("\nThis is refusal {repeat} of the same call: do not retry identical args — {step}."));
+        let step = match repeats(&refusal.cause) {
+            Repeat::AfterReading => Some("call read_file on the target path first"),
+            Repeat::Corrected => Some("correct them"),
+            Repeat::Later => None,
+        };
+        if let Some(step) = step {
+            text.push_str(&format!("\nThis is refusal {repeat} of the same call: do not retry identical args — {step}."));
+        }
     }
     text.push('\n');
     text
 }
 
-/// Whether looking at the file can lead to a call that passes.
-fn a_read_helps(cause: &Cause) -> bool {
+/// When the same call makes sense again.
+enum Repeat {
+    /// When the file has been looked at.
+    AfterReading,
+    /// Never; only with other arguments.
+    Corrected,
+    /// When somebody else has done something.
+    Later,
+}
+
+fn repeats(cause: &Cause) -> Repeat {
     match cause {
         Cause::Unread
         | Cause::Stale { .. }
@@ -36,8 +51,7 @@ fn a_read_helps(cause: &Cause) -> bool {
         | Cause::NoChange
         | Cause::AnchorMismatch { .. }
         | Cause::Overlap { .. }
-        | Cause::Exists
-        | Cause::Conflict { .. } => true,
+        | Cause::Exists => Repeat::AfterReading,
         Cause::NoSuchFile
         | Cause::Binary { .. }
         | Cause::Encoding { .. }
@@ -46,8 +60,8 @@ fn a_read_helps(cause: &Cause) -> bool {
         | Cause::Protected
         | Cause::BadRange { .. }
         | Cause::BadArguments { .. }
-        | Cause::NotAFile { .. }
-        | Cause::Io { .. } => false,
+        | Cause::NotAFile { .. } => Repeat::Corrected,
+        Cause::Conflict { .. } | Cause::Io { .. } => Repeat::Later,
     }
 }
 
@@ -82,19 +96,22 @@ fn fact(refusal: &Refusal) -> String {
         Cause::Unread => {
             format!("{path} was not read this session — read_file first. An edit must be made from what the file holds now.")
         }
-        Cause::Stale { fresh, remaps, anchors, affected } => {
-            let numbers = Numbers::with_anchors(*anchors);
-            let now = if fresh.rows.is_empty() && affected.is_empty() {
-                "It is empty now.".to_owned()
-            } else {
-                format!("What changed since ({}), as it is now; this counts as read:\n{}", which(affected), rows(fresh, numbers))
+        Cause::Stale { affected, fresh, remaps, anchors, total_lines } => {
+            let now = match (affected.is_empty(), total_lines) {
+                (_, 0) => "It is empty now. ".to_owned(),
+                (true, _) => "Only its byte order mark changed. ".to_owned(),
+                (false, _) => {
+                    let rows = rows(fresh, Numbers::with_anchors(*anchors));
+                    format!(
+                        "What changed since ({}), as it is now; this counts as read:\n{rows}{}",
+                        which(affected),
+                        moved(remaps)
+                    )
+                }
             };
-            let step = if fresh.omitted.is_empty() {
-                "Correct the call by these lines and send it; for more, read_file again."
-            } else {
-                "Correct the call by these lines and send it; for the lines not shown, read_file again."
-            };
-            format!("{path} was modified since last read; nothing was written. {now}{}{step}", moved(remaps))
+            format!(
+                "{path} was modified since last read; nothing was written. {now}Send the call again if it still fits, or correct it using these lines; for more, read_file again."
+            )
         }
         Cause::Invalidated => {
             format!(
@@ -115,8 +132,9 @@ fn fact(refusal: &Refusal) -> String {
                 "read_file the lines that were not shown in full, or use edit_file for a part."
             };
             format!(
-                "{} of {path} not read this session, and {what}; nothing was written. What is there:\n{}{step}",
+                "{} of {path} {} not read this session, and {what}; nothing was written. What is there:\n{}{step}",
                 which(unseen),
+                if unseen.count() == 1 { "was" } else { "were" },
                 rows(fresh, Numbers::Anchors)
             )
         }
@@ -133,7 +151,10 @@ fn fact(refusal: &Refusal) -> String {
         }
         Cause::NoChange => format!("the edit would leave {path} as it is; nothing was written. If it is right already, go on."),
         Cause::AnchorMismatch { mismatches, fresh, remaps } => {
-            let list: String = mismatches.iter().take(20).map(mismatch).collect();
+            let mut list: String = mismatches.iter().take(20).map(mismatch).collect();
+            if mismatches.len() > 20 {
+                list.push_str(&format!("  and {} more\n", mismatches.len() - 20));
+            }
             let step = if remaps.is_empty() {
                 "Send the call again with anchors from these lines."
             } else {
@@ -158,7 +179,7 @@ fn fact(refusal: &Refusal) -> String {
         }
         Cause::Encoding { size, at } => {
             format!(
-                "{path} is not UTF-8 text (first other byte at offset {at} of {size}). Convert it to UTF-8 to work on it with these tools."
+                "{path} is not UTF-8 text (the first invalid byte is at offset {at} of {size}). Convert it to UTF-8 to work on it with these tools."
             )
         }
         Cause::TooLarge { unit, size, limit, setting } => in_file(
@@ -187,24 +208,22 @@ fn not_found(path: &str, nearest: Option<&Nearest>, already_at: Option<u32>) -> 
         text.push_str(&format!(" new_string is there already, on line {line}: the edit may have been made before."));
     }
     let Some(nearest) = nearest else {
-        text.push_str(" No line is like it. Copy the text to replace from read_file, without the LINE| prefix.");
+        text.push_str(" No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
         return text;
     };
+    let lines = which(&[nearest.lines].into_iter().collect());
     if nearest.only_white_space {
-        text.push_str(&format!(
-            " It differs in white space only from {}; the exact text to use is:\n",
-            which(&[nearest.lines].into_iter().collect())
-        ));
+        let exact: Vec<&str> = nearest.fresh.rows.iter().map(|(_, row)| row.as_str()).collect();
+        text.push_str(&format!(" It differs in white space only from {lines}. The exact text to use:\n{}\n", exact.join("\n")));
     } else {
-        text.push_str(&format!(" Nearest: {}:\n", which(&[nearest.lines].into_iter().collect())));
+        text.push_str(&format!(" Nearest: {lines}:\n{}", rows(&nearest.fresh, Numbers::Plain)));
     }
-    text.push_str(&rows(&nearest.fresh, Numbers::Plain));
     if let Some(diverges) = &nearest.diverges {
         text.push_str(&format!(
             "First difference on line {}, column {}: you gave {:?}, the file has {:?}.",
             diverges.line,
             diverges.column,
-            around(&diverges.expected, diverges.column),
+            around(&diverges.expected, diverges.column - diverges.start),
             around(&diverges.found, diverges.column)
         ));
     } else {
@@ -218,7 +237,8 @@ fn around(line: &str, column: usize) -> String {
     line.chars().skip(column.saturating_sub(11)).take(40).collect()
 }
 
-fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
+/// The lines of an excerpt, and which were left out.
+pub(super) fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
     let mut text = String::new();
     let mut last = None;
     for (line, row) in &excerpt.rows {
@@ -245,9 +265,15 @@ fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
 fn mismatch(mismatch: &Mismatch) -> String {
     let anchor = mismatch.anchor;
     let found = mismatch.found.as_deref().map(|line| crate::refusal::clip(line, 80)).unwrap_or_default();
+    let expected = mismatch.expected.as_deref().map(|line| crate::refusal::clip(line, 80));
     match mismatch.why {
         MismatchKind::PastEnd => format!("  {anchor}: the file has no such line\n"),
-        MismatchKind::OtherText => format!("  {anchor}: line {} is {found:?}\n", anchor.line),
+        MismatchKind::OtherText => match expected {
+            Some(expected) if expected != found => {
+                format!("  {anchor}: you were shown {expected:?}, line {} is {found:?}\n", anchor.line)
+            }
+            _ => format!("  {anchor}: line {} is {found:?}\n", anchor.line),
+        },
         MismatchKind::Moved => {
             format!("  {anchor}: the line was shown under this number, but has moved; line {} is {found:?} now\n", anchor.line)
         }

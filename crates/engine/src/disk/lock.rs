@@ -1,4 +1,5 @@
-//! One lock per file, shared by all Surehand processes of a workspace: a file of locks, each file name mapped to one of them.
+//! One lock per file, shared by all Surehand processes of a workspace: 256 files in a directory, each path mapped to one of them. Two
+//! paths may share one; that only makes one of them wait.
 
 use std::{
     fs::{File, TryLockError},
@@ -10,9 +11,6 @@ use std::{
 use rustix::fs::{self as sys, Mode, OFlags};
 use surehand_core::{ContentHash, RelPath};
 
-/// How many locks there are. Two files may share one; that only makes one of them wait.
-const STRIPES: u64 = 256;
-
 /// Locks that are held until this goes out of scope.
 #[derive(Debug)]
 pub struct Locks {
@@ -22,7 +20,7 @@ pub struct Locks {
 /// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
 pub fn lock(dir: BorrowedFd<'_>, paths: &[&RelPath], identities: &[(u64, u64)], patience: Duration) -> io::Result<Option<Locks>> {
     let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
-    let mut stripes: Vec<u64> = paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
+    let mut stripes: Vec<u8> = paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
     // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
     stripes.sort_unstable();
     stripes.dedup();
@@ -44,9 +42,9 @@ pub fn lock(dir: BorrowedFd<'_>, paths: &[&RelPath], identities: &[(u64, u64)], 
     Ok(Some(Locks { _files: files }))
 }
 
-fn stripe(key: &str) -> u64 {
+fn stripe(key: &str) -> u8 {
     // Every process must come to the same number, whatever compiler built it.
-    u64::from(ContentHash::of(key.as_bytes()).as_bytes()[0]) % STRIPES
+    ContentHash::of(key.as_bytes()).as_bytes()[0]
 }
 
 #[cfg(test)]

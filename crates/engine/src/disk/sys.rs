@@ -74,27 +74,6 @@ pub fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
     LeaseState::Broken
 }
 
-/// A lease that is given back when it goes out of scope.
-pub struct Lease<'a>(BorrowedFd<'a>);
-
-impl<'a> Lease<'a> {
-    /// Asks for a write lease on an open file.
-    pub fn take(file: BorrowedFd<'a>) -> Option<Self> {
-        take_lease(file).then_some(Self(file))
-    }
-
-    /// What has become of it.
-    pub fn state(&self) -> LeaseState {
-        lease_state(self.0)
-    }
-}
-
-impl Drop for Lease<'_> {
-    fn drop(&mut self) {
-        drop_lease(self.0);
-    }
-}
-
 #[cfg(all(test, target_os = "linux"))]
 #[expect(clippy::disallowed_methods, reason = "tests play the other program")]
 mod tests {
@@ -106,18 +85,18 @@ mod tests {
     fn a_lease_is_not_granted_while_the_file_is_open_elsewhere_and_breaks_when_it_is_opened() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let ours = File::open(file.path()).unwrap();
-        assert!(Lease::take(ours.as_fd()).is_none(), "the temporary file itself is still open");
+        assert!(!take_lease(ours.as_fd()), "the temporary file itself is still open");
         let path = file.into_temp_path();
-        let lease = Lease::take(ours.as_fd()).expect("nobody else has it open");
-        assert_eq!(lease.state(), LeaseState::Held);
+        assert!(take_lease(ours.as_fd()), "nobody else has it open");
+        assert_eq!(lease_state(ours.as_fd()), LeaseState::Held);
         std::thread::scope(|scope| {
             let opener = scope.spawn(|| File::options().append(true).open(&path).unwrap());
-            while lease.state() == LeaseState::Held {
+            while lease_state(ours.as_fd()) == LeaseState::Held {
                 std::thread::sleep(Duration::from_micros(100));
             }
-            assert_eq!(lease.state(), LeaseState::Broken);
+            assert_eq!(lease_state(ours.as_fd()), LeaseState::Broken);
             assert!(!opener.is_finished(), "the opener waits for us");
-            drop(lease);
+            drop_lease(ours.as_fd());
             opener.join().unwrap();
         });
     }

@@ -2,53 +2,78 @@
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
-    Planned,
+    LineMap, Planned,
     render::{self, Numbers},
 };
 
 use crate::{
     disk::journal::How,
-    session::{Done, Session, Success},
+    session::{Done, Landed, Session, Success},
 };
 
-/// The answer to a change: a short diff of each file with fresh numbers, which count as shown.
-pub fn say(session: &mut Session, done: &Done, numbers: Numbers) -> Success {
-    let mut text = String::new();
+/// The answer to a change of one file: a short diff with fresh numbers, which count as shown.
+pub fn say_one(session: &mut Session, done: &Done, numbers: Numbers) -> Success {
+    let mut success = say_all(session, done, numbers);
+    success.result.remove("files");
+    success
+}
+
+/// The answer to a change of several files: all of them in a list. If it is one, its fields stand outside the list as well, as
+/// those of every other change of one file.
+pub fn say_all(session: &mut Session, done: &Done, numbers: Numbers) -> Success {
+    let mut success = Success::default();
     let mut files = Vec::new();
     for (planned, how) in done.planned.iter().zip(&done.how) {
-        let diff = render::change::diff(planned, numbers);
-        text.push_str(&render::change::headline(planned));
-        text.push('\n');
-        text.push_str(&diff.text);
-        let landed = done.rewritten.iter().find(|(path, ..)| path == planned.path());
-        let mut result = describe(planned, *how, &diff.text);
-        match landed {
-            None => {
-                if let Some(view) = planned.view_after() {
-                    let mut view = view.clone();
-                    view.show_set(&diff.shown);
-                    session.set_view(planned.path(), view);
-                }
-            }
-            Some((path, landed, _)) => {
-                let version = landed.version();
-                text.push_str(&format!(
-                    "note: another program (a formatter?) rewrote {path} right after; it is version {} now, which is not what you sent — read_file before the next edit of those lines\n",
-                    version.short()
-                ));
-                result.insert("version".to_owned(), json!(version));
-                result.insert("rewritten".to_owned(), json!(true));
-            }
-        }
+        let (text, result) = match done.rewritten.iter().find(|(path, _)| path == planned.path()) {
+            None => say_written(session, planned, *how, numbers),
+            Some((_, landed)) => say_landed(session, planned, landed, numbers),
+        };
+        success.text.push_str(&text);
+        success.paths.push(planned.path().clone());
         files.push(result);
     }
-    let paths = done.planned.iter().map(|planned| planned.path().clone()).collect();
-    let result = match files.len() {
-        1 => files.remove(0),
-        _ => Map::from_iter([("files".to_owned(), json!(files))]),
-    };
-    Success { text, result, paths }
+    if let [only] = &files[..] {
+        success.result = only.clone();
+    }
+    success.result.insert("files".to_owned(), json!(files));
+    success
 }
+
+fn say_written(session: &mut Session, planned: &Planned, how: How, numbers: Numbers) -> (String, Map<String, Value>) {
+    let diff = render::change::diff(planned, numbers);
+    if let Some(view) = planned.view_after() {
+        let mut view = view.clone();
+        view.show_set(&diff.shown);
+        session.set_view(planned.path(), view);
+    }
+    let mut result = describe(planned, how, &diff.text);
+    result.insert("shown".to_owned(), json!(diff.shown));
+    (format!("{}\n{}", render::change::headline(planned), diff.text), result)
+}
+
+/// What landed on the disk counts, not what was sent.
+fn say_landed(session: &mut Session, planned: &Planned, landed: &Landed, numbers: Numbers) -> (String, Map<String, Value>) {
+    let path = planned.path();
+    let mut result = Map::from_iter([("path".to_owned(), json!(path)), ("rewritten".to_owned(), json!(true))]);
+    let headline = render::change::headline(planned);
+    let Landed::Text(text) = landed else {
+        return (format!("{headline}\n{}", render::change::removed_after(path)), result);
+    };
+    let map = LineMap::between(planned.text(), text);
+    let said = render::change::rewritten_after(path, text, &map, numbers);
+    if let Some(view) = planned.view_after() {
+        let mut view = view.carried(&map, text);
+        view.show_set(&said.shown);
+        session.set_view(path, view);
+    }
+    result.insert("version".to_owned(), json!(text.version()));
+    result.insert("total_lines".to_owned(), json!(text.line_count()));
+    result.insert("shown".to_owned(), json!(said.shown));
+    (format!("{headline}\n{}", said.text), result)
+}
+
+/// More moves than this are not listed; the numbers are in the next read.
+const MAX_SHIFTS: usize = 200;
 
 fn describe(planned: &Planned, how: How, diff: &str) -> Map<String, Value> {
     let mut result = Map::from_iter([
@@ -56,7 +81,7 @@ fn describe(planned: &Planned, how: How, diff: &str) -> Map<String, Value> {
         ("version".to_owned(), json!(planned.text().version())),
         ("total_lines".to_owned(), json!(planned.text().line_count())),
         ("diff".to_owned(), json!(diff)),
-        ("shifted".to_owned(), json!(planned.map().shifts())),
+        ("shifted".to_owned(), json!(planned.map().shifts().iter().take(MAX_SHIFTS).collect::<Vec<_>>())),
     ]);
     if let Some(line) = render::change::first_changed_line(planned) {
         result.insert("first_changed_line".to_owned(), json!(line));

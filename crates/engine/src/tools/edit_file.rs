@@ -32,5 +32,5 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         let planned = plan::edit_file(&session.target(&gathered), &edit)?;
         Ok(vec![(planned, gathered)])
     })?;
-    Ok(change::say(session, &done, Numbers::Plain))
+    Ok(change::say_one(session, &done, Numbers::Plain))
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Anchor, Cause, Refusal, edit::lines::LineEdit, plan, render::Numbers};
 
-use super::{arguments, change};
+use super::{arguments, change, check_count};
 use crate::session::{Session, Success};
 
 /// Edit lines of a file by the anchors (`LINE#HASH`) that read_file with `anchors: true` shows. All edits of a call refer to the numbering of the last
@@ -48,20 +48,13 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let call: EditLines = arguments("edit_lines", call)?;
     let edits: Vec<LineEdit<'_>> =
         call.edits.iter().enumerate().map(|(index, edit)| line_edit(&call.path, index + 1, edit)).collect::<Result<_, _>>()?;
-    if edits.is_empty() {
-        return Err(Refusal::of_call(Cause::BadArguments { why: "edit_lines: edits is empty".to_owned() }));
-    }
-    let limit = session.limits().batch_edits;
-    if edits.len() > limit {
-        let (unit, setting) = ("edits in one call", "limits.batch_edits");
-        return Err(Refusal::of_call(Cause::TooLarge { unit, size: edits.len() as u64, limit: limit as u64, setting }));
-    }
+    check_count(session, "edit_lines", edits.len())?;
     let done = session.change("edit_lines", |session| {
         let gathered = session.gather_for_writing(&call.path)?;
         let planned = plan::edit_lines(&session.target(&gathered), &edits)?;
         Ok(vec![(planned, gathered)])
     })?;
-    Ok(change::say(session, &done, Numbers::Anchors))
+    Ok(change::say_one(session, &done, Numbers::Anchors))
 }
 
 /// What was meant by one edit, or which of its fields is missing or too much.

@@ -6,10 +6,7 @@ use serde_json::{Map, Value, json};
 use surehand_core::{Refusal, render};
 
 use super::arguments;
-use crate::{
-    session::{Session, Success},
-    tracker::settled,
-};
+use crate::session::{Session, Success};
 
 /// Say that what you had read is no longer in your context (after a compaction, truncation or reset): all of it, or the files in `paths`.
 /// Before the next edit of a forgotten file, read it again.
@@ -24,13 +21,11 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let call: Forget = arguments("forget", call)?;
     let workspace = session.workspace().clone();
     let Some(paths) = call.paths else {
-        if let Some(tracker) = session.tracker() {
-            tracker.clear_session(&workspace);
-        }
+        session.reset();
         let text = "Everything that was read in this session is forgotten: read_file before the next edit.\n".to_owned();
         return Ok(Success { text, result: Map::new(), paths: Vec::new() });
     };
-    let paths = paths.iter().map(|path| settled(&workspace, path)).collect::<Result<Vec<_>, _>>()?;
+    let paths = paths.iter().map(|path| session.path_of(path)).collect::<Result<Vec<_>, _>>()?;
     let forgotten = session.tracker().map_or_else(Vec::new, |tracker| tracker.forget(&workspace, &paths));
     let names: Vec<&str> = forgotten.iter().map(|path| path.as_str()).collect();
     let text = if names.is_empty() {

@@ -33,7 +33,7 @@ pub struct Tool {
 pub enum Hints {
     /// It changes nothing.
     ReadOnly,
-    /// It changes files; what it replaces can be brought back.
+    /// It changes files.
     Edits,
 }
 
@@ -120,6 +120,19 @@ impl JsonSchema for Number {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({ "type": "integer", "minimum": 1 })
     }
+}
+
+/// Whether a call has edits, and not too many.
+fn check_count(session: &Session, tool: &str, edits: usize) -> Result<(), Refusal> {
+    let limit = session.limits().batch_edits;
+    if edits == 0 {
+        return Err(Refusal::of_call(Cause::BadArguments { why: format!("{tool}: edits is empty") }));
+    }
+    if edits > limit {
+        let (unit, setting) = ("edits in one call", "limits.batch_edits");
+        return Err(Refusal::of_call(Cause::TooLarge { unit, size: edits as u64, limit: limit as u64, setting }));
+    }
+    Ok(())
 }
 
 /// The arguments of a call, or what is wrong with them.

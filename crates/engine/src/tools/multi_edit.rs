@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use surehand_core::{Cause, Refusal, edit::replace::Replace, plan, render::Numbers};
+use surehand_core::{Refusal, edit::replace::Replace, plan, render::Numbers};
 
-use super::{arguments, change};
+use super::{arguments, change, check_count};
 use crate::{
     session::{Session, Success},
     tracker::Gathered,
@@ -39,22 +39,14 @@ struct OneEdit {
 
 pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let call: MultiEdit = arguments("multi_edit", call)?;
-    let count = call.edits.len();
-    if count == 0 {
-        return Err(Refusal::of_call(Cause::BadArguments { why: "multi_edit: edits is empty".to_owned() }));
-    }
-    let limit = session.limits().batch_edits;
-    if count > limit {
-        let (unit, setting) = ("edits in one call", "limits.batch_edits");
-        return Err(Refusal::of_call(Cause::TooLarge { unit, size: count as u64, limit: limit as u64, setting }));
-    }
+    check_count(session, "multi_edit", call.edits.len())?;
     let done = session.change("multi_edit", |session| {
         let batch = gather(session, &call.edits)?;
         let targets: Vec<_> = batch.files.iter().map(|gathered| session.target(gathered)).collect();
         let planned = plan::multi_edit(&targets, &batch.edits)?;
         Ok(planned.into_iter().zip(batch.files).collect())
     })?;
-    Ok(change::say(session, &done, Numbers::Plain))
+    Ok(change::say_all(session, &done, Numbers::Plain))
 }
 
 struct Batch<'a> {

@@ -57,7 +57,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     ]);
     if let Some(view) = gathered.view.as_ref().filter(|_| session.policy().short_rereads && !call.anchors) {
         let inside = wanted.clipped(text.line_count());
-        if view.version() == text.version() && !view.is_unknown() && view.are_fresh(&inside) {
+        if !inside.is_empty() && view.version() == text.version() && !view.is_unknown() && view.are_fresh(&inside) {
             result.insert("unchanged".to_owned(), json!(true));
             let text = render::read::unchanged(path, text, &inside, view);
             return Ok(Success { text, result, paths: vec![path.clone()] });

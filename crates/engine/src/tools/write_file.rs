@@ -53,7 +53,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         say_churn(&mut said, &mut result, path.as_str(), times);
         return Ok(Success { text: said, result, paths: vec![path] });
     }
-    let mut success = change::say(session, &done, Numbers::Plain);
+    let mut success = change::say_one(session, &done, Numbers::Plain);
     if let Some(planned) = done.planned.first().filter(|planned| !planned.is_new()) {
         let times = session.count_rewrite(planned.path(), is_alike(planned));
         say_churn(&mut success.text, &mut success.result, planned.path().as_str(), times);
