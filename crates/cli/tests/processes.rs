@@ -93,7 +93,8 @@ fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
     let count_up = |call: &mut dyn FnMut(&str, &Value) -> (String, bool)| {
         loop {
             let (shown, _) = call("read_file", &json!({ "path": "n.txt" }));
-            let number: u32 = shown.lines().find_map(|line| line.strip_prefix("1|")).unwrap().parse().unwrap();
+            let line = shown.lines().find_map(|line| line.strip_prefix("1|"));
+            let number: u32 = line.unwrap_or_else(|| panic!("{shown}")).parse().unwrap();
             let (_, refused) = call("edit_file", &edit("n.txt", &format!("{number}\n"), &format!("{}\n", number + 1)));
             if !refused {
                 break;
@@ -116,6 +117,7 @@ fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
             for _ in 0..10 {
                 count_up(&mut |tool, arguments| {
                     let output = call(root, tool, arguments, &[]);
+                    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
                     (String::from_utf8(output.stdout).unwrap(), !output.status.success())
                 });
             }

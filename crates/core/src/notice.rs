@@ -21,6 +21,8 @@ pub enum Notice {
     TakenBack {
         /// Its files.
         paths: Vec<RelPath>,
+        /// Those of them that somebody has changed since; they stayed as they are.
+        kept: Vec<RelPath>,
     },
     /// What a crash left could not be settled; it is left for a later start.
     NotRecovered {

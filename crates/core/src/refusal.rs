@@ -188,6 +188,8 @@ pub enum MismatchKind {
     Moved,
     /// Two lines fit: the one that has this number now and the one that was last shown under it.
     TwoFit,
+    /// The line that was shown under this number is gone; another one that reads the same has the number now.
+    Gone,
     /// The line was never shown.
     Unseen,
 }

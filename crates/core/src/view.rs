@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    change::LineMap,
+    change::{Hunk, LineMap},
     hash::ContentHash,
     lines::{LineNo, LineRange, LineSet},
     text::Text,
@@ -16,6 +16,9 @@ pub struct View {
     version: ContentHash,
     total_lines: usize,
     seen: Vec<Span>,
+    /// Numbers under which lines were last shown that are gone. Whoever uses one of them means a line that is not there.
+    #[serde(default, skip_serializing_if = "LineSet::is_empty")]
+    gone: LineSet,
     unknown: bool,
 }
 
@@ -54,7 +57,7 @@ impl Span {
 impl View {
     /// A view of this text of which nothing has been seen yet.
     pub fn of(text: &Text) -> Self {
-        Self { version: text.version(), total_lines: text.line_count(), seen: Vec::new(), unknown: false }
+        Self { version: text.version(), total_lines: text.line_count(), seen: Vec::new(), gone: LineSet::new(), unknown: false }
     }
 
     /// A view of the whole text, every line under its number.
@@ -157,12 +160,29 @@ impl View {
         }
         spans.push(Span { lines, shown: Some(lines.start), superseded: false });
         self.seen = tidy(spans);
+        if !self.gone.is_empty() {
+            self.gone = self.gone.minus(&[lines].into_iter().collect());
+        }
+    }
+
+    /// Whether the line that was last shown under this number is gone.
+    pub fn is_gone(&self, number: LineNo) -> bool {
+        self.gone.contains(number)
     }
 
     /// The view of the text that this one turned into by somebody else's hand: lines that are the same are still seen.
     pub fn carried(&self, map: &LineMap, to: &Text) -> View {
-        let seen = tidy(self.carried_spans(map));
-        View { version: to.version(), total_lines: to.line_count(), seen, unknown: self.unknown }
+        self.moved_to(to, tidy(self.carried_spans(map)))
+    }
+
+    /// The view of another text with these spans. Numbers that lead nowhere any more are remembered as such.
+    fn moved_to(&self, to: &Text, seen: Vec<Span>) -> View {
+        let numbers = |spans: &[Span]| -> LineSet {
+            spans.iter().filter(|span| !span.superseded).filter_map(|span| span.shown_range()).collect()
+        };
+        let lost = numbers(&self.seen).minus(&numbers(&seen));
+        let gone = self.gone.ranges().iter().chain(lost.ranges()).copied().collect();
+        View { version: to.version(), total_lines: to.line_count(), seen, gone, unknown: self.unknown }
     }
 
     /// The spans in new numbers. Both the runs of kept lines and the spans are in order, so one pass is enough.
@@ -184,12 +204,18 @@ impl View {
         spans
     }
 
-    /// The view of the text that the session itself made of it: what it wrote, it knows, though not under which number.
+    /// The view of the text that the session itself made of it: what it wrote, it knows, though not under which number. Lines of
+    /// which it changed a part without having seen the rest, it does not know.
     pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
         let mut spans = self.carried_spans(map);
-        let written = map.hunks().iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone()));
+        let seen = self.seen_lines();
+        let knew = |hunk: &&Hunk| {
+            let before: LineSet = LineRange::from_indexes(hunk.before.clone()).into_iter().collect();
+            before.minus(&seen).is_empty()
+        };
+        let written = map.hunks().iter().filter(knew).filter_map(|hunk| LineRange::from_indexes(hunk.after.clone()));
         spans.extend(written.map(|lines| Span { lines, shown: None, superseded: false }));
-        View { version: to.version(), total_lines: to.line_count(), seen: tidy(spans), unknown: self.unknown }
+        self.moved_to(to, tidy(spans))
     }
 
     /// Takes back that the file may have changed: the session has been told what did.

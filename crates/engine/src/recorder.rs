@@ -195,7 +195,7 @@ fn run(mut store: impl Store, queue: &Queue, notices: &Mutex<Vec<Notice>>, house
         queue.written.notify_all();
         kept += records.iter().filter(|record| matches!(record, Record::Kept { .. })).count();
         // Now and then, and by one of many short processes: it is not worth doing after every call.
-        if kept > TRIM_AFTER || (closed && std::process::id() % 32 == 0) {
+        if kept > TRIM_AFTER || (closed && std::process::id().is_multiple_of(32)) {
             kept = 0;
             drop(store.trim(MAX_VERSIONS));
         }

@@ -228,7 +228,11 @@ impl Session {
                 .collect();
             match commit(&self.workspace, &changes) {
                 Ok(committed) => return Ok(self.record_change(tool, planned, committed)),
-                Err(CommitError::Changed(path)) => last = Some(path),
+                Err(CommitError::Changed(path)) => {
+                    // Whatever its stamp says.
+                    self.files.doubt(&path);
+                    last = Some(path);
+                }
                 Err(CommitError::Refused(refusal)) => return Err(*refusal),
                 Err(CommitError::Stopped) => {
                     return Err(Refusal::of_call(Cause::Io { why: "the commit was stopped".to_owned() }));

@@ -89,10 +89,8 @@ impl Files {
                 })?
             }
         };
-        if let Found::File { stat, .. } = &found {
-            if !self.known.contains_key(&path) {
-                path = self.first_name(workspace, path, &workspace.clock().stamp(stat), link_count(stat));
-            }
+        if let (Found::File { stat, .. }, false) = (&found, self.known.contains_key(&path)) {
+            path = self.first_name(workspace, path, &workspace.clock().stamp(stat), link_count(stat));
         }
         Ok((path, found))
     }
@@ -160,6 +158,11 @@ impl Files {
                 Cause::TooLarge { unit: "bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" }
             }
         })
+    }
+
+    /// Takes back what is known of a file: the next look reads it.
+    pub fn doubt(&mut self, path: &RelPath) {
+        self.known.remove(path);
     }
 
     /// Remembers that this text was found at a path, with this stamp.

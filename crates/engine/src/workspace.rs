@@ -281,6 +281,21 @@ impl Workspace {
         *lock(&self.journal) = None;
     }
 
+    /// Takes up what a process left that died in the middle of a commit. Its journal may still be held for a moment.
+    pub(crate) fn take_up_after_a_death(&self) {
+        for _ in 0..50 {
+            match recover::recover(self) {
+                Ok(notices) if notices.is_empty() => std::thread::sleep(Duration::from_millis(2)),
+                Ok(notices) => {
+                    notices.into_iter().for_each(|notice| self.state.notify(notice));
+                    return;
+                }
+                // It is tried again at the next start.
+                Err(_) => return,
+            }
+        }
+    }
+
     /// Keeps a displaced file for a second look.
     pub(crate) fn displace(&self, displaced: Displaced) {
         lock(&self.state.displaced).push_back((Instant::now(), displaced));

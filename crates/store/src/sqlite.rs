@@ -3,15 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, params};
 use surehand_core::{ContentHash, RelPath, Stamp, View};
 
 use crate::{Event, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
 
 const SCHEMA_VERSION: i64 = 1;
+
+/// How long to wait for other processes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Every step brings the schema from the version before to the next one.
 const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = ["
@@ -63,18 +66,21 @@ pub struct Opened {
 impl SqliteStore {
     /// Opens the state at this path, or starts it. A damaged file is moved aside and reported, never a reason to stop.
     pub fn open(path: &Path) -> Result<Opened, StoreError> {
-        match Self::try_open(path) {
+        match Self::open_patiently(path) {
             Ok(store) => Ok(Opened { store, set_aside: None }),
             Err(StoreError::Backend { error, .. }) if is_damage(error.as_ref()) => {
                 let aside = set_aside(path).map_err(|error| failed(path, error))?;
-                Ok(Opened { store: Self::try_open(path)?, set_aside: Some(aside) })
+                Ok(Opened { store: Self::open_patiently(path)?, set_aside: Some(aside) })
             }
             Err(error) => Err(error),
         }
     }
 
     fn try_open(path: &Path) -> Result<Self, StoreError> {
-        let connection = Connection::open(path).map_err(|error| failed(path, error))?;
+        // Not through a link: a repository could bring one along that leads anywhere.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
         let packer = Packer::new(1).map_err(|error| failed(path, error))?;
         let mut store = Self { connection, path: path.to_owned(), packer };
         store.set_up().map_err(|error| failed(path, error))?;
@@ -82,8 +88,21 @@ impl SqliteStore {
         Ok(store)
     }
 
+    /// When several processes start a state at once, all but one are told that it is busy, without being made to wait.
+    fn open_patiently(path: &Path) -> Result<Self, StoreError> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match Self::try_open(path) {
+                Err(StoreError::Backend { error, .. }) if is_busy(error.as_ref()) && Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
     fn set_up(&self) -> rusqlite::Result<()> {
-        self.connection.busy_timeout(Duration::from_secs(10))?;
+        self.connection.busy_timeout(PATIENCE)?;
         // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
         let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
@@ -339,9 +358,16 @@ fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) ->
     StoreError::Backend { path: path.display().to_string(), error: Box::new(error) }
 }
 
+fn code(error: &(dyn std::error::Error + 'static)) -> Option<ErrorCode> {
+    error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code)
+}
+
 fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
-    let code = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
-    matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+    matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+}
+
+fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Moves a damaged file and what belongs to it out of the way, under a name that is free.

@@ -175,6 +175,8 @@ fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (Mismat
     let moved = shown.filter(|line| *line != anchor.line && reads_so(*line));
     let once = || view.line_once_shown_as(anchor.line).filter(|line| reads_so(*line));
     match (here && view.has_seen(anchor.line), moved) {
+        // The line that reads so now is not the one that was shown under this number.
+        (true, None) if view.is_gone(anchor.line) => Err((MismatchKind::Gone, None)),
         (true, None) => Ok(()),
         (true, Some(meant)) => Err((MismatchKind::TwoFit, Some(meant))),
         (false, Some(meant)) => Err((MismatchKind::Moved, Some(meant))),

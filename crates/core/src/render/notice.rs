@@ -11,9 +11,14 @@ pub fn notice(notice: &Notice) -> String {
             )
         }
         Notice::Completed { paths } => format!("a change that a crash interrupted was complete: {}", list(paths)),
-        Notice::TakenBack { paths } => {
+        Notice::TakenBack { paths, kept } if kept.is_empty() => {
             format!("a change that a crash interrupted was taken back, nothing of it remains: {}", list(paths))
         }
+        Notice::TakenBack { paths, kept } => format!(
+            "a change that a crash interrupted was taken back ({}), but for what somebody has changed since, which stays as it is: {}",
+            list(paths),
+            list(kept)
+        ),
         Notice::NotRecovered { why } => format!("what a crash left could not be settled yet ({why}); it is tried again at the next start"),
         Notice::StateLost => {
             "the directory .surehand was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()

@@ -281,6 +281,9 @@ fn mismatch(mismatch: &Mismatch) -> String {
             "  {anchor}: two equal lines fit, the one that is line {} now and the one that was when you read it\n",
             anchor.line
         ),
+        MismatchKind::Gone => {
+            format!("  {anchor}: the line you were shown is gone; another one that reads the same is line {} now\n", anchor.line)
+        }
         MismatchKind::Unseen => format!("  {anchor}: this line was not shown in full to this session\n"),
     }
 }

@@ -146,6 +146,12 @@ impl<'a> Run<'a> {
         let failed = |error: io::Error| CommitError::Refused(Box::new(refuse_io(first, "lock", &error)));
         let locks_dir = self.workspace.state().locks();
         match lock::lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE).map_err(failed)? {
+            Some(locks) if locks.are_marked().map_err(failed)? => {
+                // Their last holder died in the middle of a commit: that comes first, and may change what we planned for.
+                drop(locks);
+                self.workspace.take_up_after_a_death();
+                Err(CommitError::Changed(first.clone()))
+            }
             Some(locks) => {
                 self.locks = Some(locks);
                 Ok(())
@@ -161,7 +167,9 @@ impl<'a> Run<'a> {
         let files = self.works.iter().map(Work::intent).collect();
         let entry = Entry::Begin { commit: self.number, files };
         self.begun = true;
-        self.write_journal(&entry)
+        self.write_journal(&entry)?;
+        let locks = self.locks.as_ref().expect("taken in the first step");
+        locks.mark(&self.journal_name).map_err(|error| self.works[0].failed("mark its lock", error))
     }
 
     fn end(&mut self) -> Result<(), CommitError> {
@@ -171,9 +179,16 @@ impl<'a> Run<'a> {
             }
         }
         // The files are in place: from here on the commit has happened, whatever becomes of this line.
-        let entry = Entry::End { commit: self.number, done: true };
-        drop(self.write_journal(&entry));
+        self.write_end(true);
         Ok(())
+    }
+
+    fn write_end(&self, done: bool) {
+        drop(self.write_journal(&Entry::End { commit: self.number, done }));
+        if let Some(locks) = &self.locks {
+            // A mark that stays only makes the next one look for what is not there.
+            drop(locks.unmark());
+        }
     }
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
@@ -189,7 +204,7 @@ impl<'a> Run<'a> {
             work.undo();
         }
         if self.begun {
-            drop(self.write_journal(&Entry::End { commit: self.number, done: false }));
+            self.write_end(false);
         }
         self.workspace.settle_commit();
     }

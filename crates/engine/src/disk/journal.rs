@@ -41,6 +41,20 @@ pub struct Intent {
     pub staged: Option<String>,
     /// Whether the staged file is in the directory of the target instead of the state directory.
     pub beside: bool,
+    /// The inode of the new file, by which it is told from one that somebody else has made.
+    pub inode: u64,
+}
+
+impl Intent {
+    /// Whether its names can be what we wrote: a journal may have come with a repository.
+    pub fn is_sound(&self) -> bool {
+        self.staged.as_deref().is_none_or(is_plain_name) && surehand_core::RelPath::new(&self.path).is_ok()
+    }
+}
+
+/// Whether it names something in a directory, and nothing else.
+pub fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
 /// A line of the journal.
@@ -61,7 +75,7 @@ pub enum Entry {
         /// From the outermost to the innermost.
         dirs: Vec<String>,
     },
-    /// A commit is about to stage a file beside its target.
+    /// A commit is about to stage a file.
     Stage {
         /// Its number.
         commit: u64,
@@ -69,6 +83,8 @@ pub enum Entry {
         path: String,
         /// The name of the staged file.
         staged: String,
+        /// Whether it is beside the target.
+        beside: bool,
     },
     /// The staged file of an earlier commit holds nothing of value any more and is about to be written over.
     Reuse {
@@ -135,7 +151,11 @@ impl Journal {
     pub fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
         line.push(b'\n');
-        self.file.write_all(&line)?;
+        if let Err(error) = self.file.write_all(&line) {
+            // A piece of a line would spoil the next one.
+            let _ = self.file.set_len(self.size);
+            return Err(error);
+        }
         self.size += line.len() as u64;
         if sync { self.file.sync_data() } else { Ok(()) }
     }

@@ -4,7 +4,7 @@
 use std::{
     fs::{File, TryLockError},
     io,
-    os::fd::BorrowedFd,
+    os::{fd::BorrowedFd, unix::fs::FileExt},
     time::{Duration, Instant},
 };
 
@@ -14,7 +14,29 @@ use surehand_core::{ContentHash, RelPath};
 /// Locks that are held until this goes out of scope.
 #[derive(Debug)]
 pub struct Locks {
-    _files: Vec<File>,
+    files: Vec<File>,
+}
+
+impl Locks {
+    /// Leaves a mark in the locks: whoever finds it there has got them from somebody who died before taking it away.
+    pub fn mark(&self, journal: &str) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| file.write_all_at(journal.as_bytes(), 0))
+    }
+
+    /// Takes the mark away.
+    pub fn unmark(&self) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| file.set_len(0))
+    }
+
+    /// Whether somebody died while holding one of them.
+    pub fn are_marked(&self) -> io::Result<bool> {
+        for file in &self.files {
+            if file.metadata()?.len() > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
@@ -39,7 +61,7 @@ pub fn lock(dir: BorrowedFd<'_>, paths: &[&RelPath], identities: &[(u64, u64)], 
         }
         files.push(file);
     }
-    Ok(Some(Locks { _files: files }))
+    Ok(Some(Locks { files }))
 }
 
 fn stripe(key: &str) -> u8 {

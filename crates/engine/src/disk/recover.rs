@@ -1,6 +1,5 @@
-//! Recovery: finishes or undoes what a crash left. A commit whose files all have their new content has happened; any other is
-//! taken back. What somebody else has written since stays as it is; only of a file that is written in place nobody can tell whether
-//! it is torn or changed, so its bytes are rescued before the old ones come back.
+//! Recovery: finishes or undoes what a crash left. A commit whose files were all replaced has happened; any other is taken back.
+//! What somebody else has written since stays where it is, and nothing is removed that could be somebody's.
 
 use std::{
     fs::File,
@@ -11,16 +10,18 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, Dir, Mode, OFlags, RenameFlags},
+    fs::{self as sys, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags},
     io::Errno,
 };
 use surehand_core::{ContentHash, Notice, RelPath};
 
 use super::{
-    journal::{Entry, How, Intent, entries},
+    journal::{Entry, How, Intent, entries, is_plain_name},
     lock,
+    read::open_patiently,
     rescue::{Displaced, SecondLook},
     stage,
+    work::new_copy,
 };
 use crate::workspace::Workspace;
 
@@ -38,9 +39,21 @@ pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
     Ok(notices)
 }
 
+fn names(dir: &File) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if is_plain_name(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Works through one journal file; `true` when it is of no more use.
 fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<bool> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut file = match sys::openat(journals, name, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(Errno::NOENT) => return Ok(false),
@@ -52,232 +65,358 @@ fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: 
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    take_up(workspace, name, &entries(&content), notices)
+    Taking { workspace, journal: name, file, entries: entries(&content), notices }.take_up()
 }
 
-fn names(dir: &File) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name != "." && name != ".." {
-            names.push(name);
+/// A journal that is being taken up.
+struct Taking<'a> {
+    workspace: &'a Workspace,
+    journal: &'a str,
+    file: File,
+    entries: Vec<Entry>,
+    notices: &'a mut Vec<Notice>,
+}
+
+impl Taking<'_> {
+    fn take_up(mut self) -> io::Result<bool> {
+        // Names of staged files that must wait for a later start.
+        let mut waiting = Vec::new();
+        for place in 0..self.entries.len() {
+            let Entry::Begin { commit, files } = self.entries[place].clone() else { continue };
+            // A staged file that was used again belongs to whatever used it.
+            let files: Vec<Intent> = files.into_iter().filter(|file| file.is_sound() && !self.is_reused(file, place)).collect();
+            self.settle(commit, &files, &mut waiting)?;
         }
+        self.remove_what_was_never_swapped()?;
+        self.rescue_what_nobody_names(&waiting)?;
+        Ok(waiting.is_empty())
     }
-    names.sort();
-    Ok(names)
-}
 
-/// Works through one journal; `false` when something in it must wait for a later start.
-fn take_up(workspace: &Workspace, journal: &str, entries: &[Entry], notices: &mut Vec<Notice>) -> io::Result<bool> {
-    let mut settled = true;
-    let mut kept: Vec<String> = Vec::new();
-    for (place, entry) in entries.iter().enumerate() {
-        let Entry::Begin { commit, files } = entry else { continue };
-        // A staged file that was used again belongs to whatever used it.
-        let files: Vec<&Intent> = files.iter().filter(|file| !is_reused(file, &entries[place + 1..])).collect();
-        let ended = entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, .. } if ended == commit));
+    fn is_reused(&self, file: &Intent, place: usize) -> bool {
+        let reuses = |entry: &Entry| matches!(entry, Entry::Reuse { staged } if file.staged.as_ref() == Some(staged));
+        self.entries[place + 1..].iter().any(reuses)
+    }
+
+    /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
+    fn settle(&mut self, commit: u64, files: &[Intent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
-        let locks_dir = workspace.state().locks();
+        let locks_dir = self.workspace.state().locks();
         let locks = lock::lock(locks_dir.as_fd(), &paths.iter().collect::<Vec<_>>(), &[], Duration::from_secs(10))?;
-        let look =
-            || files.iter().zip(&paths).map(|(intent, path)| Left::look(workspace, intent, path)).collect::<io::Result<Vec<_>>>();
-        if locks.is_some() && !ended {
-            finish_or_undo(workspace, &look()?, notices)?;
-        }
-        for left in look()? {
-            if locks.is_none() || !left.clear(workspace, notices)? {
-                settled = false;
-                kept.extend(left.staged_name());
-            }
-        }
-    }
-    for entry in entries {
-        let happened = |commit: &u64| {
-            entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, done: true } if ended == commit))
+        let Some(locks) = locks else {
+            waiting.extend(files.iter().filter_map(|file| file.staged.clone()));
+            return Ok(());
         };
-        match entry {
-            Entry::Stage { commit, path, staged } if !begun(entries, *commit) => {
-                if let Some(dir) = RelPath::new(path).ok().and_then(|path| workspace.root().open_parent(&path).ok()) {
-                    stage::remove(dir.as_fd(), staged);
+        let ended = self.entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, .. } if *ended == commit));
+        if !ended {
+            let done = self.finish_or_undo(&self.look(files, &paths)?)?;
+            // Not again at the next start, when it would be somebody else's files that are looked at.
+            let mut line = serde_json::to_vec(&Entry::End { commit, done }).expect("an entry is plain data");
+            line.push(b'\n');
+            self.file.write_all(&line)?;
+        }
+        for left in self.look(files, &paths)? {
+            if !left.clear(self.notices)? {
+                waiting.extend(left.intent.staged.clone());
+            }
+        }
+        locks.unmark()
+    }
+
+    fn look<'a>(&self, files: &'a [Intent], paths: &'a [RelPath]) -> io::Result<Vec<Left<'a>>>
+    where
+        Self: 'a,
+    {
+        files.iter().zip(paths).map(|(intent, path)| Left::look(self.workspace, intent, path)).collect()
+    }
+
+    /// `true` when the commit turned out to be complete.
+    fn finish_or_undo(&mut self, files: &[Left<'_>]) -> io::Result<bool> {
+        let paths = files.iter().map(|file| file.path.clone()).collect();
+        if files.iter().all(Left::is_done) {
+            self.notices.push(Notice::Completed { paths });
+            return Ok(true);
+        }
+        let mut kept = Vec::new();
+        for file in files.iter().rev() {
+            if !file.undo()? {
+                kept.push(file.path.clone());
+            }
+        }
+        self.notices.push(Notice::TakenBack { paths, kept });
+        Ok(false)
+    }
+
+    /// Staged files of commits that had not begun, files that were about to be written over, directories that are still empty.
+    fn remove_what_was_never_swapped(&self) -> io::Result<()> {
+        let begun =
+            |number: &u64| self.entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if commit == number));
+        let staged_dir = self.workspace.state().staged();
+        for (place, entry) in self.entries.iter().enumerate() {
+            match entry {
+                Entry::Stage { commit, path, staged, beside } if !begun(commit) && is_plain_name(staged) => {
+                    let parent = || RelPath::new(path).ok().and_then(|path| self.workspace.root().open_parent(&path).ok());
+                    let dir = if *beside { parent().map(|dir| Arc::new(File::from(dir))) } else { Some(staged_dir.clone()) };
+                    for name in [staged.clone(), new_copy(staged)] {
+                        dir.iter().for_each(|dir| stage::remove(dir.as_fd(), &name));
+                    }
                 }
+                Entry::Reuse { staged } if is_plain_name(staged) => {
+                    let named_later = self.entries[place + 1..].iter().any(|entry| match entry {
+                        Entry::Begin { files, .. } => files.iter().any(|file| file.staged.as_ref() == Some(staged)),
+                        _ => false,
+                    });
+                    if !named_later {
+                        stage::remove(staged_dir.as_fd(), staged);
+                    }
+                }
+                Entry::Make { dirs, .. } => {
+                    let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
+                    dirs.for_each(|dir| self.workspace.root().remove_dir_if_empty(&dir));
+                }
+                _ => {}
             }
-            Entry::Make { commit, dirs } if !happened(commit) => {
-                let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
-                dirs.for_each(|dir| workspace.root().remove_dir_if_empty(&dir));
+        }
+        Ok(())
+    }
+
+    /// What is left of that process in the staging directory and is in no entry could be anything: it is kept.
+    fn rescue_what_nobody_names(&mut self, waiting: &[String]) -> io::Result<()> {
+        let staged = self.workspace.state().staged();
+        let unknown = RelPath::new("unknown").expect("a name");
+        for name in names(&staged)? {
+            let is_waiting = waiting.iter().any(|waiting| name.starts_with(waiting.as_str()));
+            if name.starts_with(&format!("{}-", self.journal)) && !is_waiting {
+                let to = self.workspace.rescued().take_in(staged.as_fd(), &name, &unknown)?;
+                self.notices.push(Notice::Rescued { path: unknown.clone(), to });
             }
-            _ => {}
         }
+        Ok(())
     }
-    // What is left of that process was never swapped with anything, or was about to be written over.
-    let staged = workspace.state().staged();
-    for name in names(&staged)? {
-        if name.starts_with(&format!("{journal}-")) && !kept.contains(&name) {
-            stage::remove(staged.as_fd(), &name);
-        }
-    }
-    Ok(settled)
 }
 
-fn begun(entries: &[Entry], number: u64) -> bool {
-    entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if *commit == number))
+/// What has a name.
+enum Thing {
+    Nothing,
+    File {
+        bytes: Vec<u8>,
+        inode: u64,
+    },
+    /// A link, a directory, a socket.
+    Other,
 }
 
-fn is_reused(file: &Intent, later: &[Entry]) -> bool {
-    later.iter().any(|entry| matches!(entry, Entry::Reuse { staged } if file.staged.as_ref() == Some(staged)))
+impl Thing {
+    fn look(dir: &File, name: &str) -> io::Result<Self> {
+        let stat = match sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Thing::Nothing),
+            Err(errno) => return Err(errno.into()),
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(Thing::Other);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut bytes = Vec::new();
+        File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
+        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+        let inode = stat.st_ino as u64;
+        Ok(Thing::File { bytes, inode })
+    }
+
+    fn is(&self, version: Option<ContentHash>) -> bool {
+        matches!(self, Thing::File { bytes, .. } if Some(ContentHash::of(bytes)) == version)
+    }
+
+    fn has_inode(&self, wanted: u64) -> bool {
+        matches!(self, Thing::File { inode, .. } if *inode == wanted)
+    }
 }
 
 /// A file of a commit as the crash left it.
 struct Left<'a> {
+    workspace: &'a Workspace,
     intent: &'a Intent,
     path: &'a RelPath,
+    /// Where the target is, if that is still there.
     dir: Option<File>,
-    /// What is at the target.
-    now: Option<Vec<u8>>,
-    /// What is in the staged file.
-    staged: Option<Vec<u8>>,
+    target: Thing,
     staged_dir: Arc<File>,
+    /// The staged file, or the second name of the old one where it was renamed over.
+    staged_name: Option<String>,
+    staged: Thing,
 }
 
 impl<'a> Left<'a> {
-    fn look(workspace: &Workspace, intent: &'a Intent, path: &'a RelPath) -> io::Result<Self> {
+    fn look(workspace: &'a Workspace, intent: &'a Intent, path: &'a RelPath) -> io::Result<Self> {
         let dir = match workspace.root().open_parent(path) {
             Ok(dir) => Some(File::from(dir)),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
             Err(errno) => return Err(errno.into()),
         };
-        let now = match &dir {
-            Some(dir) => content(dir, path.name())?,
-            None => None,
+        let target = match &dir {
+            Some(dir) => Thing::look(dir, path.name())?,
+            None => Thing::Nothing,
         };
         let staged_dir = match (intent.beside, &dir) {
             (true, Some(dir)) => Arc::new(dir.try_clone()?),
             _ => workspace.state().staged(),
         };
-        let mut left = Self { intent, path, dir, now, staged: None, staged_dir };
-        if let Some(name) = left.staged_name() {
-            left.staged = content(&left.staged_dir, &name)?;
+        let (mut staged_name, mut staged) = (intent.staged.clone(), Thing::Nothing);
+        if let Some(name) = &intent.staged {
+            staged = Thing::look(&staged_dir, name)?;
+            let kept = format!("{name}.old");
+            match (&staged, Thing::look(&staged_dir, &kept)?) {
+                (_, Thing::Nothing) => {}
+                (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
+                // The old file still has its first name, too.
+                _ => stage::remove(staged_dir.as_fd(), &kept),
+            }
         }
-        Ok(left)
+        Ok(Self { workspace, intent, path, dir, target, staged_dir, staged_name, staged })
     }
 
-    /// The staged file, or the second name of the old one where it was renamed over.
-    fn staged_name(&self) -> Option<String> {
-        let name = self.intent.staged.as_ref()?;
-        let kept = format!("{name}.old");
-        let is_kept = sys::statat(&*self.staged_dir, &kept, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        let is_staged = sys::statat(&*self.staged_dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        Some(if is_kept && !is_staged { kept } else { name.clone() })
-    }
-
-    fn is(content: &Option<Vec<u8>>, version: Option<ContentHash>) -> bool {
-        content.as_ref().map(|bytes| ContentHash::of(bytes)) == version
-    }
-
-    fn has_new(&self) -> bool {
-        Self::is(&self.now, Some(self.intent.new))
-    }
-
-    /// Whether the target holds a mixture of old and new bytes that only an interrupted write in place can have left.
-    fn is_torn(&self) -> bool {
-        self.intent.how == How::InPlace && !self.has_new() && !Self::is(&self.now, self.intent.base)
-    }
-
-    fn undo(&self, workspace: &Workspace, notices: &mut Vec<Notice>) -> io::Result<()> {
-        let Some(dir) = &self.dir else { return Ok(()) };
-        let name = self.path.name();
+    /// Whether the new content was put in place, and what came out of it is what was expected.
+    fn is_done(&self) -> bool {
         match self.intent.how {
-            How::Create if self.has_new() => {
-                stage::remove(dir.as_fd(), name);
-            }
-            How::Swap | How::Rename if self.has_new() && Self::is(&self.staged, self.intent.base) => {
-                let staged = self.staged_name().expect("a swap has a staged file");
-                match sys::renameat_with(&*self.staged_dir, &staged, dir, name, RenameFlags::EXCHANGE) {
-                    Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(&*self.staged_dir, &staged, dir, name)?,
-                    exchanged => exchanged?,
-                }
-            }
-            How::InPlace if self.has_new() || self.is_torn() => {
-                let Some(copy) = self.staged.as_ref().filter(|_| Self::is(&self.staged, self.intent.base)) else { return Ok(()) };
-                if self.is_torn() {
-                    self.keep_torn(workspace, notices)?;
-                }
-                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-                let mut file = File::from(sys::openat(dir, name, flags, Mode::empty())?);
-                file.rewind()?;
-                file.write_all(copy)?;
-                file.set_len(copy.len() as u64)?;
-                file.sync_all()?;
-            }
-            _ => {}
+            How::Create => self.target.has_inode(self.intent.inode),
+            How::InPlace => self.target.is(Some(self.intent.new)),
+            How::Swap | How::Rename => self.was_swapped() && self.staged.is(self.intent.base),
         }
-        Ok(())
     }
 
-    /// Bytes that may be more than a mixture of ours are kept aside before the old content comes back.
-    fn keep_torn(&self, workspace: &Workspace, notices: &mut Vec<Notice>) -> io::Result<()> {
-        let Some(now) = &self.now else { return Ok(()) };
-        let staged = workspace.state().staged();
-        let name = format!("torn-{}", ContentHash::of(now));
-        match stage::copy(staged.as_fd(), &name, now) {
-            // An earlier start came as far as this.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            copied => drop(copied?),
+    /// Whether the staged name holds something else than the new file.
+    fn was_swapped(&self) -> bool {
+        !matches!(self.staged, Thing::Nothing) && !self.staged.has_inode(self.intent.inode)
+    }
+
+    /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
+    fn undo(&self) -> io::Result<bool> {
+        let Some(dir) = &self.dir else { return Ok(true) };
+        let is_ours = self.target.has_inode(self.intent.inode) && self.target.is(Some(self.intent.new));
+        match self.intent.how {
+            How::Create if is_ours => self.take_out(dir),
+            How::Create => Ok(!self.target.has_inode(self.intent.inode)),
+            How::Swap | How::Rename if !self.was_swapped() => Ok(true),
+            How::Swap | How::Rename if is_ours => self.exchange_back(dir),
+            How::Swap | How::Rename => Ok(false),
+            How::InPlace => self.restore_in_place(dir),
         }
-        let to = workspace.rescued().take_in(staged.as_fd(), &name, self.path)?;
-        notices.push(Notice::Rescued { path: self.path.clone(), to });
-        Ok(())
+    }
+
+    /// A created file, moved out first and looked at then: what somebody puts there meanwhile is not touched.
+    fn take_out(&self, dir: &File) -> io::Result<bool> {
+        let name = format!("undo-{}", self.intent.new);
+        let (home, name) = match sys::renameat(dir, self.path.name(), &*self.staged_dir, &name) {
+            Ok(()) => (self.staged_dir.clone(), name),
+            Err(Errno::XDEV) => {
+                let name = format!(".surehand-{name}");
+                sys::renameat(dir, self.path.name(), dir, &name)?;
+                (Arc::new(dir.try_clone()?), name)
+            }
+            Err(Errno::NOENT) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        };
+        let out = Thing::look(&home, &name)?;
+        if out.has_inode(self.intent.inode) && out.is(Some(self.intent.new)) {
+            stage::remove(home.as_fd(), &name);
+            return Ok(true);
+        }
+        if sys::renameat_with(&*home, &name, dir, self.path.name(), RenameFlags::NOREPLACE).is_err() {
+            self.workspace.rescue(home.as_fd(), &name, self.path);
+        }
+        Ok(false)
+    }
+
+    fn exchange_back(&self, dir: &File) -> io::Result<bool> {
+        let name = self.staged_name.as_ref().expect("a swap has a staged file");
+        match sys::renameat_with(&*self.staged_dir, name, dir, self.path.name(), RenameFlags::EXCHANGE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(&*self.staged_dir, name, dir, self.path.name())?,
+            exchanged => exchanged?,
+        }
+        Ok(true)
+    }
+
+    /// Old bytes come back only into a file that holds our new ones, or a mixture of both that nobody else can have made.
+    fn restore_in_place(&self, dir: &File) -> io::Result<bool> {
+        let Thing::File { bytes: now, .. } = &self.target else { return Ok(false) };
+        let (Thing::File { bytes: base, .. }, true) = (&self.staged, self.staged.is(self.intent.base)) else { return Ok(false) };
+        if now == base {
+            return Ok(true);
+        }
+        let copy = new_copy(self.intent.staged.as_deref().unwrap_or_default());
+        let is_torn = match Thing::look(&self.staged_dir, &copy)? {
+            Thing::File { bytes: new, .. } => is_mixture(now, &new, base),
+            Thing::Nothing | Thing::Other => false,
+        };
+        if !is_torn {
+            return Ok(false);
+        }
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut file = File::from(open_patiently(|| sys::openat(dir, self.path.name(), flags, Mode::empty()))?);
+        file.rewind()?;
+        file.write_all(base)?;
+        file.set_len(base.len() as u64)?;
+        file.sync_all()?;
+        Ok(true)
     }
 
     /// Removes what is staged, if it is ours or still the base; anything else is somebody's work. `false` when somebody has it
     /// open: then it must wait.
-    fn clear(&self, workspace: &Workspace, notices: &mut Vec<Notice>) -> io::Result<bool> {
-        let (Some(name), Some(_)) = (self.staged_name(), &self.staged) else { return Ok(true) };
-        if Self::is(&self.staged, Some(self.intent.new)) {
-            stage::remove(self.staged_dir.as_fd(), &name);
+    fn clear(&self, notices: &mut Vec<Notice>) -> io::Result<bool> {
+        let Some(name) = &self.staged_name else { return Ok(true) };
+        if self.intent.how == How::InPlace {
+            // Copies that nobody else has ever had.
+            stage::remove(self.staged_dir.as_fd(), &new_copy(name));
+            stage::remove(self.staged_dir.as_fd(), name);
             return Ok(true);
         }
-        let version = self.intent.base.unwrap_or(self.intent.new);
-        let displaced =
-            Displaced { dir: self.staged_dir.clone(), name, path: self.path.clone(), version, stamp: None, reusable: false };
-        match displaced.look(workspace.rescued())? {
+        let rescued = |to: String, notices: &mut Vec<Notice>| {
+            notices.push(Notice::Rescued { path: self.path.clone(), to });
+            Ok(true)
+        };
+        let version = match (&self.staged, self.staged.has_inode(self.intent.inode)) {
+            (Thing::Nothing, _) => return Ok(true),
+            (Thing::Other, _) => {
+                return rescued(self.workspace.rescued().take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
+            }
+            (Thing::File { .. }, true) => self.intent.new,
+            (Thing::File { .. }, false) => self.intent.base.unwrap_or(self.intent.new),
+        };
+        let (dir, path) = (self.staged_dir.clone(), self.path.clone());
+        let displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false };
+        match displaced.look(self.workspace.rescued())? {
             SecondLook::Untouched(_) => {
                 displaced.remove();
                 Ok(true)
             }
             SecondLook::InUse => Ok(false),
-            SecondLook::Rescued(to) => {
-                notices.push(Notice::Rescued { path: self.path.clone(), to });
-                Ok(true)
-            }
+            SecondLook::Rescued(to) => rescued(to, notices),
         }
     }
 }
 
-fn finish_or_undo(workspace: &Workspace, files: &[Left<'_>], notices: &mut Vec<Notice>) -> io::Result<()> {
-    let paths = files.iter().map(|file| file.path.clone()).collect();
-    if files.iter().all(Left::has_new) {
-        notices.push(Notice::Completed { paths });
-        return Ok(());
-    }
-    for file in files.iter().rev() {
-        file.undo(workspace, notices)?;
-    }
-    notices.push(Notice::TakenBack { paths });
-    Ok(())
+/// Whether these bytes are what a write of `new` over `base` leaves when it is cut off somewhere.
+fn is_mixture(now: &[u8], new: &[u8], base: &[u8]) -> bool {
+    let written = now.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let rest_of_base = |from: usize| base.get(from..).unwrap_or_default();
+    // Cut off anywhere up to where they agree; the end of the old content may still be there, or not any more.
+    (0..=written).rev().any(|at| now[at..] == *rest_of_base(at) || (at == new.len().min(now.len()) && now.len() == at))
 }
 
-fn content(dir: &File, name: &str) -> io::Result<Option<Vec<u8>>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = match super::read::open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
-        Ok(fd) => fd,
-        Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
-    };
-    let mut file = File::from(fd);
-    if !file.metadata()?.is_file() {
-        return Ok(None);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_file_is_told_from_a_changed_one() {
+        let (base, new) = (b"old content\n", b"new stuff\n");
+        for at in 0..=new.len() {
+            let mut torn = base.to_vec();
+            torn[..at].copy_from_slice(&new[..at]);
+            assert!(is_mixture(&torn, new, base), "{at}");
+        }
+        assert!(is_mixture(new, new, base));
+        assert!(!is_mixture(b"user content\n", new, base));
+        assert!(!is_mixture(b"old content\nand more\n", new, base));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
 }

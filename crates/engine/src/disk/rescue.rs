@@ -14,7 +14,7 @@ use rustix::{
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
 
-use super::{clock::Clock, stage, sys as lease};
+use super::{clock::Clock, read::link_count, stage, sys as lease};
 use crate::workspace::{STATE_DIR, make_dir};
 
 /// A file that a commit took out of the workspace.
@@ -58,10 +58,11 @@ impl Displaced {
         };
         // Granted only if nobody else has it open; then nobody can write into it any more, since it has no name they know.
         let alone = lease::take_lease(file.as_fd());
-        if !alone && lease::take_lease(rescued.probe.as_fd()) {
+        if !alone && rescued.leases_exist() {
             return Ok(SecondLook::InUse);
         }
-        let stamp = rescued.clock.stamp(&sys::fstat(&file)?);
+        let stat = sys::fstat(&file)?;
+        let stamp = rescued.clock.stamp(&stat);
         let untouched = self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy());
         if !untouched {
             let mut bytes = Vec::new();
@@ -72,7 +73,9 @@ impl Displaced {
         }
         lease::drop_lease(file.as_fd());
         // Without leases nobody can say that it is not open elsewhere: it may be removed, but not become another file.
-        Ok(SecondLook::Untouched((alone && self.reusable).then_some(file)))
+        // Neither may one that has another name.
+        let reusable = alone && self.reusable && link_count(&stat) == 1;
+        Ok(SecondLook::Untouched(reusable.then_some(file)))
     }
 
     /// Removes it, after a look that found it untouched.
@@ -96,6 +99,11 @@ impl Rescued {
     pub fn of(root: Arc<File>, state: &File) -> io::Result<Self> {
         let probe = private_file(state)?;
         Ok(Self { root, clock: Clock::try_out(&probe), probe })
+    }
+
+    /// Whether this file system gives leases at all: asked of a file of our own that nobody else can open.
+    pub fn leases_exist(&self) -> bool {
+        lease::take_lease(self.probe.as_fd())
     }
 
     /// The clock of the file system that holds the state.

@@ -34,7 +34,11 @@ pub fn replacement(
     stat: &Stat,
 ) -> io::Result<Staged> {
     let file = match spare {
-        Some(file) => file,
+        Some(file) => {
+            // What it will hold may be for fewer eyes than what it held.
+            sys::fchmod(&file, Mode::from_raw_mode(0o600))?;
+            file
+        }
         None => fresh(dir, name)?,
     };
     file.write_all_at(content, 0)?;
@@ -114,13 +118,13 @@ fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Re
 }
 
 fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    let size = match sys::flistxattr_query(old) {
-        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
-        size => size?,
-    };
-    let mut names = vec![0_u8; size];
-    let size = sys::flistxattr(old, &mut names[..])?;
-    for name in names[..size].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    let (wanted, there) = (attributes(old)?, attributes(new)?);
+    for name in there.iter().filter(|name| !wanted.contains(name) && !name.starts_with(b"security.")) {
+        // A new file may be born with some, from its directory.
+        sys::fremovexattr(new, &name[..])?;
+    }
+    for name in &wanted {
+        let name = &name[..];
         let mut value = vec![0_u8; sys::fgetxattr_query(old, name)?];
         let size = sys::fgetxattr(old, name, &mut value[..])?;
         match sys::fsetxattr(new, name, &value[..size], XattrFlags::empty()) {
@@ -130,4 +134,15 @@ fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Resu
         }
     }
     Ok(())
+}
+
+/// The names of the extended attributes of a file.
+fn attributes(file: BorrowedFd<'_>) -> rustix::io::Result<Vec<Vec<u8>>> {
+    let size = match sys::flistxattr_query(file) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        size => size?,
+    };
+    let mut names = vec![0_u8; size];
+    let size = sys::flistxattr(file, &mut names[..])?;
+    Ok(names[..size].split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
 }

@@ -12,7 +12,7 @@ use rustix::{
     fs::{self as sys, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
 };
-use surehand_core::{Base, Planned, RelPath, Stamp};
+use surehand_core::{Base, Cause, Planned, Refusal, RelPath, Stamp};
 
 use super::{
     commit::{Change, CommitError},
@@ -48,8 +48,8 @@ pub struct Work<'a> {
     old: Option<(File, Box<Stat>)>,
     leased: bool,
     progress: Progress,
-    /// Whether what came out is the file that was checked.
-    is_old_out: bool,
+    /// The stamp of what came out, if it is the file that was checked and nobody else had it open then.
+    out: Option<Stamp>,
 }
 
 /// How far the target is changed.
@@ -81,7 +81,7 @@ impl<'a> Work<'a> {
             old: None,
             leased: false,
             progress: Progress::Untouched,
-            is_old_out: false,
+            out: None,
         }
     }
 
@@ -113,6 +113,7 @@ impl<'a> Work<'a> {
             new: self.planned.text().version(),
             staged: self.staged.as_ref().map(|(_, name)| name.clone()),
             beside: self.staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
+            inode: self.new.as_ref().and_then(|new| sys::fstat(new).ok()).map_or(0, |stat| identity(&stat).1),
         }
     }
 
@@ -223,6 +224,7 @@ impl<'a> Work<'a> {
         // Beside its place, so that it gets the owner, group and rights that new files get there.
         let (dir, name) = self.stage_place(name, true)?;
         self.staged = Some((dir.clone(), name.clone()));
+        self.announce(&name)?;
         let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed("write", error))?;
         let mode = Mode::from_raw_mode(0o666 & !self.workspace.umask());
         sys::fchmod(&file, mode).map_err(|errno| self.failed("write", errno))?;
@@ -244,6 +246,9 @@ impl<'a> Work<'a> {
             });
             // Registered before anything can fail, so that it is tidied up.
             self.staged = Some((dir.clone(), name.clone()));
+            if spare.is_none() {
+                self.announce(&name)?;
+            }
             let staged = stage::replacement(dir.as_fd(), &name, spare, self.content(), &old, &stat);
             if let Staged::Ready(file) = staged.map_err(|error| self.failed("write", error))? {
                 self.how = How::Swap;
@@ -255,10 +260,21 @@ impl<'a> Work<'a> {
         drop(old);
         self.how = How::InPlace;
         self.staged = Some((dir.clone(), name.clone()));
-        let copy = stage::copy(dir.as_fd(), &name, self.base()).map_err(|error| self.failed("keep a copy", error))?;
+        self.announce(&name)?;
+        let keep =
+            |name: &str, content| stage::copy(dir.as_fd(), name, content).map_err(|error| self.failed("keep a copy", error));
+        let copy = keep(&name, self.base())?;
+        // Only with both can a torn file be told from one that somebody has changed.
+        keep(&new_copy(&name), self.content())?;
         self.new = Some(copy);
         self.old = Some(self.open_old(OFlags::RDWR)?);
         Ok(())
+    }
+
+    /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
+    fn announce(&self, name: &str) -> Result<(), CommitError> {
+        let (path, staged) = (self.path().to_string(), name.to_owned());
+        self.write_journal(&Entry::Stage { commit: self.commit, path, beside: name.starts_with('.'), staged })
     }
 
     fn stage_place(&self, name: String, beside: bool) -> Result<(Arc<File>, String), CommitError> {
@@ -266,9 +282,7 @@ impl<'a> Work<'a> {
             return Ok((self.workspace.state().staged(), name));
         }
         let dir = self.dir().try_clone().map_err(|error| self.failed("open its directory", error))?;
-        let name = format!(".surehand-{name}");
-        self.write_journal(&Entry::Stage { commit: self.commit, path: self.path().to_string(), staged: name.clone() })?;
-        Ok((Arc::new(dir), name))
+        Ok((Arc::new(dir), format!(".surehand-{name}")))
     }
 
     fn open_old(&self, access: OFlags) -> Result<(File, Box<Stat>), CommitError> {
@@ -292,9 +306,14 @@ impl<'a> Work<'a> {
         }
         self.leased = self.take_lease();
         let (old, _) = self.old();
-        let stamp = self.workspace.clock().stamp(&sys::fstat(old).map_err(|errno| self.failed("stat", errno))?);
-        let stands = self.known.is_some_and(|known| known.agrees_with(&stamp) && !known.is_racy());
-        let holds = stands || same_bytes(old, self.base()).map_err(|error| self.failed("read", error))?;
+        if self.how == How::InPlace && !self.leased && self.workspace.rescued().leases_exist() {
+            // Nothing would show what somebody wrote into it while we did.
+            let why = "has several names, so it can only be written in place, and another program has it open; try again when it is closed";
+            let refusal = Refusal::of(self.path(), Cause::Conflict { why: why.to_owned() });
+            return Err(CommitError::Refused(Box::new(refusal)));
+        }
+        // The bytes themselves: a program that writes through a memory map leaves no trace in the times.
+        let holds = same_bytes(old, self.base()).map_err(|error| self.failed("read", error))?;
         if holds { Ok(()) } else { Err(self.changed()) }
     }
 
@@ -393,19 +412,25 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let (old, old_stat) = self.old();
-        let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
         let (dir, name) = self.staged();
         let came_out =
             sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
         let same_file = identity(&came_out) == identity(old_stat);
-        let good = match (same_file, self.leased, state) {
-            (true, true, LeaseState::Held | LeaseState::ReaderWaits) => true,
+        let stamp = self.workspace.clock().stamp(&came_out);
+        // Asked after the stamp was taken: what is written later than that shows.
+        let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
+        // A name that was added meanwhile must not lose its file.
+        let one_name = link_count(&came_out) == 1;
+        let good = match (same_file && one_name, self.leased, state) {
+            (true, true, LeaseState::Held | LeaseState::ReaderWaits) => {
+                self.out = Some(stamp);
+                true
+            }
             // A writer waits for the old file. Let it have it, and begin again after it.
             (true, true, LeaseState::Broken) => false,
             (true, false, _) => same_bytes(old, self.base()).unwrap_or(false),
-            (false, _, _) => file_is(dir, name, self.base()),
+            (false, _, _) => one_name && file_is(dir, name, self.base()),
         };
-        self.is_old_out = same_file;
         if good { Ok(()) } else { Err(self.changed()) }
     }
 
@@ -427,6 +452,9 @@ impl<'a> Work<'a> {
     /// Nothing but ourselves has ever seen the staged file.
     fn remove_staged(&mut self) {
         if let Some((dir, name)) = self.staged.take() {
+            if self.how == How::InPlace {
+                stage::remove(dir.as_fd(), &new_copy(&name));
+            }
             stage::remove(dir.as_fd(), &name);
         }
     }
@@ -442,24 +470,36 @@ impl<'a> Work<'a> {
             self.remove_staged();
         } else if let Some((dir, name)) = self.staged.take() {
             // The old content is not back, for whatever reason: the copy of it is all there is.
+            stage::remove(dir.as_fd(), &new_copy(&name));
             self.workspace.rescue(dir.as_fd(), &name, self.path());
         }
     }
 
     /// Takes a created file out again, unless it has become somebody else's.
     fn take_out_new(&mut self) {
-        let dir = self.workspace.state().staged();
-        let name = format!("undo-{}-{}", std::process::id(), self.planned.text().version());
         if let Some((dir, name)) = self.staged.take() {
             stage::remove(dir.as_fd(), &name);
         }
-        if sys::renameat(self.dir(), self.name(), &*dir, &name).is_err() {
-            return;
-        }
+        let name = format!("undo-{}-{}", std::process::id(), self.planned.text().version());
+        let Some((dir, name)) = self.move_out(name) else { return };
         if self.is_ours(&dir, &name) {
             self.displace_ours(dir, name);
         } else if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
             self.workspace.rescue(dir.as_fd(), &name, self.path());
+        }
+    }
+
+    /// Moves what is at the target into the state directory or, from another file system, beside itself.
+    fn move_out(&self, name: String) -> Option<(Arc<File>, String)> {
+        let staged = self.workspace.state().staged();
+        match sys::renameat(self.dir(), self.name(), &*staged, &name) {
+            Ok(()) => Some((staged, name)),
+            Err(Errno::XDEV) => {
+                let (dir, name) = (Arc::new(self.dir().try_clone().ok()?), format!(".surehand-{name}"));
+                sys::renameat(self.dir(), self.name(), &*dir, &name).ok()?;
+                Some((dir, name))
+            }
+            Err(_) => None,
         }
     }
 
@@ -538,19 +578,26 @@ impl<'a> Work<'a> {
         self.release();
         let Some((dir, name)) = self.staged.take() else { return };
         match self.how {
-            // The copy of the old content, or a second name of the new file: nobody else has ever had them.
-            How::Create | How::InPlace => stage::remove(dir.as_fd(), &name),
+            // Copies, or a second name of the new file: nobody else has ever had them.
+            How::Create => stage::remove(dir.as_fd(), &name),
+            How::InPlace => {
+                stage::remove(dir.as_fd(), &new_copy(&name));
+                stage::remove(dir.as_fd(), &name);
+            }
             How::Swap | How::Rename => {
-                let (old, old_stat) = self.old();
-                let same_file = self.is_old_out;
-                let stamp = if same_file { sys::fstat(old).ok().map(|stat| self.workspace.clock().stamp(&stat)) } else { None };
                 let Base::Text(base) = self.planned.base() else { return };
-                let reusable = same_file && is_ordinary(old, old_stat);
+                let (old, old_stat) = self.old();
+                let reusable = self.how == How::Swap && self.out.is_some() && is_ordinary(old, old_stat);
                 let (path, version) = (self.path().clone(), base.version());
-                self.workspace.displace(Displaced { dir, name, path, version, stamp, reusable });
+                self.workspace.displace(Displaced { dir, name, path, version, stamp: self.out, reusable });
             }
         }
     }
+}
+
+/// The name of the copy of the new content, beside that of the old, for a write in place.
+pub(super) fn new_copy(staged: &str) -> String {
+    format!("{staged}.new")
 }
 
 fn identity(stat: &Stat) -> (u64, u64) {
