@@ -43,6 +43,8 @@ pub struct Intent {
     pub beside: bool,
     /// The inode of the new file, by which it is told from one that somebody else has made.
     pub inode: u64,
+    /// The time of its last change, because an inode that is free is soon somebody else's.
+    pub modified: i64,
 }
 
 impl Intent {

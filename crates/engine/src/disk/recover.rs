@@ -200,13 +200,14 @@ enum Thing {
     File {
         bytes: Vec<u8>,
         inode: u64,
+        modified: i64,
     },
     /// A link, a directory, a socket.
     Other,
 }
 
 impl Thing {
-    fn look(dir: &File, name: &str) -> io::Result<Self> {
+    fn look(workspace: &Workspace, dir: &File, name: &str) -> io::Result<Self> {
         let stat = match sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Thing::Nothing),
@@ -218,13 +219,18 @@ impl Thing {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut bytes = Vec::new();
         File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
-        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
-        let inode = stat.st_ino as u64;
-        Ok(Thing::File { bytes, inode })
+        let stamp = workspace.clock().stamp(&stat);
+        Ok(Thing::File { bytes, inode: stamp.inode, modified: stamp.modified })
     }
 
     fn is(&self, version: Option<ContentHash>) -> bool {
         matches!(self, Thing::File { bytes, .. } if Some(ContentHash::of(bytes)) == version)
+    }
+
+    /// Whether it is the new file of an intent, as it was written.
+    fn is_new_file_of(&self, intent: &Intent) -> bool {
+        let same = |inode: u64, modified: i64| (inode, modified) == (intent.inode, intent.modified);
+        matches!(self, Thing::File { inode, modified, .. } if same(*inode, *modified)) && self.is(Some(intent.new))
     }
 
     fn has_inode(&self, wanted: u64) -> bool {
@@ -254,7 +260,7 @@ impl<'a> Left<'a> {
             Err(errno) => return Err(errno.into()),
         };
         let target = match &dir {
-            Some(dir) => Thing::look(dir, path.name())?,
+            Some(dir) => Thing::look(workspace, dir, path.name())?,
             None => Thing::Nothing,
         };
         let staged_dir = match (intent.beside, &dir) {
@@ -263,9 +269,9 @@ impl<'a> Left<'a> {
         };
         let (mut staged_name, mut staged) = (intent.staged.clone(), Thing::Nothing);
         if let Some(name) = &intent.staged {
-            staged = Thing::look(&staged_dir, name)?;
+            staged = Thing::look(workspace, &staged_dir, name)?;
             let kept = format!("{name}.old");
-            match (&staged, Thing::look(&staged_dir, &kept)?) {
+            match (&staged, Thing::look(workspace, &staged_dir, &kept)?) {
                 (_, Thing::Nothing) => {}
                 (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
                 // The old file still has its first name, too.
@@ -278,7 +284,7 @@ impl<'a> Left<'a> {
     /// Whether the new content was put in place, and what came out of it is what was expected.
     fn is_done(&self) -> bool {
         match self.intent.how {
-            How::Create => self.target.has_inode(self.intent.inode),
+            How::Create => self.target.is_new_file_of(self.intent),
             How::InPlace => self.target.is(Some(self.intent.new)),
             How::Swap | How::Rename => self.was_swapped() && self.staged.is(self.intent.base),
         }
@@ -292,10 +298,10 @@ impl<'a> Left<'a> {
     /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
     fn undo(&self) -> io::Result<bool> {
         let Some(dir) = &self.dir else { return Ok(true) };
-        let is_ours = self.target.has_inode(self.intent.inode) && self.target.is(Some(self.intent.new));
+        let is_ours = self.target.is_new_file_of(self.intent);
         match self.intent.how {
             How::Create if is_ours => self.take_out(dir),
-            How::Create => Ok(!self.target.has_inode(self.intent.inode)),
+            How::Create => Ok(matches!(self.target, Thing::Nothing)),
             How::Swap | How::Rename if !self.was_swapped() => Ok(true),
             How::Swap | How::Rename if is_ours => self.exchange_back(dir),
             How::Swap | How::Rename => Ok(false),
@@ -316,8 +322,8 @@ impl<'a> Left<'a> {
             Err(Errno::NOENT) => return Ok(true),
             Err(errno) => return Err(errno.into()),
         };
-        let out = Thing::look(&home, &name)?;
-        if out.has_inode(self.intent.inode) && out.is(Some(self.intent.new)) {
+        let out = Thing::look(self.workspace, &home, &name)?;
+        if out.is_new_file_of(self.intent) {
             stage::remove(home.as_fd(), &name);
             return Ok(true);
         }
@@ -344,7 +350,7 @@ impl<'a> Left<'a> {
             return Ok(true);
         }
         let copy = new_copy(self.intent.staged.as_deref().unwrap_or_default());
-        let is_torn = match Thing::look(&self.staged_dir, &copy)? {
+        let is_torn = match Thing::look(self.workspace, &self.staged_dir, &copy)? {
             Thing::File { bytes: new, .. } => is_mixture(now, &new, base),
             Thing::Nothing | Thing::Other => false,
         };

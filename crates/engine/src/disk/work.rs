@@ -114,6 +114,7 @@ impl<'a> Work<'a> {
             staged: self.staged.as_ref().map(|(_, name)| name.clone()),
             beside: self.staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
             inode: self.new.as_ref().and_then(|new| sys::fstat(new).ok()).map_or(0, |stat| identity(&stat).1),
+            modified: self.written.map_or(0, |(_, modified)| modified),
         }
     }
 
