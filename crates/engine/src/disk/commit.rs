@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         self.begun = true;
         self.write_journal(&entry)?;
         let locks = self.locks.as_ref().expect("taken in the first step");
-        locks.mark(&self.journal_name).map_err(|error| self.works[0].failed("mark its lock", error))
+        locks.mark().map_err(|error| self.works[0].failed("mark its lock", error))
     }
 
     fn end(&mut self) -> Result<(), CommitError> {

@@ -30,10 +30,8 @@ pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
     let journals = workspace.state().journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
-        match take_up_journal(workspace, &journals, &name, &mut notices) {
-            Ok(true) => stage::remove(journals.as_fd(), &name),
-            Ok(false) => {}
-            Err(error) => notices.push(Notice::NotRecovered { why: error.to_string() }),
+        if let Err(error) = take_up_journal(workspace, &journals, &name, &mut notices) {
+            notices.push(Notice::NotRecovered { why: error.to_string() });
         }
     }
     Ok(notices)
@@ -51,21 +49,26 @@ fn names(dir: &File) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Works through one journal file; `true` when it is of no more use.
-fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<bool> {
+/// Works through one journal file, and removes it when it is of no more use.
+fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut file = match sys::openat(journals, name, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
-        Err(Errno::NOENT) => return Ok(false),
+        Err(Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(errno.into()),
     };
     if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 {
         // Its process lives, or somebody else has just settled it.
-        return Ok(false);
+        return Ok(());
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Taking { workspace, journal: name, file, entries: entries(&content), notices }.take_up()
+    let mut taking = Taking { workspace, journal: name, file, entries: entries(&content), notices };
+    if taking.take_up()? {
+        // While its lock is held: a process that is just starting a journal of this name must not come in between.
+        stage::remove(journals.as_fd(), name);
+    }
+    Ok(())
 }
 
 /// A journal that is being taken up.
@@ -78,7 +81,8 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    fn take_up(mut self) -> io::Result<bool> {
+    /// `true` when nothing of it has to wait for a later start.
+    fn take_up(&mut self) -> io::Result<bool> {
         // Names of staged files that must wait for a later start.
         let mut waiting = Vec::new();
         for place in 0..self.entries.len() {
@@ -217,8 +221,13 @@ impl Thing {
             return Ok(Thing::Other);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = match open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT) => return Ok(Thing::Nothing),
+            Err(errno) => return Err(errno.into()),
+        };
         let mut bytes = Vec::new();
-        File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
+        file.read_to_end(&mut bytes)?;
         let stamp = workspace.clock().stamp(&stat);
         Ok(Thing::File { bytes, inode: stamp.inode, modified: stamp.modified })
     }
@@ -337,6 +346,8 @@ impl<'a> Left<'a> {
         let name = self.staged_name.as_ref().expect("a swap has a staged file");
         match sys::renameat_with(&*self.staged_dir, name, dir, self.path.name(), RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(&*self.staged_dir, name, dir, self.path.name())?,
+            // Somebody has removed it since: that stays so, and what came out is kept.
+            Err(Errno::NOENT) => return Ok(false),
             exchanged => exchanged?,
         }
         Ok(true)

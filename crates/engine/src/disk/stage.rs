@@ -35,8 +35,11 @@ pub fn replacement(
 ) -> io::Result<Staged> {
     let file = match spare {
         Some(file) => {
-            // What it will hold may be for fewer eyes than what it held.
-            sys::fchmod(&file, Mode::from_raw_mode(0o600))?;
+            let too_open = sys::fstat(&file)?.st_mode & !stat.st_mode & 0o777;
+            if too_open != 0 {
+                // What it will hold is for fewer eyes than what it held.
+                sys::fchmod(&file, Mode::from_raw_mode(0o600))?;
+            }
             file
         }
         None => fresh(dir, name)?,

@@ -2,8 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, Write},
-    os::fd::AsFd,
+    io::{self, Seek, Write},
+    os::{fd::AsFd, unix::fs::FileExt},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -42,8 +42,8 @@ pub struct Work<'a> {
     staged: Option<(Arc<File>, String)>,
     /// The new file, or the copy of the old one for a write in place.
     new: Option<File>,
-    /// Size and time of the new content when it was complete.
-    written: Option<(u64, i64)>,
+    /// The stamp of the new content when it was complete.
+    written: Option<Stamp>,
     /// The file that is there, with what the system says about it.
     old: Option<(File, Box<Stat>)>,
     leased: bool,
@@ -113,8 +113,8 @@ impl<'a> Work<'a> {
             new: self.planned.text().version(),
             staged: self.staged.as_ref().map(|(_, name)| name.clone()),
             beside: self.staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
-            inode: self.new.as_ref().and_then(|new| sys::fstat(new).ok()).map_or(0, |stat| identity(&stat).1),
-            modified: self.written.map_or(0, |(_, modified)| modified),
+            inode: self.written.map_or(0, |stamp| stamp.inode),
+            modified: self.written.map_or(0, |stamp| stamp.modified),
         }
     }
 
@@ -180,14 +180,13 @@ impl<'a> Work<'a> {
             new.sync_all().map_err(|error| self.failed("sync", error))?;
         }
         if self.how != How::InPlace {
-            self.written = self.size_and_time(new);
+            self.written = self.stamp_of(new);
         }
         Ok(())
     }
 
-    fn size_and_time(&self, file: &File) -> Option<(u64, i64)> {
-        let stamp = self.workspace.clock().stamp(&sys::fstat(file).ok()?);
-        Some((stamp.size, stamp.modified))
+    fn stamp_of(&self, file: &File) -> Option<Stamp> {
+        sys::fstat(file).ok().map(|stat| self.workspace.clock().stamp(&stat))
     }
 
     fn make_directories(&mut self) -> Result<(), CommitError> {
@@ -341,7 +340,7 @@ impl<'a> Work<'a> {
             How::InPlace => {
                 self.progress = Progress::Begun;
                 self.write_in_place(self.content()).map_err(|error| self.failed("write", error))?;
-                self.written = self.size_and_time(self.old().0);
+                self.written = self.stamp_of(self.old().0);
             }
         }
         self.progress = Progress::Changed;
@@ -566,12 +565,9 @@ impl<'a> Work<'a> {
     /// The stamp of what is at the target now, if that is still the content that we put there.
     pub fn stamp_now(&self) -> Option<Stamp> {
         let stat = sys::statat(self.dir(), self.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let ours = match self.how {
-            How::InPlace => sys::fstat(self.old().0).ok()?,
-            How::Create | How::Swap | How::Rename => sys::fstat(self.new.as_ref()?).ok()?,
-        };
-        let now = self.workspace.clock().stamp(&stat);
-        (identity(&stat) == identity(&ours) && self.written == Some((now.size, now.modified))).then_some(now)
+        let (now, then) = (self.workspace.clock().stamp(&stat), self.written?);
+        // A rename changes neither size nor time of the content.
+        (now.same_file(&then) && (now.size, now.modified) == (then.size, then.modified)).then_some(now)
     }
 
     /// The commit has happened: what came out waits for a second look.
@@ -620,18 +616,20 @@ fn file_is(dir: &File, name: &str, content: &[u8]) -> bool {
 }
 
 /// Whether an open file holds exactly these bytes.
-fn same_bytes(mut file: &File, content: &[u8]) -> io::Result<bool> {
-    if file.metadata()?.len() != content.len() as u64 {
+fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
+    if sys::fstat(file)?.st_size != content.len() as i64 {
         return Ok(false);
     }
-    file.rewind()?;
-    let mut buffer = vec![0; content.len().clamp(1, 64 * 1024)];
-    let mut rest = content;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(rest.is_empty()),
-            read if rest.len() >= read && rest[..read] == buffer[..read] => rest = &rest[read..],
-            _ => return Ok(false),
+    let mut buffer = vec![0; content.len().min(64 * 1024)];
+    for (index, chunk) in content.chunks(64 * 1024).enumerate() {
+        let buffer = &mut buffer[..chunk.len()];
+        match file.read_exact_at(buffer, index as u64 * 64 * 1024) {
+            Ok(()) if buffer == chunk => {}
+            Ok(()) => return Ok(false),
+            // It has become shorter.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error),
         }
     }
+    Ok(true)
 }
