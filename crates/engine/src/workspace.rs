@@ -91,6 +91,8 @@ impl std::fmt::Debug for Workspace {
 pub struct State {
     root: Arc<File>,
     handles: Mutex<Handles>,
+    /// The device that it is on.
+    device: u64,
     rescued: Rescued,
     displaced: Mutex<VecDeque<(Instant, Displaced)>>,
     /// Held while displaced files are looked at: they are in nobody's list then.
@@ -367,9 +369,11 @@ impl State {
         let root = Arc::new(File::from(root.dir().try_clone_to_owned()?));
         let handles = Handles::open(&root)?;
         let rescued = Rescued::of(root.clone(), &handles.dir)?;
+        let device = rescued.clock().stamp(&sys::fstat(&*handles.dir)?).device;
         Ok(Self {
             root,
             handles: Mutex::new(handles),
+            device,
             rescued,
             displaced: Mutex::default(),
             tidying: Mutex::default(),
@@ -382,9 +386,9 @@ impl State {
         sys::fstat(&*lock(&self.handles).journals).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// The state directory itself.
-    pub fn dir(&self) -> Arc<File> {
-        lock(&self.handles).dir.clone()
+    /// The device that it is on.
+    pub fn device(&self) -> u64 {
+        self.device
     }
 
     /// Where files are staged.

@@ -8,6 +8,7 @@ use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use rmcp::{
     RoleServer,
+    model::{CallToolRequestParams, ClientRequest, JsonObject, Request, RequestId},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -99,7 +100,7 @@ impl Transport<RoleServer> for StdioTransport {
                     Mistake::new(INVALID_REQUEST, format!("the message is longer than {MAX_LINE} bytes"), Value::Null)
                 }
                 Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
-                Line::Whole(line) => match serde_json::from_slice(&line) {
+                Line::Whole(line) => match parse(&line) {
                     Ok(message) => {
                         // Before the first request there is nothing that a notification or a response could be about.
                         self.opened |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
@@ -122,6 +123,35 @@ impl Transport<RoleServer> for StdioTransport {
         drop(self.output.lock().await.writer.take());
         Ok(())
     }
+}
+
+/// A message. The SDK tries one kind after the other and keeps a copy meanwhile, which takes longer than many a call; so the plain
+/// form of the call that comes all the time is recognised first.
+fn parse(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleServer>> {
+    if let Ok(PlainCall { jsonrpc: "2.0", id, method: "tools/call", params }) = serde_json::from_slice(line) {
+        let mut call = CallToolRequestParams::new(params.name);
+        call.arguments = params.arguments;
+        let request = ClientRequest::CallToolRequest(Request::new(call));
+        return Ok(RxJsonRpcMessage::<RoleServer>::request(request, id));
+    }
+    serde_json::from_slice(line)
+}
+
+/// A call without anything else, such as `_meta`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainCall<'a> {
+    jsonrpc: &'a str,
+    id: RequestId,
+    method: &'a str,
+    params: PlainParams,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainParams {
+    name: String,
+    arguments: Option<JsonObject>,
 }
 
 /// A line that is no message, as the error to answer it with.

@@ -237,7 +237,7 @@ impl<'a> Work<'a> {
         if sys::accessat(self.dir(), self.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
             return Err(self.failed("write (the file is read-only)", Errno::ACCESS));
         }
-        let far = sys::fstat(self.workspace.state().dir()).is_ok_and(|state| state.st_dev != stat.st_dev);
+        let far = self.workspace.state().device() != identity(&stat).0;
         let (dir, mut name) = self.stage_place(name, far || self.workspace.stage_beside())?;
         if link_count(&stat) == 1 {
             let spare = self.workspace.take_spare(&dir).map(|(spare, its_name)| {

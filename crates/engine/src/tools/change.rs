@@ -13,8 +13,11 @@ use crate::{
 
 /// The answer to a change of one file: a short diff with fresh numbers, which count as shown.
 pub fn say_one(session: &mut Session, done: &Done, numbers: Numbers) -> Success {
-    let mut success = say_all(session, done, numbers);
-    success.result.remove("files");
+    let mut success = Success::default();
+    for (planned, how) in done.planned.iter().zip(&done.how) {
+        let (text, result) = say(session, done, planned, *how, numbers);
+        success = Success { text, result, paths: vec![planned.path().clone()] };
+    }
     success
 }
 
@@ -24,10 +27,7 @@ pub fn say_all(session: &mut Session, done: &Done, numbers: Numbers) -> Success 
     let mut success = Success::default();
     let mut files = Vec::new();
     for (planned, how) in done.planned.iter().zip(&done.how) {
-        let (text, result) = match done.rewritten.iter().find(|(path, _)| path == planned.path()) {
-            None => say_written(session, planned, *how, numbers),
-            Some((_, landed)) => say_landed(session, planned, landed, numbers),
-        };
+        let (text, result) = say(session, done, planned, *how, numbers);
         success.text.push_str(&text);
         success.paths.push(planned.path().clone());
         files.push(result);
@@ -37,6 +37,13 @@ pub fn say_all(session: &mut Session, done: &Done, numbers: Numbers) -> Success 
     }
     success.result.insert("files".to_owned(), json!(files));
     success
+}
+
+fn say(session: &mut Session, done: &Done, planned: &Planned, how: How, numbers: Numbers) -> (String, Map<String, Value>) {
+    match done.rewritten.iter().find(|(path, _)| path == planned.path()) {
+        None => say_written(session, planned, how, numbers),
+        Some((_, landed)) => say_landed(session, planned, landed, numbers),
+    }
 }
 
 fn say_written(session: &mut Session, planned: &Planned, how: How, numbers: Numbers) -> (String, Map<String, Value>) {
