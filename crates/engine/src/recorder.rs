@@ -53,7 +53,7 @@ enum Subject {
 const PATIENCE: Duration = Duration::from_millis(100);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 2000;
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 4 << 20;
 /// How much kept text the store may hold, packed.
 const MAX_VERSIONS: u64 = 256 << 20;
 /// After this many new texts it is looked whether there are too many.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use surehand_core::{ContentHash, Text};
 
 /// About how many bytes are kept.
-const BUDGET: usize = 8 << 20;
+const BUDGET: usize = 6 << 20;
 
 /// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been
 /// asked for meanwhile is dropped.

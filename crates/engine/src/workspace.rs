@@ -26,6 +26,7 @@ use crate::{
         clock::Clock,
         commit::Probe,
         journal::{Entry, Journal},
+        lock::LockPool,
         recover,
         rescue::{Displaced, Rescued, SecondLook},
         root::Root,
@@ -73,6 +74,7 @@ pub struct Workspace {
     config: Config,
     state: Arc<State>,
     journal: Mutex<Option<Journal>>,
+    lock_pool: LockPool,
     recorder: OnceLock<Recorder>,
     reader: Mutex<Option<SqliteStore>>,
     probe: Option<Probe>,
@@ -140,6 +142,7 @@ impl Workspace {
             root,
             config,
             journal: Mutex::new(None),
+            lock_pool: LockPool::default(),
             recorder: OnceLock::new(),
             reader: Mutex::new(None),
             probe,
@@ -240,6 +243,10 @@ impl Workspace {
         self.stage_beside.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn lock_pool(&self) -> &LockPool {
+        &self.lock_pool
+    }
+
     pub(crate) fn probe(&self) -> Option<&Probe> {
         self.probe.as_ref()
     }
@@ -266,6 +273,7 @@ impl Workspace {
         if self.state.is_lost() {
             *lock(&self.state.handles) = Handles::open(&self.state.root)?;
             *lock(&self.journal) = None;
+            self.lock_pool.clear();
             self.state.notify(Notice::StateLost);
         }
         Ok(())

@@ -97,21 +97,18 @@ fn fact(refusal: &Refusal) -> String {
             format!("{path} was not read this session — read_file first. An edit must be made from what the file holds now.")
         }
         Cause::Stale { affected, fresh, remaps, anchors, total_lines } => {
+            let more = "for more, read_file again.";
             let now = match (affected.is_empty(), total_lines) {
-                (_, 0) => "It is empty now. ".to_owned(),
-                (true, _) => "Only its byte order mark changed. ".to_owned(),
-                (false, _) => {
-                    let rows = rows(fresh, Numbers::with_anchors(*anchors));
-                    format!(
-                        "What changed since ({}), as it is now; this counts as read:\n{rows}{}",
-                        which(affected),
-                        moved(remaps)
-                    )
-                }
+                (_, 0) => format!("It is empty now; {more}"),
+                (true, _) => format!("Only its byte order mark changed: send the call again if it still fits; {more}"),
+                (false, _) => format!(
+                    "What changed since ({}), as it is now; this counts as read:\n{}{}Send the call again if it still fits, or correct it using these lines; {more}",
+                    which(affected),
+                    rows(fresh, Numbers::with_anchors(*anchors)),
+                    moved(remaps)
+                ),
             };
-            format!(
-                "{path} was modified since last read; nothing was written. {now}Send the call again if it still fits, or correct it using these lines; for more, read_file again."
-            )
+            format!("{path} was modified since last read; nothing was written. {now}")
         }
         Cause::Invalidated => {
             format!(

@@ -10,7 +10,7 @@ use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
 
 use super::{
     journal::{Entry, How},
-    lock::{self, Locks},
+    lock::Locks,
     root::refuse_io,
     work::Work,
 };
@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
         let first = self.works[0].path();
         let failed = |error: io::Error| CommitError::Refused(Box::new(refuse_io(first, "lock", &error)));
         let locks_dir = self.workspace.state().locks();
-        match lock::lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE).map_err(failed)? {
+        match self.workspace.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE).map_err(failed)? {
             Some(locks) if locks.are_marked().map_err(failed)? => {
                 // Their last holder died in the middle of a commit: that comes first, and may change what we planned for.
                 drop(locks);
@@ -168,8 +168,16 @@ impl<'a> Run<'a> {
         let entry = Entry::Begin { commit: self.number, files };
         self.begun = true;
         self.write_journal(&entry)?;
+        if !self.may_be_found_half_done() {
+            return Ok(());
+        }
         let locks = self.locks.as_ref().expect("taken in the first step");
         locks.mark().map_err(|error| self.works[0].failed("mark its lock", error))
+    }
+
+    /// One file that is swapped is old or new at any instant. Several are not, nor is one that is written in place.
+    fn may_be_found_half_done(&self) -> bool {
+        self.works.len() > 1 || self.works.iter().any(|work| work.how() == How::InPlace)
     }
 
     fn end(&mut self) -> Result<(), CommitError> {
@@ -185,7 +193,7 @@ impl<'a> Run<'a> {
 
     fn write_end(&self, done: bool) {
         drop(self.write_journal(&Entry::End { commit: self.number, done }));
-        if let Some(locks) = &self.locks {
+        if let (Some(locks), true) = (&self.locks, self.may_be_found_half_done()) {
             // A mark that stays only makes the next one look for what is not there.
             drop(locks.unmark());
         }
@@ -220,6 +228,9 @@ impl<'a> Run<'a> {
             committed.stamps.push(work.stamp_now());
             committed.how.push(work.how());
             work.settle();
+        }
+        if let Some(locks) = self.locks {
+            self.workspace.lock_pool().give_back(locks);
         }
         self.workspace.settle_commit();
         committed

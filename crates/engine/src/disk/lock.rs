@@ -2,9 +2,11 @@
 //! paths may share one; that only makes one of them wait.
 
 use std::{
+    collections::HashMap,
     fs::{File, TryLockError},
     io,
     os::{fd::BorrowedFd, unix::fs::FileExt},
+    sync::{Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
@@ -14,24 +16,30 @@ use surehand_core::{ContentHash, RelPath};
 /// Locks that are held until this goes out of scope.
 #[derive(Debug)]
 pub struct Locks {
-    files: Vec<File>,
+    files: Vec<(u8, File)>,
+}
+
+/// Lock files that are open and not in use, so that they need not be opened for every commit.
+#[derive(Debug, Default)]
+pub struct LockPool {
+    idle: Mutex<HashMap<u8, File>>,
 }
 
 impl Locks {
     /// Leaves a mark in the locks: whoever finds it there has got them from somebody who died before taking it away.
     pub fn mark(&self) -> io::Result<()> {
-        self.files.iter().try_for_each(|file| file.write_all_at(MARKED, 0))
+        self.files.iter().try_for_each(|(_, file)| file.write_all_at(MARKED, 0))
     }
 
     /// Takes the mark away. One byte over another, because to empty a file takes far longer.
     pub fn unmark(&self) -> io::Result<()> {
-        self.files.iter().try_for_each(|file| file.write_all_at(UNMARKED, 0))
+        self.files.iter().try_for_each(|(_, file)| file.write_all_at(UNMARKED, 0))
     }
 
     /// Whether somebody died while holding one of them.
     pub fn are_marked(&self) -> io::Result<bool> {
         let mut byte = [0];
-        for file in &self.files {
+        for (_, file) in &self.files {
             if file.read_at(&mut byte, 0)? == 1 && byte == *MARKED {
                 return Ok(true);
             }
@@ -43,29 +51,64 @@ impl Locks {
 const MARKED: &[u8; 1] = b"!";
 const UNMARKED: &[u8; 1] = b".";
 
-/// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
-pub fn lock(dir: BorrowedFd<'_>, paths: &[&RelPath], identities: &[(u64, u64)], patience: Duration) -> io::Result<Option<Locks>> {
-    let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
-    let mut stripes: Vec<u8> = paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
-    // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
-    stripes.sort_unstable();
-    stripes.dedup();
-    let until = Instant::now() + patience;
-    let mut files = Vec::with_capacity(stripes.len());
-    for stripe in stripes {
+impl LockPool {
+    /// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
+    pub fn lock(
+        &self,
+        dir: BorrowedFd<'_>,
+        paths: &[&RelPath],
+        identities: &[(u64, u64)],
+        patience: Duration,
+    ) -> io::Result<Option<Locks>> {
+        let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
+        let mut stripes: Vec<u8> =
+            paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
+        // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
+        stripes.sort_unstable();
+        stripes.dedup();
+        let until = Instant::now() + patience;
+        let mut files = Vec::with_capacity(stripes.len());
+        for stripe in stripes {
+            let file = self.open(dir, stripe)?;
+            loop {
+                match file.try_lock() {
+                    Ok(()) => break,
+                    Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_micros(200)),
+                    Err(TryLockError::WouldBlock) => return Ok(None),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                }
+            }
+            files.push((stripe, file));
+        }
+        Ok(Some(Locks { files }))
+    }
+
+    /// A lock file that nobody else in this process uses: two users of one open file would both hold its lock.
+    fn open(&self, dir: BorrowedFd<'_>, stripe: u8) -> io::Result<File> {
+        if let Some(file) = self.idle().remove(&stripe) {
+            return Ok(file);
+        }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = File::from(sys::openat(dir, format!("{stripe:02x}"), flags, Mode::from_raw_mode(0o600))?);
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_micros(200)),
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(error),
+        Ok(File::from(sys::openat(dir, format!("{stripe:02x}"), flags, Mode::from_raw_mode(0o600))?))
+    }
+
+    /// Lets go of locks and keeps their files for the next time.
+    pub fn give_back(&self, locks: Locks) {
+        for (stripe, file) in locks.files {
+            if file.unlock().is_ok() {
+                self.idle().insert(stripe, file);
             }
         }
-        files.push(file);
     }
-    Ok(Some(Locks { files }))
+
+    /// Forgets all files: they belong to a directory that is gone.
+    pub fn clear(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, HashMap<u8, File>> {
+        self.idle.lock().expect("nobody panics while holding it")
+    }
 }
 
 fn stripe(key: &str) -> u8 {
@@ -84,8 +127,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dir = File::open(dir.path()).unwrap();
         let path = RelPath::new("a").unwrap();
-        let take = || lock(dir.as_fd(), &[&path], &[], Duration::ZERO).unwrap();
+        let pool = LockPool::default();
+        let take = || pool.lock(dir.as_fd(), &[&path], &[], Duration::ZERO).unwrap();
         let held = take().expect("free at first");
+        assert!(take().is_none());
+        pool.give_back(held);
+        let held = take().expect("free again");
         assert!(take().is_none());
         drop(held);
         assert!(take().is_some());

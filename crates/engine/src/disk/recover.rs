@@ -17,7 +17,6 @@ use surehand_core::{ContentHash, Notice, RelPath};
 
 use super::{
     journal::{Entry, How, Intent, entries, is_plain_name},
-    lock,
     read::open_patiently,
     rescue::{Displaced, SecondLook},
     stage,
@@ -105,7 +104,8 @@ impl Taking<'_> {
     fn settle(&mut self, commit: u64, files: &[Intent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
         let locks_dir = self.workspace.state().locks();
-        let locks = lock::lock(locks_dir.as_fd(), &paths.iter().collect::<Vec<_>>(), &[], Duration::from_secs(10))?;
+        let pool = self.workspace.lock_pool();
+        let locks = pool.lock(locks_dir.as_fd(), &paths.iter().collect::<Vec<_>>(), &[], Duration::from_secs(10))?;
         let Some(locks) = locks else {
             waiting.extend(files.iter().filter_map(|file| file.staged.clone()));
             return Ok(());
@@ -123,7 +123,9 @@ impl Taking<'_> {
                 waiting.extend(left.intent.staged.clone());
             }
         }
-        locks.unmark()
+        locks.unmark()?;
+        pool.give_back(locks);
+        Ok(())
     }
 
     fn look<'a>(&self, files: &'a [Intent], paths: &'a [RelPath]) -> io::Result<Vec<Left<'a>>>
