@@ -1,7 +1,12 @@
 //! The difference between two texts by lines: hunks, and the map from the old line numbers to the new ones that follows
 //! from them.
 
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    cell::{Cell, OnceCell},
+    collections::HashMap,
+    ops::Range,
+};
 
 use imara_diff::{Algorithm, Diff, InternedInput};
 
@@ -98,20 +103,21 @@ impl LineMap {
         line.moved(shift)
     }
 
-    /// Where an old line is now, if that is beyond doubt: the line itself is unchanged, and its neighbours came along. A line
-    /// whose text stands elsewhere too (a lone `}`) needs both neighbours, any other one of them.
-    pub fn proven_place(&self, line: LineNo, before: &Text, after: &Text) -> Option<LineNo> {
-        let place = self.new_place(line)?;
-        let beside =
-            |by: i64| match (line.moved(by).filter(|l| before.has_line(*l)), place.moved(by).filter(|l| after.has_line(*l))) {
-                (Some(old), Some(new)) => self.new_place(old) == Some(new),
-                (None, None) => true,
-                _ => false,
-            };
-        let (above, below) = (beside(-1), beside(1));
-        let alone = |text: &Text| text.lines().filter(|(_, other)| *other == before.line(line)).nth(1).is_none();
-        let proven = (above && below) || ((above || below) && alone(before) && alone(after));
-        proven.then_some(place)
+    /// The old lines that are beyond doubt where this map says they are.
+    ///
+    /// Of several equal lines nobody can tell which one was removed or put in between. So a line is proven only if a line that
+    /// stands once in both texts, perhaps the line itself, lies between it and every change, above and below.
+    pub fn proven(&self, before: &Text, after: &Text) -> LineSet {
+        let once = StandsOnce::new(before, after);
+        let stands_once = |index: &usize| once.ask(before.full_line(LineNo::at_index(*index)));
+        let proven_part = |(run, _): (Range<usize>, i64)| {
+            let changed_above = self.hunks.binary_search_by_key(&run.start, |hunk| hunk.before.end).is_ok();
+            let changed_below = self.hunks.binary_search_by_key(&run.end, |hunk| hunk.before.start).is_ok();
+            let start = if changed_above { run.clone().find(stands_once)? } else { run.start };
+            let end = if changed_below { run.clone().rev().find(stands_once)? + 1 } else { run.end };
+            LineRange::from_indexes(start..end)
+        };
+        self.kept().filter_map(proven_part).collect()
     }
 
     /// The lines of the new text that somebody who knows the old one must look at: new and changed lines, and the neighbours of
@@ -139,6 +145,37 @@ impl LineMap {
             }
         }
         shifts
+    }
+}
+
+/// Which lines stand once in each of two texts. A few questions are answered by looking; many, by counting all lines first.
+struct StandsOnce<'a> {
+    before: &'a Text,
+    after: &'a Text,
+    asked: Cell<usize>,
+    counts: OnceCell<HashMap<&'a str, (u32, u32)>>,
+}
+
+impl<'a> StandsOnce<'a> {
+    const FEW: usize = 8;
+
+    fn new(before: &'a Text, after: &'a Text) -> Self {
+        Self { before, after, asked: Cell::new(0), counts: OnceCell::new() }
+    }
+
+    fn ask(&self, line: &str) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        if self.asked.get() <= Self::FEW {
+            let once = |text: &Text| text.full_lines().filter(|other| *other == line).take(2).count() == 1;
+            return once(self.before) && once(self.after);
+        }
+        let counts = self.counts.get_or_init(|| {
+            let mut counts: HashMap<&str, (u32, u32)> = HashMap::new();
+            self.before.full_lines().for_each(|line| counts.entry(line).or_default().0 += 1);
+            self.after.full_lines().for_each(|line| counts.entry(line).or_default().1 += 1);
+            counts
+        });
+        counts.get(line) == Some(&(1, 1))
     }
 }
 
@@ -247,10 +284,6 @@ mod tests {
         Text::new(text.as_bytes().to_vec()).unwrap()
     }
 
-    fn line(number: u32) -> LineNo {
-        LineNo::new(number).unwrap()
-    }
-
     #[track_caller]
     fn check_affected(before: &str, after: &str, affected: &str) {
         assert_eq!(LineMap::between(&text(before), &text(after)).affected().to_string(), affected);
@@ -269,16 +302,21 @@ mod tests {
         check_affected("a", "a\n", "1");
     }
 
+    #[track_caller]
+    fn check_proven(before: &str, after: &str, proven: &str) {
+        let (before, after) = (text(before), text(after));
+        assert_eq!(LineMap::between(&before, &after).proven(&before, &after).to_string(), proven);
+    }
+
     #[test]
-    fn a_unique_line_needs_one_neighbour_and_a_duplicate_both() {
-        let before = text("fn a() {\n  x\n}\nfn b() {\n  y\n}\n");
-        let after = text("fn a() {\n  x\n  z\n}\nfn b() {\n  y\n}\n");
-        let map = LineMap::between(&before, &after);
-        assert_eq!(map.new_place(line(3)), Some(line(4)));
-        // The neighbour above is new, and `}` stands twice: no proof.
-        assert_eq!(map.proven_place(line(3), &before, &after), None);
-        assert_eq!(map.proven_place(line(6), &before, &after), Some(line(7)));
-        assert_eq!(map.proven_place(line(2), &before, &after), Some(line(2)));
+    fn equal_lines_beside_a_change_prove_nothing() {
+        // A line is added above the first brace: that brace could be an older or a newer one.
+        check_proven("fn a() {\n  x\n}\nfn b() {\n  y\n}\n", "fn a() {\n  x\n  z\n}\nfn b() {\n  y\n}\n", "1-2, 4-6");
+        // One of three equal lines is gone, and nobody can say which.
+        check_proven("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n", "1, 5");
+        check_proven("}\n}\n", "}\n", "");
+        check_proven("a\nb\n", "a\nb\n", "1-2");
+        check_proven("a\n}\nb\n}\n", "a\n}\nB\n}\n", "1");
     }
 
     #[test]

@@ -134,7 +134,8 @@ fn stale(target: &Target<'_>, view: &View, seen: Option<&Text>, now: &Text, anch
     let affected = map.affected();
     let fresh = Excerpt::of(now, &affected);
     let remaps = seen.map_or_else(Vec::new, |seen| remaps(anchors.unwrap_or_default(), view, &map, seen, now));
-    let mut view_after = view.carried(&map, now);
+    // Without the old text there is no line to carry over.
+    let mut view_after = seen.map_or_else(|| View::of(now), |seen| view.carried(seen, &map, now));
     view_after.know_again();
     view_after.show_set(&fresh.shown);
     for remap in &remaps {
@@ -146,12 +147,20 @@ fn stale(target: &Target<'_>, view: &View, seen: Option<&Text>, now: &Text, anch
 
 /// The present anchors of lines that are proven to be the ones that were meant.
 fn remaps(anchors: &[Anchor], view: &View, map: &LineMap, seen: &Text, now: &Text) -> Vec<Remap> {
+    if anchors.is_empty() {
+        return Vec::new();
+    }
+    let proven = map.proven(seen, now);
     let remap = |anchor: &Anchor| {
         let meant = view.line_shown_as(anchor.line).filter(|line| Anchor::of(*line, seen.line(*line)).hash == anchor.hash)?;
-        let place = map.proven_place(meant, seen, now)?;
+        let place = map.new_place(meant).filter(|_| proven.contains(meant))?;
         Some(Remap { from: *anchor, to: Anchor::of(place, now.line(place)) })
     };
-    let mut remaps: Vec<Remap> = anchors.iter().filter_map(remap).collect();
-    remaps.dedup();
+    let mut remaps: Vec<Remap> = Vec::new();
+    for remap in anchors.iter().filter_map(remap) {
+        if !remaps.contains(&remap) {
+            remaps.push(remap);
+        }
+    }
     remaps
 }

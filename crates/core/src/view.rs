@@ -170,9 +170,22 @@ impl View {
         self.gone.contains(number)
     }
 
-    /// The view of the text that this one turned into by somebody else's hand: lines that are the same are still seen.
-    pub fn carried(&self, map: &LineMap, to: &Text) -> View {
-        self.moved_to(to, tidy(self.carried_spans(map)))
+    /// The view of the text that this one, which is of `from`, turned into by somebody else's hand. Lines that are the same are
+    /// still seen; numbers lead on only to lines that are proven to be the ones that were shown under them.
+    pub fn carried(&self, from: &Text, map: &LineMap, to: &Text) -> View {
+        let proven = map.proven(from, to);
+        let mut spans = Vec::with_capacity(self.seen.len());
+        for span in &self.seen {
+            let all: LineSet = [span.lines].into_iter().collect();
+            let doubtful = all.minus(&proven);
+            let sure = all.minus(&doubtful);
+            spans.extend(sure.ranges().iter().filter_map(|range| span.part(*range)));
+            let numberless =
+                doubtful.ranges().iter().filter_map(|range| span.part(*range)).map(|part| Span { shown: None, ..part });
+            spans.extend(numberless);
+        }
+        let known = View { seen: tidy(spans), ..self.clone() };
+        self.moved_to(to, tidy(known.carried_spans(map)))
     }
 
     /// The view of another text with these spans. Numbers that lead nowhere any more are remembered as such.

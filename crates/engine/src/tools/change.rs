@@ -69,7 +69,7 @@ fn say_landed(session: &mut Session, planned: &Planned, landed: &Landed, numbers
     let map = LineMap::between(planned.text(), text);
     let said = render::change::rewritten_after(path, text, &map, numbers);
     if let Some(view) = planned.view_after() {
-        let mut view = view.carried(&map, text);
+        let mut view = view.carried(planned.text(), &map, text);
         view.show_set(&said.shown);
         session.set_view(path, view);
     }
