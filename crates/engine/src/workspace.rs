@@ -5,7 +5,7 @@ use std::{
     fs::File,
     io::{self, Write},
     os::fd::BorrowedFd,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -134,7 +134,7 @@ impl Workspace {
         let state_path = root.path().join(STATE_DIR);
         let bad_state = |error| OpenError::State { path: state_path.display().to_string(), error };
         let state = Arc::new(State::open(&root).map_err(bad_state)?);
-        let opened = SqliteStore::open(&state_path.join("state.db"))?;
+        let opened = SqliteStore::open(&store_path(&root))?;
         if let Some(aside) = opened.set_aside {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
@@ -220,7 +220,7 @@ impl Workspace {
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut reader = lock(&self.reader);
         if reader.is_none() {
-            *reader = Some(SqliteStore::open(&self.root.path().join(STATE_DIR).join("state.db"))?.store);
+            *reader = Some(SqliteStore::open(&store_path(&self.root))?.store);
         }
         question(reader.as_ref().expect("opened above"))
     }
@@ -291,19 +291,10 @@ impl Workspace {
         *lock(&self.journal) = None;
     }
 
-    /// Takes up what a process left that died in the middle of a commit. Its journal may still be held for a moment.
-    pub(crate) fn take_up_after_a_death(&self) {
-        for _ in 0..50 {
-            match recover::recover(self) {
-                Ok(notices) if notices.is_empty() => std::thread::sleep(Duration::from_millis(2)),
-                Ok(notices) => {
-                    notices.into_iter().for_each(|notice| self.state.notify(notice));
-                    return;
-                }
-                // It is tried again at the next start.
-                Err(_) => return,
-            }
-        }
+    /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.
+    pub(crate) fn settle_what_is_left(&self) {
+        let notices = recover::recover(self).unwrap_or_default();
+        notices.into_iter().for_each(|notice| self.state.notify(notice));
     }
 
     /// Keeps a displaced file for a second look.
@@ -481,6 +472,11 @@ fn ignore_itself(dir: &File) -> io::Result<()> {
         Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Where the memory of a workspace is.
+fn store_path(root: &Root) -> PathBuf {
+    root.path().join(STATE_DIR).join("state.db")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

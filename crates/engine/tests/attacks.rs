@@ -297,6 +297,20 @@ fn a_living_process_settles_what_a_dead_one_left() {
     assert_eq!((content(dir.path(), "p.txt"), content(dir.path(), "q.txt")), ("1\n".to_owned(), "1\n".to_owned()));
 }
 
+/// A mark that nobody took away, and nothing that it could be about: no file is locked for ever.
+#[test]
+fn a_mark_without_a_journal_locks_nobody_out() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    for stripe in 0..256 {
+        fs::write(dir.path().join(format!(".surehand/locks/{stripe:02x}")), "!").unwrap();
+    }
+    let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert!(!session.call("edit_file", &edit("a.txt", "two", "three")).is_error);
+}
+
 /// A staged file that is used again held somebody's public text and will hold a private one.
 #[test]
 fn a_private_file_is_never_readable_by_others_on_its_way() {

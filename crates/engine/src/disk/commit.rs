@@ -4,7 +4,12 @@
 //! A commit is first written down as a list of [`Step`]s and then carried out step by step, so that a test can stop it after
 //! every one and see what recovery makes of it.
 
-use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
+use std::{
+    io,
+    os::fd::AsFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
 
@@ -87,6 +92,8 @@ pub enum CommitError {
 
 /// How long to wait for somebody else's commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the journal of a process that died may still be held.
+const DEATH_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Carries out planned changes.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
@@ -139,28 +146,40 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Takes the locks. If their last holder died in the middle of a commit, that is settled first, and may have changed what we
+    /// planned for.
     fn lock(&mut self) -> Result<(), CommitError> {
+        let until = Instant::now() + DEATH_PATIENCE;
+        let mut is_settling = false;
+        loop {
+            let locks = self.take_locks()?;
+            let failed = |error: io::Error| self.works[0].failed("lock", error);
+            if !locks.are_marked().map_err(failed)? {
+                self.locks = Some(locks);
+                return if is_settling { Err(CommitError::Changed(self.works[0].path().clone())) } else { Ok(()) };
+            }
+            if Instant::now() > until {
+                // There is nothing left to settle: the mark is all that remains.
+                locks.unmark().map_err(failed)?;
+                self.locks = Some(locks);
+                return Ok(());
+            }
+            drop(locks);
+            is_settling = true;
+            self.workspace.settle_what_is_left();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn take_locks(&self) -> Result<Locks, CommitError> {
         let paths: Vec<&RelPath> = self.works.iter().map(Work::path).collect();
         let identities: Vec<(u64, u64)> = self.works.iter().filter_map(Work::identity).collect();
-        let first = self.works[0].path();
-        let failed = |error: io::Error| CommitError::Refused(Box::new(refuse_io(first, "lock", &error)));
         let locks_dir = self.workspace.state().locks();
-        match self.workspace.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE).map_err(failed)? {
-            Some(locks) if locks.are_marked().map_err(failed)? => {
-                // Their last holder died in the middle of a commit: that comes first, and may change what we planned for.
-                drop(locks);
-                self.workspace.take_up_after_a_death();
-                Err(CommitError::Changed(first.clone()))
-            }
-            Some(locks) => {
-                self.locks = Some(locks);
-                Ok(())
-            }
-            None => {
-                let why = "another Surehand process holds its lock for too long; try again".to_owned();
-                Err(CommitError::Refused(Box::new(Refusal::of(first, Cause::Conflict { why }))))
-            }
-        }
+        let locks = self.workspace.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);
+        locks.map_err(|error| self.works[0].failed("lock", error))?.ok_or_else(|| {
+            let why = "another Surehand process holds its lock for too long; try again".to_owned();
+            CommitError::Refused(Box::new(Refusal::of(self.works[0].path(), Cause::Conflict { why })))
+        })
     }
 
     fn begin(&mut self) -> Result<(), CommitError> {
