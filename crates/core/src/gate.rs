@@ -164,3 +164,42 @@ fn remaps(anchors: &[Anchor], view: &View, map: &LineMap, seen: &Text, now: &Tex
     }
     remaps
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{edit::replace::Replace, plan};
+
+    fn text(content: &str) -> Text {
+        Text::new(content.as_bytes().to_vec()).unwrap()
+    }
+
+    /// Plans an edit for a session that has this view of `seen`.
+    fn edit(view: &View, seen: &Text, now: &Text, old: &str) -> Result<plan::Planned, Refusal> {
+        let (path, policy, limits) = (RelPath::new("f").unwrap(), Policy::default(), Limits::default());
+        let present = Present::Text(now.clone());
+        let tracking = Tracking::Seen { view, text: Some(seen) };
+        let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };
+        plan::edit_file(&target, &Replace { old, new: "new text", all: false })
+    }
+
+    proptest! {
+        /// A stale refusal is all it takes: the call that comes next is judged by what is there now.
+        #[test]
+        fn after_a_stale_refusal_the_next_call_is_not_stale(before in "([a-d]{1,2}\n){0,12}", after in "([a-d]{1,2}\n){1,12}", line in 0usize..12) {
+            let (before, after) = (text(&before), text(&after));
+            prop_assume!(before != after);
+            let old = after.line(crate::LineNo::at_index(line.min(after.line_count() - 1))).to_owned();
+            let refusal = edit(&View::whole(&before), &before, &after, &old).unwrap_err();
+            prop_assert_eq!(refusal.code(), "stale");
+            let told = refusal.view_after.clone().unwrap();
+            prop_assert!(told.is_whole(), "everything that changed was shown");
+            match edit(&told, &after, &after, &old) {
+                Ok(_) => {}
+                Err(again) => prop_assert_eq!(again.code(), "ambiguous"),
+            }
+        }
+    }
+}

@@ -106,8 +106,10 @@ fn ending_of(line: &str) -> Ending {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::change::splice;
+    use crate::{change::splice, lines::LineNo};
 
     fn apply(content: &str, old: &str, new: &str, all: bool) -> Result<String, Cause> {
         let text = Text::new(content.as_bytes().to_vec()).unwrap();
@@ -155,5 +157,25 @@ mod tests {
     #[test]
     fn equal_old_and_new_is_no_change() {
         assert_eq!(apply("a", "a", "a", false), Err(Cause::NoChange));
+    }
+
+    proptest! {
+        /// Whatever the endings, and however they were hidden from the caller: what is not named is not touched.
+        #[test]
+        fn bytes_outside_an_edit_stay_the_same_bytes(
+            lines in prop::collection::vec(("[a-c]{0,3}", prop::bool::ANY), 1..8), from in 0usize..8, count in 1usize..4, new in "[x-z\n]{0,6}",
+        ) {
+            let content: String = lines.iter().map(|(line, crlf)| format!("{line}{}", if *crlf { "\r\n" } else { "\n" })).collect();
+            let text = Text::new(content.clone().into_bytes()).unwrap();
+            let from = from.min(text.line_count() - 1);
+            let to = (from + count).min(text.line_count());
+            // As a reader sees them: lines joined by plain newlines.
+            let old: String = (from..to).map(LineNo::at_index).map(|line| format!("{}\n", text.line(line))).collect();
+            let Ok(splices) = replace_splices(&text, &Replace { old: &old, new: &new, all: false }) else { return Ok(()) };
+            let edited = String::from_utf8(splice(&text, &splices).0).unwrap();
+            prop_assert!(edited.starts_with(&content[..text.start_of(from)]));
+            prop_assert!(edited.ends_with(&content[text.start_of(to)..]));
+            prop_assert_eq!(edited.matches('\n').count(), content.matches('\n').count() - (to - from) + new.matches('\n').count());
+        }
     }
 }
