@@ -36,7 +36,7 @@ pub struct CallArgs {
     #[arg(default_value = "{}")]
     pub arguments: String,
     /// Whose call it is: what was read counts for calls with the same name.
-    #[arg(long, value_name = "ID", default_value = "cli")]
+    #[arg(long, value_name = "ID", default_value = "cli", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub session: String,
     /// Print the result object, with the text in it.
     #[arg(long)]

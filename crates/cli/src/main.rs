@@ -1,8 +1,8 @@
 //! The `surehand` command. Reads the environment and the command line; everything else is done by the library and the doors.
-#![expect(clippy::print_stdout, reason = "this is the program that prints")]
 
 mod args;
 mod commands;
+mod output;
 mod place;
 
 use std::process::ExitCode;
@@ -20,6 +20,8 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
+        // Whoever read our output has seen enough.
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("error: {error:#}");
             ExitCode::from(2)

@@ -182,6 +182,9 @@ impl Config {
             .map_err(|error: toml::de::Error| ConfigError::Syntax { place: place.to_owned(), why: error.message().to_owned() })?;
         for (section, value) in &table {
             match value {
+                Value::Table(keys) if keys.is_empty() && !KEYS.iter().any(|key| key.name.starts_with(&format!("{section}."))) => {
+                    self.set(place, section, value)?;
+                }
                 Value::Table(keys) => {
                     keys.iter().try_for_each(|(key, value)| self.set(place, &format!("{section}.{key}"), value))?
                 }
@@ -274,6 +277,7 @@ mod tests {
         );
         assert_eq!(error("[limits]\nread_lines = 0"), "surehand.toml: limits.read_lines must be a whole number from 1 up: 0");
         assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml: policy.durability must be \"full\" or \"fast\": 3");
+        assert_eq!(error("[polcy]"), "surehand.toml: unknown key polcy; did you mean policy.on_change?");
         assert!(error("[policy").starts_with("surehand.toml: not valid TOML"));
         let error = load("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
         assert_eq!(error, "SUREHAND_POLICY_DURABLITY: unknown key policy.durablity; did you mean policy.durability?");

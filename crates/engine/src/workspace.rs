@@ -436,7 +436,7 @@ impl State {
 
 impl Handles {
     fn open(root: &Arc<File>) -> io::Result<Self> {
-        let dir = make_dir(root, STATE_DIR)?;
+        let dir = make_state_dir(root)?;
         let handles = Self {
             staged: make_dir(&dir, "staged")?,
             locks: make_dir(&dir, "locks")?,
@@ -448,12 +448,21 @@ impl Handles {
     }
 }
 
+/// The state directory. It holds copies of files, some of which are for their owner's eyes only.
+pub(crate) fn make_state_dir(root: &File) -> io::Result<Arc<File>> {
+    make_dir_with(root, STATE_DIR, 0o700)
+}
+
 pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
+    make_dir_with(parent, name, 0o777)
+}
+
+fn make_dir_with(parent: &File, name: &str, mode: u32) -> io::Result<Arc<File>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let open = || sys::openat(parent, name, flags, Mode::empty());
     let fd = match open() {
         Err(Errno::NOENT) => {
-            match sys::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+            match sys::mkdirat(parent, name, Mode::from_raw_mode(mode)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }

@@ -333,6 +333,7 @@ fn a_private_file_is_never_readable_by_others_on_its_way() {
     session.call("edit_file", &edit("public.txt", "one", "two"));
     std::thread::sleep(Duration::from_millis(2));
     assert!(!session.call("edit_file", &edit("private.txt", "one", "private")).is_error);
-    let mode = fs::metadata(dir.path().join("private.txt")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let mode = |path: &str| fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("private.txt"), 0o600);
+    assert_eq!(mode(".surehand"), 0o700, "it holds copies of private files");
 }

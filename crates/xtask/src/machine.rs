@@ -12,7 +12,12 @@ pub fn describe() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{cores} cores, {}, Linux {}", model.map_or("unknown CPU", |(_, name)| name), kernel.trim())
+    format!("{cores} cores, {}, Linux {}", model.map_or("unknown CPU", |(_, name)| name), short(&kernel))
+}
+
+/// `6.18` of `6.18.44-something`: the rest says more about the machine than about the numbers.
+fn short(kernel: &str) -> String {
+    kernel.trim().split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
 /// Keeps this program and the servers that it starts on one core. Left alone, the scheduler puts client and server now on one

@@ -65,6 +65,13 @@ impl Server {
     }
 }
 
+/// What was read counts until the connection ends.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.session.get_mut().unwrap_or_else(PoisonError::into_inner).reset();
+    }
+}
+
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())

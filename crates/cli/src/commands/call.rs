@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::Value;
 use surehand_engine::{Session, SessionId};
 
-use crate::{args::CallArgs, place};
+use crate::{args::CallArgs, output, place};
 
 pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     let mut typed = args.arguments.clone();
@@ -20,9 +20,9 @@ pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     let mut reply = session.call(&args.tool, &arguments);
     if args.json {
         reply.result["text"] = reply.text.into();
-        println!("{:#}", reply.result);
+        output::print(&format!("{:#}\n", reply.result))?;
     } else {
-        print!("{}", reply.text);
+        output::print(&reply.text)?;
     }
     Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -1,6 +1,7 @@
 //! Refusals in words: one fact, then one next step. The text begins with `Error:`, because some models look for that.
 
 use crate::{
+    lines::LineNo,
     refusal::{Cause, Excerpt, Mismatch, MismatchKind, Nearest, PartialUse, Refusal, Remap},
     render::{Numbers, count, which},
 };
@@ -135,11 +136,15 @@ fn fact(refusal: &Refusal) -> String {
                 rows(fresh, Numbers::Anchors)
             )
         }
-        Cause::NoSuchFile => format!("there is no file {path}. Check the path; to create it, use write_file."),
+        Cause::NoSuchFile => format!(
+            "there is no file {path} in the workspace; paths are relative to its root. Check the path; to create it, use write_file."
+        ),
         Cause::NotFound { nearest, already_at } => not_found(path, nearest.as_ref(), already_at.map(|line| line.get())),
         Cause::Ambiguous { lines } => {
-            let places: Vec<String> = lines.iter().take(20).map(ToString::to_string).collect();
-            let more = if lines.len() > 20 { format!(" and {} more", lines.len() - 20) } else { String::new() };
+            let mut on: Vec<LineNo> = lines.clone();
+            on.dedup();
+            let places: Vec<String> = on.iter().take(20).map(ToString::to_string).collect();
+            let more = if on.len() > 20 { format!(" and {} more", on.len() - 20) } else { String::new() };
             format!(
                 "old_string is in {path} {} times, on lines {}{more}; nothing was written. Add surrounding lines to name one, or set replace_all.",
                 lines.len(),
@@ -186,7 +191,7 @@ fn fact(refusal: &Refusal) -> String {
             ),
         ),
         Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),
-        Cause::Protected => format!("{path} belongs to git or Surehand itself and is not written by tools."),
+        Cause::Protected => format!("{path} belongs to git or Surehand itself and is not written by these tools."),
         Cause::BadRange { why } => in_file(path, why),
         Cause::BadArguments { why } => in_file(path, why),
         Cause::Conflict { why } => in_file(path, why),
@@ -239,7 +244,7 @@ pub(super) fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
     let mut text = String::new();
     let mut last = None;
     for (line, row) in &excerpt.rows {
-        if last.is_some_and(|last: crate::LineNo| last.moved(1) != Some(*line)) {
+        if last.is_some_and(|last: LineNo| last.moved(1) != Some(*line)) {
             text.push_str("…\n");
         }
         let whole = excerpt.shown.contains(*line);

@@ -15,7 +15,7 @@ use rustix::{
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use super::{clock::Clock, read::link_count, stage, sys as lease};
-use crate::workspace::{STATE_DIR, make_dir};
+use crate::workspace::{make_dir, make_state_dir};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
@@ -140,7 +140,8 @@ impl Rescued {
     }
 
     fn open(&self) -> io::Result<Arc<File>> {
-        make_dir(&*make_dir(&self.root, STATE_DIR)?, "rescued")
+        let state = make_state_dir(&self.root)?;
+        make_dir(&state, "rescued")
     }
 }
 

@@ -51,6 +51,9 @@ impl Root {
             None => spelling,
             Some(_) => self.strip(Path::new(spelling)).ok_or_else(|| refuse(Cause::OutsideWorkspace))?,
         };
+        if relative.ends_with('/') {
+            return Err(refuse(Cause::NotAFile { kind: "the name of a directory" }));
+        }
         RelPath::new(relative).map_err(|bad| match bad {
             BadPath::Outside => refuse(Cause::OutsideWorkspace),
             BadPath::Empty if !spelling.is_empty() => refuse(Cause::NotAFile { kind: "a directory" }),

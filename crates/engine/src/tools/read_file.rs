@@ -12,7 +12,7 @@ use super::{Number, arguments};
 use crate::session::{Session, Success};
 
 /// Read a text file of the workspace, whole or in part. Lines come as `LINE|text`, with anchors as `LINE#HASH|text` for edit_lines.
-/// What is shown counts as read: any part allows edit_file, multi_edit and edit_lines there; write_file over a file needs the whole of it.
+/// What is shown counts as read: any part of a file allows edit_file and multi_edit in it, edit_lines needs the lines it names, write_file needs the whole file.
 /// After your context was compacted or reset, read again what you want to edit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +34,9 @@ pub struct ReadFile {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Range {
+    /// First line, from 1.
     start: Number,
+    /// Last line, included.
     end: Number,
 }
 
