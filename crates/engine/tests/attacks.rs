@@ -304,7 +304,7 @@ fn a_mark_without_a_journal_locks_nobody_out() {
     let mut session = session(dir.path());
     read(&mut session, "a.txt");
     for stripe in 0..256 {
-        fs::write(dir.path().join(format!(".surehand/locks/{stripe:02x}")), "!").unwrap();
+        fs::write(dir.path().join(format!(".surehand/locks/{stripe:02x}")), "1-dead").unwrap();
     }
     let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
     assert!(!reply.is_error, "{}", reply.text);

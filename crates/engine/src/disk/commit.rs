@@ -92,8 +92,6 @@ pub enum CommitError {
 
 /// How long to wait for somebody else's commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the journal of a process that died may still be held.
-const DEATH_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Carries out planned changes.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
@@ -149,22 +147,25 @@ impl<'a> Run<'a> {
     /// Takes the locks. If their last holder died in the middle of a commit, that is settled first, and may have changed what we
     /// planned for.
     fn lock(&mut self) -> Result<(), CommitError> {
-        let until = Instant::now() + DEATH_PATIENCE;
+        let until = Instant::now() + LOCK_PATIENCE;
         let mut is_settling = false;
         loop {
             let locks = self.take_locks()?;
             let failed = |error: io::Error| self.works[0].failed("lock", error);
-            if !locks.are_marked().map_err(failed)? {
+            let left_by = locks.marked_by().map_err(failed)?;
+            if left_by.as_ref().is_none_or(|journal| !self.workspace.has_journal(journal)) {
+                if left_by.is_some() {
+                    // It has been settled, and the mark is all that remains.
+                    locks.unmark().map_err(failed)?;
+                }
                 self.locks = Some(locks);
                 return if is_settling { Err(CommitError::Changed(self.works[0].path().clone())) } else { Ok(()) };
             }
-            if Instant::now() > until {
-                // There is nothing left to settle: the mark is all that remains.
-                locks.unmark().map_err(failed)?;
-                self.locks = Some(locks);
-                return Ok(());
-            }
             drop(locks);
+            if Instant::now() > until {
+                let why = "what a process left that died while writing it could not be settled yet; try again".to_owned();
+                return Err(CommitError::Refused(Box::new(Refusal::of(self.works[0].path(), Cause::Conflict { why }))));
+            }
             is_settling = true;
             self.workspace.settle_what_is_left();
             std::thread::sleep(Duration::from_millis(2));
@@ -191,7 +192,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let locks = self.locks.as_ref().expect("taken in the first step");
-        locks.mark().map_err(|error| self.works[0].failed("mark its lock", error))
+        locks.mark(&self.journal_name).map_err(|error| self.works[0].failed("mark its lock", error))
     }
 
     /// One file that is swapped is old or new at any instant. Several are not, nor is one that is written in place.

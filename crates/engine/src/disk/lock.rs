@@ -26,30 +26,43 @@ pub struct LockPool {
 }
 
 impl Locks {
-    /// Leaves a mark in the locks: whoever finds it there has got them from somebody who died before taking it away.
-    pub fn mark(&self) -> io::Result<()> {
-        self.files.iter().try_for_each(|(_, file)| file.write_all_at(MARKED, 0))
+    /// Leaves the name of a journal in the locks: whoever finds it there has got them from somebody who died before taking it
+    /// away, and that journal says what was left half done.
+    pub fn mark(&self, journal: &str) -> io::Result<()> {
+        self.write(journal)
     }
 
-    /// Takes the mark away. One byte over another, because to empty a file takes far longer.
+    /// Takes the mark away. One text over another, because to empty a file takes far longer.
     pub fn unmark(&self) -> io::Result<()> {
-        self.files.iter().try_for_each(|(_, file)| file.write_all_at(UNMARKED, 0))
+        self.write("")
     }
 
-    /// Whether somebody died while holding one of them.
-    pub fn are_marked(&self) -> io::Result<bool> {
-        let mut byte = [0];
+    /// Takes the mark of this journal away, and leaves any other.
+    pub fn unmark_of(&self, journal: &str) -> io::Result<()> {
+        if self.marked_by()?.as_deref() == Some(journal) { self.unmark() } else { Ok(()) }
+    }
+
+    /// The journal of somebody who died while holding one of them.
+    pub fn marked_by(&self) -> io::Result<Option<String>> {
+        let mut mark = [b' '; MARK];
         for (_, file) in &self.files {
-            if file.read_at(&mut byte, 0)? == 1 && byte == *MARKED {
-                return Ok(true);
+            let read = file.read_at(&mut mark, 0)?;
+            let name = String::from_utf8_lossy(&mark[..read]).trim().to_owned();
+            if !name.is_empty() {
+                return Ok(Some(name));
             }
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    fn write(&self, mark: &str) -> io::Result<()> {
+        let padded = format!("{mark:<MARK$}");
+        self.files.iter().try_for_each(|(_, file)| file.write_all_at(padded.as_bytes(), 0))
     }
 }
 
-const MARKED: &[u8; 1] = b"!";
-const UNMARKED: &[u8; 1] = b".";
+/// Room for the name of a journal.
+const MARK: usize = 48;
 
 impl LockPool {
     /// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.

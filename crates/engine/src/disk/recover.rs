@@ -84,15 +84,26 @@ impl Taking<'_> {
     fn take_up(&mut self) -> io::Result<bool> {
         // Names of staged files that must wait for a later start.
         let mut waiting = Vec::new();
-        for place in 0..self.entries.len() {
-            let Entry::Begin { commit, files } = self.entries[place].clone() else { continue };
-            // A staged file that was used again belongs to whatever used it.
-            let files: Vec<Intent> = files.into_iter().filter(|file| file.is_sound() && !self.is_reused(file, place)).collect();
-            self.settle(commit, &files, &mut waiting)?;
+        // What is half done comes first: only then may the mark of this journal go from the locks.
+        for half_done in [true, false] {
+            for place in 0..self.entries.len() {
+                let Entry::Begin { commit, files } = self.entries[place].clone() else { continue };
+                if self.has_ended(commit) == half_done {
+                    continue;
+                }
+                // A staged file that was used again belongs to whatever used it.
+                let files: Vec<Intent> =
+                    files.into_iter().filter(|file| file.is_sound() && !self.is_reused(file, place)).collect();
+                self.settle(commit, &files, &mut waiting)?;
+            }
         }
         self.remove_what_was_never_swapped()?;
         self.rescue_what_nobody_names(&waiting)?;
         Ok(waiting.is_empty())
+    }
+
+    fn has_ended(&self, number: u64) -> bool {
+        self.entries.iter().any(|entry| matches!(entry, Entry::End { commit, .. } if *commit == number))
     }
 
     fn is_reused(&self, file: &Intent, place: usize) -> bool {
@@ -110,8 +121,7 @@ impl Taking<'_> {
             waiting.extend(files.iter().filter_map(|file| file.staged.clone()));
             return Ok(());
         };
-        let ended = self.entries.iter().any(|entry| matches!(entry, Entry::End { commit: ended, .. } if *ended == commit));
-        if !ended {
+        if !self.has_ended(commit) {
             let done = self.finish_or_undo(&self.look(files, &paths)?)?;
             // Not again at the next start, when it would be somebody else's files that are looked at.
             let mut line = serde_json::to_vec(&Entry::End { commit, done }).expect("an entry is plain data");
@@ -123,7 +133,7 @@ impl Taking<'_> {
                 waiting.extend(left.intent.staged.clone());
             }
         }
-        locks.unmark()?;
+        locks.unmark_of(self.journal)?;
         pool.give_back(locks);
         Ok(())
     }
