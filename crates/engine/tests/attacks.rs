@@ -283,12 +283,20 @@ fn the_number_of_a_line_that_is_gone_means_nothing() {
 /// One process dies in the middle of a batch; another that lives does not build on the half of it.
 #[test]
 fn a_living_process_settles_what_a_dead_one_left() {
-    let dir = lay_out(&[("p.txt", "1\n"), ("q.txt", "1\n")]);
+    let dir = lay_out(&[("p.txt", "0\n"), ("q.txt", "0\n")]);
     let mut living = session(dir.path());
-    let mut dying = session_with(dir.path(), crash_after(Step::Verify(0)));
+    // Its journal tells of a batch that is complete, and then of one that is not.
+    let batches = std::sync::atomic::AtomicUsize::new(0);
+    let in_the_second = move |number, step| {
+        let batch = batches.fetch_add(usize::from(number == 0), std::sync::atomic::Ordering::SeqCst) + usize::from(number == 0);
+        if batch == 2 { crash_after(Step::Verify(0))(number, step) } else { surehand_engine::disk::commit::Verdict::GoOn }
+    };
+    let mut dying = session_with(dir.path(), in_the_second);
     read(&mut dying, "p.txt");
     read(&mut dying, "q.txt");
-    dying.call("multi_edit", &edits(&[edit("p.txt", "1", "2"), edit("q.txt", "1", "2")]));
+    for (old, new) in [("0", "1"), ("1", "2")] {
+        dying.call("multi_edit", &edits(&[edit("p.txt", old, new), edit("q.txt", old, new)]));
+    }
     std::mem::forget(dying);
     read(&mut living, "p.txt");
     let reply = living.call("edit_file", &edit("p.txt", "2", "2 and more"));
