@@ -22,6 +22,7 @@
 
 mod config;
 pub mod disk;
+mod files;
 mod recorder;
 mod session;
 mod texts;

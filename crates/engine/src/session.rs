@@ -11,8 +11,9 @@ use crate::{
         commit::{Change, CommitError, Committed, commit},
         journal::How,
     },
+    files::{Files, Gathered},
     tools,
-    tracker::{FileTracker, Files, Gathered, now},
+    tracker::{FileTracker, now},
     workspace::Workspace,
 };
 
@@ -223,10 +224,8 @@ impl Session {
             if planned.is_empty() {
                 return Ok(Done { planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
             }
-            let changes: Vec<Change<'_>> = planned
-                .iter()
-                .map(|(planned, gathered)| Change { planned, known: gathered.stamp, links: gathered.links })
-                .collect();
+            let changes: Vec<Change<'_>> =
+                planned.iter().map(|(planned, gathered)| Change { planned, identity: gathered.identity() }).collect();
             match commit(&self.workspace, &changes) {
                 Ok(committed) => return Ok(self.record_change(tool, planned, committed)),
                 Err(CommitError::Changed(path)) => {

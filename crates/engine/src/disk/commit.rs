@@ -59,15 +59,13 @@ pub enum Verdict {
     Stop,
 }
 
-/// A file to commit, with the stamp it had when its content was read for the plan.
+/// A file to commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
     /// What to do.
     pub planned: &'a Planned,
-    /// The stamp of the file that the plan was made for.
-    pub known: Option<Stamp>,
-    /// How many names it had.
-    pub links: u64,
+    /// Device and inode of a file that has several names, so that all of them share a lock.
+    pub identity: Option<(u64, u64)>,
 }
 
 /// A commit that has happened.

@@ -32,8 +32,7 @@ const LEASE_PATIENCE: Duration = Duration::from_millis(8);
 pub struct Work<'a> {
     workspace: &'a Workspace,
     planned: &'a Planned,
-    known: Option<Stamp>,
-    links: u64,
+    identity: Option<(u64, u64)>,
     commit: u64,
     dir: Option<File>,
     made: Vec<RelPath>,
@@ -69,8 +68,7 @@ impl<'a> Work<'a> {
         Self {
             workspace,
             planned: change.planned,
-            known: change.known,
-            links: change.links,
+            identity: change.identity,
             commit,
             dir: None,
             made: Vec::new(),
@@ -97,7 +95,7 @@ impl<'a> Work<'a> {
 
     /// Device and inode of a file that has several names.
     pub fn identity(&self) -> Option<(u64, u64)> {
-        self.known.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode))
+        self.identity
     }
 
     /// For the journal.

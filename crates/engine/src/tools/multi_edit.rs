@@ -9,8 +9,8 @@ use surehand_core::{Refusal, edit::replace::Replace, plan, render::Numbers};
 
 use super::{arguments, change, check_count};
 use crate::{
+    files::Gathered,
     session::{Session, Success},
-    tracker::Gathered,
 };
 
 /// Make several replacements in one or more files, all or nothing: if one cannot be made, none is. Every file must have been read in this session

@@ -1,0 +1,212 @@
+//! The files of a workspace as a session finds them: one path for every spelling, read again only when the stamp does not tell.
+
+use std::collections::HashMap;
+
+use surehand_core::{Cause, ContentHash, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText};
+use surehand_store::{Content, KnownFile, Record, SessionId};
+
+use crate::{
+    disk::read::{Found, find, link_count, read_whole},
+    texts::Texts,
+    tracker::now,
+    workspace::Workspace,
+};
+
+/// What is at a path now, and how it was found.
+#[derive(Debug)]
+pub struct Gathered {
+    /// The one spelling of the file.
+    pub path: RelPath,
+    /// What is there.
+    pub present: Present,
+    /// Its stamp, if it is a file.
+    pub stamp: Option<Stamp>,
+    /// How many names it has.
+    pub links: u64,
+    /// What the session has seen of it.
+    pub view: Option<View>,
+    /// The text that the view speaks of.
+    pub seen: Option<Text>,
+}
+
+impl Gathered {
+    /// Device and inode, if the file has several names: then its path alone does not tell it from others.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode))
+    }
+
+    /// For the gate.
+    pub fn tracking(&self, tracked: bool) -> Tracking<'_> {
+        match (&self.view, tracked) {
+            (_, false) => Tracking::Off,
+            (None, true) => Tracking::Unseen,
+            (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref() },
+        }
+    }
+}
+
+/// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
+#[derive(Debug)]
+pub struct Files {
+    owner: SessionId,
+    known: HashMap<RelPath, KnownFile>,
+    /// The known paths without regard to case, for file systems that have none.
+    by_lower_case: HashMap<String, RelPath>,
+    texts: Texts,
+    /// The version of each file that was handed to the store last.
+    kept: HashMap<RelPath, ContentHash>,
+}
+
+impl Files {
+    /// Files as a session knows them.
+    pub fn of(owner: SessionId) -> Self {
+        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: Texts::default(), kept: HashMap::new() }
+    }
+
+    /// The one spelling of a file, without reading it.
+    pub fn path_of(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+        Ok(self.find(workspace, spelling)?.0)
+    }
+
+    /// What is at a path, by any spelling, and the one spelling it has.
+    fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, Found), Refusal> {
+        let mut path = workspace.root().spell(spelling)?;
+        let found = match find(workspace.root(), &path) {
+            Ok(found) => found,
+            Err(_) => {
+                path = workspace.root().settle(&path)?;
+                find(workspace.root(), &path).map_err(|_| {
+                    Refusal::of(&path, Cause::Conflict { why: "a link was put in its way during the call; try again".to_owned() })
+                })?
+            }
+        };
+        if let (Found::File { stat, .. }, false) = (&found, self.known.contains_key(&path)) {
+            path = self.first_name(workspace, path, &workspace.clock().stamp(stat), link_count(stat));
+        }
+        Ok((path, found))
+    }
+
+    /// Reads what is at a path, or does not, if the stamp says that it is still the same.
+    pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+        let (path, found) = self.find(workspace, spelling)?;
+        let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, view: None, seen: None };
+        let (mut file, stat) = match found {
+            Found::Nothing => return Ok(without_text(path, Present::Absent)),
+            Found::Other(cause) => return Ok(without_text(path, Present::Unreadable(cause))),
+            Found::File { file, stat } => (file, stat),
+        };
+        let (stamp, links) = (workspace.clock().stamp(&stat), link_count(&stat));
+        if let Some(text) = self.unchanged(&path, &stamp) {
+            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, view: None, seen: None });
+        }
+        let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes, workspace.clock()) {
+            Ok(now) => now,
+            Err(refusal) => return Ok(without_text(path, Present::Unreadable(refusal.cause))),
+        };
+        let present = match self.text_of(&path, now.bytes) {
+            Ok(text) => {
+                self.found(workspace, &path, &text, now.stamp);
+                Present::Text(text)
+            }
+            Err(cause) => Present::Unreadable(cause),
+        };
+        Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, view: None, seen: None })
+    }
+
+    /// Of the names of a file that has several, one that it is known by, as long as that still leads to it. Another
+    /// case is another name where the file system says so.
+    fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
+        let mut names: Vec<RelPath> = self.by_lower_case.get(&path.as_str().to_lowercase()).cloned().into_iter().collect();
+        if links > 1 {
+            names.extend(self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
+            names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
+        }
+        let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
+        names.into_iter().filter(leads_here).min().unwrap_or(path)
+    }
+
+    /// The text that was last found at a path, if the stamp proves that it is still there.
+    fn unchanged(&mut self, path: &RelPath, stamp: &Stamp) -> Option<Text> {
+        let known = self.known.get(path)?;
+        if !known.stamp.agrees_with(stamp) || known.stamp.is_racy() {
+            return None;
+        }
+        self.texts.get(&known.version.clone())
+    }
+
+    /// Bytes as text. The same bytes as last time are the same text, and need not be hashed again.
+    fn text_of(&mut self, path: &RelPath, bytes: Vec<u8>) -> Result<Text, Cause> {
+        let last = self.known.get(path).map(|known| known.version);
+        if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
+            return Ok(text);
+        }
+        let size = bytes.len() as u64;
+        let kind = kind_of(&bytes);
+        Text::new(bytes).map_err(|not_text| match not_text {
+            NotText::Binary => Cause::Binary { size, kind },
+            NotText::Encoding { at } => Cause::Encoding { size, at },
+            NotText::TooLarge => {
+                Cause::TooLarge { unit: "bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" }
+            }
+        })
+    }
+
+    /// Takes back what is known of a file: the next look reads it.
+    pub fn doubt(&mut self, path: &RelPath) {
+        self.known.remove(path);
+    }
+
+    /// Remembers that this text was found at a path, with this stamp.
+    pub fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
+        self.texts.keep(text);
+        let file = KnownFile { version: text.version(), stamp };
+        let last = self.known.insert(path.clone(), file.clone());
+        if last.is_none() {
+            self.by_lower_case.entry(path.as_str().to_lowercase()).or_insert_with(|| path.clone());
+        }
+        if last.as_ref() != Some(&file) {
+            workspace.record(Record::Found { path: path.clone(), file });
+        }
+    }
+
+    /// Keeps the text of a file in the store, so that a later change can be compared with it.
+    pub fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
+        self.texts.keep(text);
+        if self.kept.insert(path.clone(), text.version()) != Some(text.version()) {
+            let record = Record::Kept { version: text.version(), content: Content::new(text.clone()), at: now() };
+            workspace.record_text(&self.owner, path, record);
+        }
+    }
+
+    /// The text of a version, from memory or from the store.
+    pub fn text(&mut self, workspace: &Workspace, version: &ContentHash) -> Option<Text> {
+        if let Some(text) = self.texts.get(version) {
+            return Some(text);
+        }
+        let ask = || workspace.ask(|store| store.version(version)).ok().flatten();
+        let bytes = ask().or_else(|| {
+            // It may be on its way.
+            workspace.flush();
+            ask()
+        })?;
+        let text = Text::new(bytes).ok()?;
+        self.texts.keep(&text);
+        Some(text)
+    }
+}
+
+/// What bytes look like that are not text.
+fn kind_of(bytes: &[u8]) -> &'static str {
+    const MAGIC: &[(&[u8], &str)] = &[
+        (b"\x7fELF", "an ELF program"),
+        (b"\x89PNG", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1f\x8b", "gzip data"),
+        (b"%PDF", "a PDF document"),
+        (b"SQLite format 3\0", "a SQLite database"),
+        (b"\0asm", "a WebAssembly module"),
+    ];
+    MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("binary data", |(_, kind)| kind)
+}
