@@ -2,10 +2,11 @@
 
 use crate::{
     change::LineMap,
+    content::{Blob, Content},
     hash::Anchor,
     lines::LineRange,
     path::RelPath,
-    policy::{Limits, Policy},
+    policy::{Limits, OnChange, Policy},
     refusal::{Cause, Excerpt, PartialUse, Refusal, Remap},
     text::Text,
     view::View,
@@ -18,8 +19,21 @@ pub enum Present {
     Absent,
     /// Text.
     Text(Text),
-    /// Something that cannot be edited as text.
+    /// A file that is no text, and why not.
+    Blob(Blob, Cause),
+    /// Something that cannot be read as a file.
     Unreadable(Cause),
+}
+
+impl Present {
+    /// What the file holds, if it is a file.
+    pub fn content(&self) -> Option<Content> {
+        match self {
+            Present::Text(text) => Some(Content::Text(text.clone())),
+            Present::Blob(blob, _) => Some(Content::Blob(blob.clone())),
+            Present::Absent | Present::Unreadable(_) => None,
+        }
+    }
 }
 
 /// What is known of a session's knowledge of a file.
@@ -73,33 +87,69 @@ impl<'a> Target<'a> {
     }
 }
 
+/// An edit that may be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Permit<'a> {
+    /// The file as it is.
+    pub now: &'a Text,
+    /// The file as the session takes it to be, where that is something else: the edit is meant for this, and must be proven to
+    /// fit what is there.
+    pub picture: Option<&'a Text>,
+}
+
 /// Lets an edit of an existing file pass and gives the text to edit.
 ///
 /// `anchors` are the lines that an anchored edit names; a stale refusal says where they are now.
-pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<&'a Text, Refusal> {
+pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permit<'a>, Refusal> {
     if let (Tracking::Unseen, true) = (target.tracking, target.policy.require_read) {
         // Before anything else. What no read could show, a read cannot mend: that is said at once.
         return Err(target.refuse(match target.present {
             Present::Absent => Cause::NoSuchFile,
             Present::Text(_) => Cause::Unread,
-            Present::Unreadable(cause) => cause.clone(),
+            Present::Blob(_, cause) | Present::Unreadable(cause) => cause.clone(),
         }));
     }
-    let text = match (target.present, target.view()) {
-        (Present::Text(text), _) => text,
-        (Present::Absent, Some(_)) => return Err(target.refuse(Cause::Deleted)),
-        (Present::Absent, None) => return Err(target.refuse(Cause::NoSuchFile)),
-        (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
+    let now = match target.present {
+        Present::Text(text) => text,
+        Present::Absent => return Err(target.refuse(missing(target))),
+        Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(target.refuse(cause.clone())),
     };
-    current(target, text, anchors)?;
-    Ok(text)
+    let picture = match target.tracking {
+        Tracking::Seen { view, text: Some(seen) } if target.policy.on_change == OnChange::Rebase && !view.is_unknown() => {
+            (seen.version() != now.version()).then_some(seen)
+        }
+        _ => None,
+    };
+    if picture.is_none() {
+        current(target, now, anchors)?;
+    }
+    Ok(Permit { now, picture })
+}
+
+/// Lets a file be taken from its place, to be deleted or moved: as for an edit, any part of it must have been seen, and it must
+/// be what it was. What is no text cannot be seen, and need not be.
+pub fn take_away(target: &Target<'_>) -> Result<(), Refusal> {
+    match target.present {
+        Present::Blob(..) => Ok(()),
+        Present::Unreadable(cause) => Err(target.refuse(cause.clone())),
+        Present::Absent => Err(target.refuse(missing(target))),
+        Present::Text(_) if matches!(target.tracking, Tracking::Unseen) && target.policy.require_read => {
+            Err(target.refuse(Cause::Unread))
+        }
+        Present::Text(text) => current(target, text, None),
+    }
+}
+
+/// A file that is not there: it never was, as far as this session knows, or it was deleted.
+fn missing(target: &Target<'_>) -> Cause {
+    if target.view().is_some() { Cause::Deleted } else { Cause::NoSuchFile }
 }
 
 /// Lets the replacement of a whole file pass.
 pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
     let text = match (target.present, target.tracking) {
         (Present::Absent, _) => return Ok(()),
-        (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
+        (Present::Blob(_, cause) | Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
         (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::Unread)),
         (Present::Text(text), _) => text,
     };
@@ -116,16 +166,17 @@ pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
 }
 
 /// Whether what the session saw is what is there now.
-fn current(target: &Target<'_>, text: &Text, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
-    let Tracking::Seen { view, text: seen } = target.tracking else { return Ok(()) };
-    if view.version() != text.version() {
-        return Err(stale(target, view, seen, text, anchors));
+fn current(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
+    let Some(view) = target.view() else { return Ok(()) };
+    if view.version() != now.version() {
+        return Err(stale(target, now, anchors));
     }
     if view.is_unknown() { Err(target.refuse(Cause::Invalidated)) } else { Ok(()) }
 }
 
 /// The refusal of an edit of a changed file. It holds the lines that changed, so that the next call can be right at once.
-fn stale(target: &Target<'_>, view: &View, seen: Option<&Text>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
+pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
+    let Tracking::Seen { view, text: seen } = target.tracking else { return target.refuse(Cause::Unread) };
     // Without the old text nothing can be carried over: every line is as good as new.
     let map = match seen {
         Some(seen) => LineMap::between(seen, now),

@@ -5,7 +5,9 @@
 //! word that a model reads about it.
 
 pub mod change;
+pub mod content;
 pub mod edit;
+pub mod encoding;
 pub mod gate;
 pub mod hash;
 pub mod lines;
@@ -13,6 +15,7 @@ pub mod notice;
 pub mod path;
 pub mod plan;
 pub mod policy;
+pub mod rebase;
 pub mod refusal;
 pub mod render;
 pub mod stamp;
@@ -20,13 +23,14 @@ pub mod text;
 pub mod view;
 
 pub use change::{Hunk, LineMap};
+pub use content::{Blob, Content};
 pub use gate::{Present, Target};
 pub use hash::{Anchor, ContentHash, LineHash};
 pub use lines::{LineNo, LineRange, LineSet};
 pub use notice::Notice;
 pub use path::RelPath;
-pub use plan::{Base, Planned};
-pub use policy::{Limits, Policy};
+pub use plan::{Act, Planned};
+pub use policy::{Limits, OnChange, Policy};
 pub use refusal::{Cause, Refusal, Remap};
 pub use stamp::Stamp;
 pub use text::Text;

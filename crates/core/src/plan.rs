@@ -3,52 +3,111 @@
 
 use crate::{
     change::{LineMap, Splice, exact_map, splice},
+    content::Content,
     edit::{
+        find::{Overlaps, find},
         lines::{LineEdit, line_splices},
         replace::{Replace, replace_splices},
         write::kept_endings,
     },
     gate::{self, Present, Target},
+    hash::Anchor,
+    lines::LineSet,
     path::RelPath,
-    refusal::{Cause, Refusal},
-    text::{NotText, Text},
+    rebase,
+    refusal::{Cause, Excerpt, Making, Refusal},
+    text::{NotText, Text, Unfit},
     view::View,
 };
 
-/// What a plan was made for: the file must still be this when it is replaced.
+/// What is done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Base {
-    /// No file.
-    Absent,
-    /// A file with this text.
-    Text(Text),
+pub enum Act {
+    /// It gets this content; it is made if it was not there.
+    Write {
+        /// All of it.
+        content: Content,
+        /// What else a new file gets; one that is there keeps what it has.
+        marks: Marks,
+    },
+    /// It is removed.
+    Remove,
+    /// It gets another name, where there is no file.
+    Move {
+        /// The name.
+        to: RelPath,
+    },
+}
+
+/// Mode, owner and attributes of a new file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Marks {
+    /// Those that new files get.
+    Usual,
+    /// Those of the file that it continues.
+    Of(RelPath),
+    /// The mode that the file had when it was taken away.
+    Mode(u32),
 }
 
 /// A change that passed the gate. Commit it, or drop it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     path: RelPath,
-    base: Base,
-    text: Text,
+    base: Option<Content>,
+    act: Act,
     map: LineMap,
     view_after: Option<View>,
     replacements: usize,
+    rebased: Option<Rebased>,
+}
+
+/// What else had changed in a file whose edit was moved to its new place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebased {
+    /// The lines that somebody else changed, as they are numbered now.
+    pub affected: LineSet,
+    /// What they are.
+    pub fresh: Excerpt,
 }
 
 impl Planned {
-    /// The file it changes.
+    /// The file it changes; of a move, the name it has before.
     pub fn path(&self) -> &RelPath {
         &self.path
     }
 
-    /// What it was planned for.
-    pub fn base(&self) -> &Base {
-        &self.base
+    /// What it was planned for; `None` where there was no file. It must still be this when it is replaced.
+    pub fn base(&self) -> Option<&Content> {
+        self.base.as_ref()
     }
 
-    /// What the file will be.
-    pub fn text(&self) -> &Text {
-        &self.text
+    /// What is done.
+    pub fn act(&self) -> &Act {
+        &self.act
+    }
+
+    /// What the file will hold, under whatever name; `None` when it is removed.
+    pub fn after(&self) -> Option<&Content> {
+        match &self.act {
+            Act::Write { content, .. } => Some(content),
+            Act::Remove => None,
+            Act::Move { .. } => self.base.as_ref(),
+        }
+    }
+
+    /// The text that the file will hold, if it will hold text.
+    pub fn text(&self) -> Option<&Text> {
+        self.after().and_then(Content::text)
+    }
+
+    /// The name that the file will have; `None` when it is removed.
+    pub fn path_after(&self) -> Option<&RelPath> {
+        match &self.act {
+            Act::Write { .. } => Some(&self.path),
+            Act::Remove => None,
+            Act::Move { to } => Some(to),
+        }
     }
 
     /// Which lines it replaces by which.
@@ -56,7 +115,7 @@ impl Planned {
         &self.map
     }
 
-    /// What the session will have seen of it; `None` when nobody keeps track.
+    /// What the session will have seen of it; `None` when nobody keeps track, or there is nothing to see.
     pub fn view_after(&self) -> Option<&View> {
         self.view_after.as_ref()
     }
@@ -68,7 +127,18 @@ impl Planned {
 
     /// Whether it creates the file.
     pub fn is_new(&self) -> bool {
-        self.base == Base::Absent
+        self.base.is_none()
+    }
+
+    /// What else had changed, if the edit was moved to its new place.
+    pub fn rebased(&self) -> Option<&Rebased> {
+        self.rebased.as_ref()
+    }
+
+    /// A change that is not a sum of edits.
+    fn whole(target: &Target<'_>, act: Act, map: LineMap, view_after: Option<View>) -> Self {
+        let (path, base) = (target.path.clone(), target.present.content());
+        Self { path, base, act, map, view_after, replacements: 1, rebased: None }
     }
 }
 
@@ -81,7 +151,7 @@ pub enum WritePlan {
         text: Text,
     },
     /// The file is to be written.
-    Write(Planned),
+    Write(Box<Planned>),
 }
 
 /// Plans `edit_file`. An empty `old` creates the file.
@@ -109,32 +179,86 @@ pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Res
 /// Plans `edit_lines`.
 pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<'_>]) -> Result<Planned, Refusal> {
     let anchors: Vec<_> = edits.iter().flat_map(LineEdit::anchors).collect();
-    let text = gate::edit(target, Some(&anchors))?;
-    let splices = line_splices(target, text, edits)?;
     let mut draft = Draft::new(*target);
-    draft.apply(&splices)?;
+    let meant = draft.meant(Some(&anchors))?;
+    let splices = line_splices(target, &meant, edits).map_err(|refusal| draft.not_proven(Some(&anchors)).unwrap_or(refusal))?;
+    draft.apply(&splices, Some(&anchors))?;
     draft.finish()
 }
 
 /// Plans `write_file`.
 pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refusal> {
-    let (bytes, base) = match target.present {
-        Present::Text(text) => (kept_endings(text, content).into_bytes(), Some(text)),
-        Present::Absent | Present::Unreadable(_) => (content.as_bytes().to_vec(), None),
+    let base = match target.present {
+        Present::Text(text) => Some(text),
+        Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
     };
-    let text = sized_text(target, bytes)?;
+    let content = base.map_or_else(|| content.to_owned(), |base| kept_endings(base, content));
+    let text = match sized_text(target, base, content) {
+        // What may not be overwritten is not told that the new text does not fit it.
+        Err(refusal) => return Err(gate::overwrite(target).err().unwrap_or(refusal)),
+        Ok(text) => text,
+    };
     if base == Some(&text) {
         // Nothing would be lost and nothing is written, so it does not matter what the session has seen.
         return Ok(WritePlan::Same { text });
     }
     gate::overwrite(target)?;
-    let map = match base {
-        Some(base) => LineMap::between(base, &text),
-        None => LineMap::of_lines(&[], &text.full_lines().collect::<Vec<_>>()),
-    };
+    let map = map_to(base, &text);
     let view_after = target.is_tracked().then(|| View::whole(&text));
-    let base = base.map_or(Base::Absent, |base| Base::Text(base.clone()));
-    Ok(WritePlan::Write(Planned { path: target.path.clone(), base, text, map, view_after, replacements: 1 }))
+    Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), map, view_after))))
+}
+
+/// Plans `delete_file`.
+pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
+    gate::take_away(target)?;
+    Ok(Planned::whole(target, Act::Remove, LineMap::same(), None))
+}
+
+/// Plans `move_file`: to this path, where this is now.
+pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<Planned, Refusal> {
+    gate::take_away(target)?;
+    if target.path == to {
+        return Err(target.refuse(Cause::NoChange));
+    }
+    match there {
+        Present::Absent => {}
+        Present::Unreadable(cause) => return Err(Refusal::of(to, cause.clone())),
+        Present::Text(_) | Present::Blob(..) => return Err(Refusal::of(to, Cause::Exists { by: Making::Moving })),
+    }
+    let view_after = target.view().cloned();
+    Ok(Planned::whole(target, Act::Move { to: to.clone() }, LineMap::same(), view_after))
+}
+
+/// Plans to bring back what a file held before, and for one that is gone the mode it had; no content takes the file away. Whether that may be done is for the caller to judge: what
+/// the session has seen does not matter here, but what somebody else has done since.
+pub fn restore(target: &Target<'_>, content: Option<&Content>, mode: Option<u32>) -> Result<Planned, Refusal> {
+    if let Present::Unreadable(cause) = target.present {
+        return Err(target.refuse(cause.clone()));
+    }
+    let Some(content) = content else { return Ok(Planned::whole(target, Act::Remove, LineMap::same(), None)) };
+    let now = match target.present {
+        Present::Text(text) => Some(text),
+        _ => None,
+    };
+    let map = content.text().map_or_else(LineMap::same, |text| map_to(now, text));
+    // What the session knows of the file as it is, it knows of the same lines of what comes back.
+    let view_after = content.text().filter(|_| target.is_tracked()).map(|text| match (target.view(), now) {
+        (Some(view), Some(now)) if view.version() == now.version() => view.carried(now, &map, text),
+        _ => View::of(text),
+    });
+    let act = Act::Write { content: content.clone(), marks: mode.map_or(Marks::Usual, Marks::Mode) };
+    Ok(Planned::whole(target, act, map, view_after))
+}
+
+fn written(text: Text) -> Act {
+    Act::Write { content: Content::Text(text), marks: Marks::Usual }
+}
+
+fn map_to(base: Option<&Text>, text: &Text) -> LineMap {
+    match base {
+        Some(base) => LineMap::between(base, text),
+        None => LineMap::of_lines(&[], &text.full_lines().collect::<Vec<_>>()),
+    }
 }
 
 /// The edits of one file so far.
@@ -142,6 +266,10 @@ struct Draft<'a> {
     target: Target<'a>,
     /// Set by the first edit: the text as it is after the edits so far.
     text: Option<Text>,
+    /// What the session takes that text to be, where somebody else has changed it: the edits are meant for this, and made there
+    /// only as far as they are proven to fit.
+    picture: Option<Text>,
+    /// Of the picture if there is one, else of the text.
     view: Option<View>,
     map: Option<LineMap>,
     edits: usize,
@@ -150,20 +278,48 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(target: Target<'a>) -> Self {
-        Self { target, text: None, view: target.view().cloned(), map: None, edits: 0, replacements: 0 }
+        let view = target.view().cloned();
+        Self { target, text: None, picture: None, view, map: None, edits: 0, replacements: 0 }
+    }
+
+    /// The text that the next edit is meant for. Asks the gate before the first one.
+    fn meant(&mut self, anchors: Option<&[Anchor]>) -> Result<Text, Refusal> {
+        let text = match &self.text {
+            Some(text) => text,
+            None => {
+                let permit = gate::edit(&self.target, anchors)?;
+                self.picture = permit.picture.cloned();
+                self.text.insert(permit.now.clone())
+            }
+        };
+        Ok(self.picture.as_ref().unwrap_or(text).clone())
+    }
+
+    /// The refusal of an edit that cannot be proven to fit what somebody else has made of the file; `None` when nobody has.
+    fn not_proven(&self, anchors: Option<&[Anchor]>) -> Option<Refusal> {
+        match (&self.picture, self.target.present) {
+            (Some(_), Present::Text(now)) => Some(gate::stale(&self.target, now, anchors)),
+            _ => None,
+        }
     }
 
     fn replace(&mut self, edit: &Replace<'_>) -> Result<(), Refusal> {
         if edit.old.is_empty() {
             return self.create(edit.new);
         }
-        let text = match &self.text {
-            Some(text) => text.clone(),
-            None => gate::edit(&self.target, None)?.clone(),
+        let meant = self.meant(None)?;
+        let splices = match replace_splices(&meant, edit) {
+            Ok(splices) => splices,
+            Err(cause) => return Err(self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant))),
         };
-        let splices = replace_splices(&text, edit).map_err(|cause| self.refuse_match(cause, &text))?;
-        self.text = Some(text.clone());
-        self.apply(&splices)
+        if let (Some(_), Some(now)) = (&self.picture, &self.text) {
+            // Somebody who saw the file as it is now would have to mean the same places.
+            let places = find(now, edit.old, if edit.all { Overlaps::Skip } else { Overlaps::Count }).places.len();
+            if places != splices.len() {
+                return Err(self.not_proven(None).expect("there is a picture"));
+            }
+        }
+        self.apply(&splices, None)
     }
 
     /// A refusal of an edit whose text was not found shows lines of the file; they count as seen only if the file is still what
@@ -186,73 +342,114 @@ impl<'a> Draft<'a> {
 
     fn create(&mut self, content: &str) -> Result<(), Refusal> {
         let empty = match (&self.text, self.target.present) {
-            (Some(text), _) | (None, Present::Text(text)) => text.bytes().is_empty(),
+            (Some(text), _) | (None, Present::Text(text)) => text.as_str().is_empty(),
             (None, Present::Absent) => true,
-            (None, Present::Unreadable(cause)) => return Err(self.target.refuse(cause.clone())),
+            (None, Present::Blob(_, cause) | Present::Unreadable(cause)) => return Err(self.target.refuse(cause.clone())),
         };
         if !empty {
-            return Err(self.target.refuse(Cause::Exists));
+            return Err(self.target.refuse(Cause::Exists { by: Making::Creating }));
         }
-        let text = sized_text(&self.target, content.as_bytes().to_vec())?;
+        let text = sized_text(&self.target, None, content.to_owned())?;
         self.view = self.target.is_tracked().then(|| View::whole(&text));
-        self.map = Some(LineMap::of_lines(&[], &text.full_lines().collect::<Vec<_>>()));
+        self.map = Some(map_to(None, &text));
+        self.picture = None;
         self.text = Some(text);
         self.edits += 1;
         self.replacements += 1;
         Ok(())
     }
 
-    fn apply(&mut self, splices: &[Splice<'_>]) -> Result<(), Refusal> {
-        let before = match (&self.text, self.target.present) {
-            (Some(text), _) | (None, Present::Text(text)) => text.clone(),
-            (None, _) => return Err(self.target.refuse(Cause::NoSuchFile)),
+    /// Makes splices that are for the text that was meant.
+    fn apply(&mut self, splices: &[Splice<'_>], anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
+        let before = self.text.clone().expect("an edit is applied to the text that the gate gave");
+        let Some(picture) = self.picture.clone() else {
+            let (after, map) = self.spliced(&before, splices)?;
+            self.view = self.view.as_ref().map(|view| view.after_own_edit(&map, &after));
+            self.map = (self.edits == 0).then_some(map);
+            self.advance(after, splices.len());
+            return Ok(());
         };
-        let (bytes, sources) = splice(&before, splices);
-        let after = sized_text(&self.target, bytes)?;
-        if after == before {
-            return Err(self.target.refuse(Cause::NoChange));
-        }
-        let map = exact_map(&before, &after, &sources);
-        self.view = self.view.as_ref().map(|view| view.after_own_edit(&map, &after));
+        let seen = self.view.as_ref().map(View::seen_lines).unwrap_or_default();
+        let Some(placed) = rebase::place(&picture, &before, &seen, splices) else {
+            return Err(self.not_proven(anchors).expect("there is a picture"));
+        };
+        let (after, map) = self.spliced(&before, &placed)?;
+        let (imagined, imagined_map) = self.spliced(&picture, splices)?;
+        self.view = self.view.as_ref().map(|view| view.after_own_edit(&imagined_map, &imagined));
+        self.picture = Some(imagined);
         self.map = (self.edits == 0).then_some(map);
-        self.text = Some(after);
-        self.edits += 1;
-        self.replacements += splices.len();
+        self.advance(after, splices.len());
         Ok(())
     }
 
-    fn finish(self) -> Result<Planned, Refusal> {
+    fn spliced(&self, before: &Text, splices: &[Splice<'_>]) -> Result<(Text, LineMap), Refusal> {
+        let (content, sources) = splice(before, splices);
+        let after = sized_text(&self.target, Some(before), content)?;
+        if after == *before {
+            return Err(self.target.refuse(Cause::NoChange));
+        }
+        let map = exact_map(before, &after, &sources);
+        Ok((after, map))
+    }
+
+    fn advance(&mut self, after: Text, replacements: usize) {
+        self.text = Some(after);
+        self.edits += 1;
+        self.replacements += replacements;
+    }
+
+    fn finish(mut self) -> Result<Planned, Refusal> {
         let base = match self.target.present {
-            Present::Text(text) => Base::Text(text.clone()),
-            Present::Absent | Present::Unreadable(_) => Base::Absent,
+            Present::Text(text) => Some(text),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
         };
-        let Some(text) = self.text else { return Err(self.target.refuse(Cause::NoChange)) };
-        let map = match (self.map, &base) {
-            (Some(map), _) => map,
-            (None, Base::Text(base)) => LineMap::between(base, &text),
-            (None, Base::Absent) => LineMap::of_lines(&[], &text.full_lines().collect::<Vec<_>>()),
-        };
-        if base == Base::Text(text.clone()) {
+        let Some(text) = self.text.take() else { return Err(self.target.refuse(Cause::NoChange)) };
+        if base == Some(&text) {
             // Edits of a batch that undo each other.
             return Err(self.target.refuse(Cause::NoChange));
         }
-        // Without a read the session knows only what it wrote itself; a file it may edit unread has no view before that.
-        let view_after = self.target.is_tracked().then(|| self.view.unwrap_or_else(|| View::of(&text)));
-        Ok(Planned { path: self.target.path.clone(), base, text, map, view_after, replacements: self.replacements })
+        let map = self.map.take().unwrap_or_else(|| map_to(base, &text));
+        let (mut view_after, rebased) = self.settle_picture(&text);
+        if view_after.is_none() && self.target.is_tracked() {
+            // Without a read the session knows only what it wrote itself; a file it may edit unread has no view before that.
+            view_after = Some(View::of(&text));
+        }
+        let act = written(text);
+        let (path, base) = (self.target.path.clone(), base.cloned().map(Content::Text));
+        Ok(Planned { path, base, act, map, view_after, replacements: self.replacements, rebased })
+    }
+
+    /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.
+    fn settle_picture(&mut self, text: &Text) -> (Option<View>, Option<Rebased>) {
+        let (Some(picture), Some(view)) = (self.picture.take(), &self.view) else { return (self.view.take(), None) };
+        let map = LineMap::between(&picture, text);
+        let affected = map.affected();
+        let fresh = Excerpt::of(text, &affected);
+        let mut view = view.carried(&picture, &map, text);
+        view.show_set(&fresh.shown);
+        (Some(view), Some(Rebased { affected, fresh }))
     }
 }
 
-fn sized_text(target: &Target<'_>, bytes: Vec<u8>) -> Result<Text, Refusal> {
-    let (size, limit) = (bytes.len() as u64, target.limits.file_bytes);
+/// New content of a file, in the encoding that it has; UTF-8 for a new one.
+fn sized_text(target: &Target<'_>, base: Option<&Text>, content: String) -> Result<Text, Refusal> {
+    let text = match base {
+        Some(base) => base.with(content),
+        None => Text::of(content).map_err(Unfit::NotText),
+    };
+    let text = text.map_err(|unfit| {
+        target.refuse(match unfit {
+            Unfit::Character { char, encoding } => Cause::Unencodable { char: Some(char), encoding: encoding.name() },
+            Unfit::Inexact { encoding } => Cause::Unencodable { char: None, encoding: encoding.name() },
+            Unfit::NotText(NotText::TooLarge) => Cause::BadArguments { why: "the new text is over 4 GiB".to_owned() },
+            Unfit::NotText(_) => {
+                Cause::BadArguments { why: "the new text holds NUL characters: these tools write text only".to_owned() }
+            }
+        })
+    })?;
+    let (size, limit) = (text.bytes().len() as u64, target.limits.file_bytes);
     if size > limit {
         return Err(target.refuse(Cause::TooLarge { unit: "bytes", size, limit, setting: "limits.file_bytes" }));
     }
-    Text::new(bytes).map_err(|not_text| {
-        let why = match not_text {
-            NotText::Binary => "the new text holds NUL characters: these tools write text only".to_owned(),
-            NotText::Encoding { .. } => "the new text is not UTF-8".to_owned(),
-            NotText::TooLarge => "the new text is over 4 GiB".to_owned(),
-        };
-        target.refuse(Cause::BadArguments { why })
-    })
+    Ok(text)
 }

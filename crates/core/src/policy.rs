@@ -5,6 +5,8 @@
 pub struct Policy {
     /// Whether an edit needs a read first. Off, only outside changes of files that were read are noticed.
     pub require_read: bool,
+    /// What becomes of an edit of a file that changed since it was read.
+    pub on_change: OnChange,
     /// Whether a read of lines that are unchanged since this session was shown them is answered with a note instead of the
     /// lines. Off by default: over plain MCP nobody tells the server when the client dropped them from its context.
     pub short_rereads: bool,
@@ -12,8 +14,17 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { require_read: true, short_rereads: false }
+        Self { require_read: true, on_change: OnChange::Refuse, short_rereads: false }
     }
+}
+
+/// What becomes of an edit of a file that changed since it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnChange {
+    /// It is refused, with the lines that changed.
+    Refuse,
+    /// It is made where its lines are now, if they are proven to be the ones that were seen; else it is refused.
+    Rebase,
 }
 
 /// How much one call may read or show.

@@ -31,6 +31,22 @@ pub struct BatchPlace {
     pub edit: usize,
     /// How many edits there were.
     pub of: usize,
+    /// What it is a batch of.
+    pub kind: BatchKind,
+}
+
+/// What a batch is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchKind {
+    /// Replacements of text.
+    Edits,
+    /// Files of a patch.
+    Patch {
+        /// Which chunk of the file it was, 1-based; 0 when it was about the file itself.
+        chunk: usize,
+    },
+    /// Files that are brought back.
+    Undo,
 }
 
 /// Why a call was refused.
@@ -96,8 +112,11 @@ pub enum Cause {
         /// The later of the two, 1-based.
         second: usize,
     },
-    /// The file to create is there already.
-    Exists,
+    /// There is a file already where one was to be made.
+    Exists {
+        /// What would have made it.
+        by: Making,
+    },
     /// Not text.
     Binary {
         /// Size in bytes.
@@ -105,12 +124,36 @@ pub enum Cause {
         /// What it looks like.
         kind: &'static str,
     },
-    /// Text, but not UTF-8.
+    /// Text in an encoding that it breaks.
     Encoding {
         /// Size in bytes.
         size: u64,
         /// The first byte that does not fit.
         at: usize,
+    },
+    /// The new text cannot be written in the encoding of the file.
+    Unencodable {
+        /// The first character that has no place in it; `None` when the file as it is could not be written back as it is.
+        char: Option<char>,
+        /// The encoding.
+        encoding: &'static str,
+    },
+    /// A patch that cannot be understood.
+    BadPatch {
+        /// The line of the patch, 1-based.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Undoing would overwrite what somebody has done since.
+    ChangedSince {
+        /// What would be lost, as a diff from what is there now to what would come back.
+        diff: String,
+    },
+    /// There is nothing to undo, or what it was is no longer kept.
+    CannotUndo {
+        /// Why.
+        why: String,
     },
     /// Over a limit.
     TooLarge {
@@ -152,6 +195,17 @@ pub enum Cause {
         /// What was tried, and the system's words.
         why: String,
     },
+}
+
+/// What would have made a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Making {
+    /// `edit_file` with an empty `old_string`.
+    Creating,
+    /// `move_file`, or a move in a patch.
+    Moving,
+    /// A file that a patch adds.
+    Adding,
 }
 
 /// What would have happened to lines that were never seen.
@@ -300,7 +354,12 @@ impl Refusal {
 
     /// The same, for one edit of a batch.
     pub fn in_batch(self, edit: usize, of: usize) -> Self {
-        Self { batch: Some(BatchPlace { edit, of }), ..self }
+        self.at(BatchPlace { edit, of, kind: BatchKind::Edits })
+    }
+
+    /// The same, at this place of a batch.
+    pub fn at(self, place: BatchPlace) -> Self {
+        Self { batch: Some(place), ..self }
     }
 
     /// The stable name of the cause, for programs.
@@ -315,9 +374,12 @@ impl Refusal {
             Cause::NoChange => "no_change",
             Cause::AnchorMismatch { .. } => "anchor_mismatch",
             Cause::Overlap { .. } => "overlap",
-            Cause::Exists => "exists",
+            Cause::Exists { .. } => "exists",
             Cause::Binary { .. } => "binary",
-            Cause::Encoding { .. } => "encoding",
+            Cause::Encoding { .. } | Cause::Unencodable { .. } => "encoding",
+            Cause::BadPatch { .. } => "bad_patch",
+            Cause::ChangedSince { .. } => "stale",
+            Cause::CannotUndo { .. } => "no_change",
             Cause::TooLarge { .. } => "too_large",
             Cause::OutsideWorkspace => "outside_workspace",
             Cause::Protected => "protected",

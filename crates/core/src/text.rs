@@ -1,5 +1,5 @@
-//! The text of a file: its exact bytes with an index of lines. Line endings, a byte order mark and a missing final newline are
-//! kept as they are; they are only hidden from whoever looks at a line.
+//! The text of a file: its exact bytes, and what they say as lines. Line endings, a byte order mark, the encoding and a missing
+//! final newline are kept as they are; they are only hidden from whoever looks at a line.
 
 use std::{
     fmt,
@@ -8,18 +8,25 @@ use std::{
 };
 
 use crate::{
+    encoding::{self, Decoded, Encoding},
     hash::ContentHash,
     lines::{LineNo, LineRange},
 };
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+const BOM: &str = "\u{feff}";
 
-/// UTF-8 text with its lines. Cheap to clone.
+/// Text with its lines. Cheap to clone.
 #[derive(Clone)]
 pub struct Text(Arc<Inner>);
 
 struct Inner {
+    /// What the file says.
     content: String,
+    encoding: Encoding,
+    /// The bytes of the file, where they are not those of `content`.
+    encoded: Option<Vec<u8>>,
+    /// Whether encoding `content` gives those bytes again.
+    is_exact: bool,
     /// Where the first line starts: after a byte order mark, if there is one.
     body: usize,
     /// Where each line starts.
@@ -32,13 +39,32 @@ struct Inner {
 pub enum NotText {
     /// There are NUL bytes near the start.
     Binary,
-    /// Not valid UTF-8 from this byte on.
+    /// Broken from this byte on, in the encoding that it claims to be in.
     Encoding {
-        /// Offset of the first byte that is not UTF-8.
+        /// Offset of the first byte that makes no sense.
         at: usize,
     },
     /// More than 4 GiB.
     TooLarge,
+}
+
+/// Why a text cannot take new content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfit {
+    /// The new content is no text.
+    NotText(NotText),
+    /// This character has no place in the encoding of the file.
+    Character {
+        /// The first of them.
+        char: char,
+        /// The encoding.
+        encoding: Encoding,
+    },
+    /// The bytes of the file are not the ones that its text would be written as: what is not part of an edit would change, too.
+    Inexact {
+        /// The encoding.
+        encoding: Encoding,
+    },
 }
 
 /// How a line ends.
@@ -64,35 +90,88 @@ impl Ending {
 }
 
 impl Text {
-    /// Indexes the lines of these bytes.
+    /// Decodes these bytes and indexes their lines.
     pub fn new(bytes: Vec<u8>) -> Result<Self, NotText> {
-        if u32::try_from(bytes.len()).is_err() {
-            return Err(NotText::TooLarge);
-        }
-        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-            return Err(NotText::Encoding { at: 0 });
+        Self::try_new(bytes).map_err(|(_, not_text)| not_text)
+    }
+
+    /// The same; gives bytes back that are no text.
+    pub(crate) fn try_new(bytes: Vec<u8>) -> Result<Self, (Vec<u8>, NotText)> {
+        if let Some(encoding) = encoding::marked(&bytes) {
+            return Self::decoded(encoding::decode_utf16(&bytes, encoding), bytes);
         }
         if memchr::memchr(0, &bytes[..bytes.len().min(8192)]).is_some() {
+            return Err((bytes, NotText::Binary));
+        }
+        match String::from_utf8(bytes) {
+            Ok(content) => Self::indexed(Decoded { content, encoding: Encoding::Utf8, is_exact: true }, None),
+            Err(error) => {
+                let bytes = error.into_bytes();
+                Self::decoded(encoding::decode_legacy(&bytes), bytes)
+            }
+        }
+    }
+
+    /// New text, in UTF-8.
+    pub fn of(content: String) -> Result<Self, NotText> {
+        if memchr::memchr(0, &content.as_bytes()[..content.len().min(8192)]).is_some() {
             return Err(NotText::Binary);
         }
-        let content = String::from_utf8(bytes).map_err(|error| NotText::Encoding { at: error.utf8_error().valid_up_to() })?;
+        let decoded = Decoded { content, encoding: Encoding::Utf8, is_exact: true };
+        Self::indexed(decoded, None).map_err(|(_, not_text)| not_text)
+    }
+
+    /// This text with other content, in the encoding that it has.
+    pub fn with(&self, content: String) -> Result<Self, Unfit> {
+        let encoding = self.encoding();
+        if encoding == Encoding::Utf8 {
+            return Self::of(content).map_err(Unfit::NotText);
+        }
+        if !self.0.is_exact {
+            return Err(Unfit::Inexact { encoding });
+        }
+        if content.contains('\0') {
+            return Err(Unfit::NotText(NotText::Binary));
+        }
+        let bytes = encoding.encode(&content).map_err(|char| Unfit::Character { char, encoding })?;
+        let decoded = Decoded { content, encoding, is_exact: true };
+        Self::indexed(decoded, Some(bytes)).map_err(|(_, not_text)| Unfit::NotText(not_text))
+    }
+
+    fn decoded(decoded: Result<Decoded, NotText>, bytes: Vec<u8>) -> Result<Self, (Vec<u8>, NotText)> {
+        match decoded {
+            Ok(decoded) => Self::indexed(decoded, Some(bytes)),
+            Err(not_text) => Err((bytes, not_text)),
+        }
+    }
+
+    fn indexed(decoded: Decoded, encoded: Option<Vec<u8>>) -> Result<Self, (Vec<u8>, NotText)> {
+        let Decoded { content, encoding, is_exact } = decoded;
+        if u32::try_from(content.len()).is_err() {
+            return Err((encoded.unwrap_or(content.into_bytes()), NotText::TooLarge));
+        }
         let bytes = content.as_bytes();
-        let body = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
+        let body = if content.starts_with(BOM) { BOM.len() } else { 0 };
         let mut starts = Vec::with_capacity(bytes.len() / 32 + 1);
         if body < bytes.len() {
             starts.push(body as u32);
             let after_newlines = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
             starts.extend(after_newlines.filter(|&at| at < bytes.len()).map(|at| at as u32));
         }
-        Ok(Self(Arc::new(Inner { content, body, starts, version: OnceLock::new() })))
+        Ok(Self(Arc::new(Inner { content, encoding, encoded, is_exact, body, starts, version: OnceLock::new() })))
     }
 
     /// The exact bytes of the file.
     pub fn bytes(&self) -> &[u8] {
-        self.0.content.as_bytes()
+        self.0.encoded.as_deref().unwrap_or(self.0.content.as_bytes())
     }
 
-    /// All of it as a string, a byte order mark included.
+    /// The encoding of the file.
+    pub fn encoding(&self) -> Encoding {
+        self.0.encoding
+    }
+
+    /// All that it says, a byte order mark included.
     pub fn as_str(&self) -> &str {
         &self.0.content
     }
@@ -135,7 +214,7 @@ impl Text {
 
     /// Where the line at this index starts; the end of the text past the last line.
     pub fn start_of(&self, index: usize) -> usize {
-        self.0.starts.get(index).map_or(self.bytes().len(), |&start| start as usize)
+        self.0.starts.get(index).map_or(self.as_str().len(), |&start| start as usize)
     }
 
     /// A line with its ending; empty past the end.
@@ -179,14 +258,14 @@ impl Text {
 
     /// The ending that most lines have; `\n` where there is none.
     pub fn usual_ending(&self) -> Ending {
-        let newlines = memchr::memchr_iter(b'\n', self.bytes()).count();
-        let with_return = memchr::memmem::find_iter(self.bytes(), b"\r\n").count();
+        let newlines = memchr::memchr_iter(b'\n', self.as_str().as_bytes()).count();
+        let with_return = memchr::memmem::find_iter(self.as_str().as_bytes(), b"\r\n").count();
         if with_return * 2 > newlines { Ending::CrLf } else { Ending::Lf }
     }
 
     /// Whether any line ends with `\r\n`.
     pub fn has_crlf(&self) -> bool {
-        memchr::memmem::find(self.bytes(), b"\r\n").is_some()
+        memchr::memmem::find(self.as_str().as_bytes(), b"\r\n").is_some()
     }
 }
 
@@ -242,8 +321,7 @@ mod tests {
     #[test]
     fn what_is_not_text_says_why() {
         assert_eq!(Text::new(b"a\0b".to_vec()), Err(NotText::Binary));
-        assert_eq!(Text::new(b"caf\xe9".to_vec()), Err(NotText::Encoding { at: 3 }));
-        assert_eq!(Text::new(b"\xff\xfea\0".to_vec()), Err(NotText::Encoding { at: 0 }));
+        assert_eq!(Text::of("a\0b".to_owned()), Err(NotText::Binary));
     }
 
     #[test]

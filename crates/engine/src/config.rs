@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use surehand_core::{Limits, Policy};
+use surehand_core::{Limits, OnChange, Policy};
 use toml::Value;
 
 use crate::workspace::Durability;
@@ -17,6 +17,23 @@ pub struct Config {
     pub limits: Limits,
     /// How safe a commit is against a power cut.
     pub durability: Durability,
+    /// How much of what was replaced is kept.
+    pub versions: Versions,
+}
+
+/// How much of what was replaced is kept, to be brought back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    /// Bytes, packed.
+    pub bytes: u64,
+    /// Days since it was of use.
+    pub days: i64,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self { bytes: 256_000_000, days: 30 }
+    }
 }
 
 /// A setting that makes no sense.
@@ -87,10 +104,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "policy.on_change",
-        wanted: "\"refuse\"",
+        wanted: "\"refuse\" or \"rebase\"",
         default: "\"refuse\"",
-        meaning: "what happens to an edit of a file that changed since it was read",
-        set: |_, value| value.as_str() == Some("refuse"),
+        meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen",
+        set: |config, value| put(&mut config.policy.on_change, on_change(value)),
     },
     Key {
         name: "policy.short_rereads",
@@ -141,6 +158,20 @@ pub const KEYS: &[Key] = &[
         meaning: "edits in one call",
         set: |config, value| put(&mut config.limits.batch_edits, count(value)),
     },
+    Key {
+        name: "versions.bytes",
+        wanted: COUNT,
+        default: "256000000",
+        meaning: "packed bytes of replaced content that are kept for undo",
+        set: |config, value| put(&mut config.versions.bytes, count(value).map(|bytes| bytes as u64)),
+    },
+    Key {
+        name: "versions.days",
+        wanted: COUNT,
+        default: "30",
+        meaning: "days for which replaced content is kept for undo",
+        set: |config, value| put(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64)),
+    },
 ];
 
 const TRUTH: &str = "true or false";
@@ -152,6 +183,14 @@ fn put<T>(place: &mut T, value: Option<T>) -> bool {
 
 fn count(value: &Value) -> Option<usize> {
     value.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0)
+}
+
+fn on_change(value: &Value) -> Option<OnChange> {
+    match value.as_str()? {
+        "refuse" => Some(OnChange::Refuse),
+        "rebase" => Some(OnChange::Rebase),
+        _ => None,
+    }
 }
 
 fn durability(value: &Value) -> Option<Durability> {
@@ -198,7 +237,7 @@ impl Config {
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
-            let Some((section @ ("POLICY" | "LIMITS"), key)) = rest.split_once('_') else { continue };
+            let Some((section @ ("POLICY" | "LIMITS" | "VERSIONS"), key)) = rest.split_once('_') else { continue };
             let value = match (text.parse::<bool>(), text.parse::<i64>()) {
                 (Ok(truth), _) => Value::Boolean(truth),
                 (_, Ok(number)) => Value::Integer(number),

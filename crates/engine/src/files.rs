@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use surehand_core::{Cause, ContentHash, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText};
-use surehand_store::{Content, KnownFile, Record, SessionId};
+use surehand_core::{
+    Cause, Content, ContentHash, Planned, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText,
+};
+use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
 use crate::{
     disk::read::{Found, find, link_count, read_whole},
@@ -23,6 +25,8 @@ pub struct Gathered {
     pub stamp: Option<Stamp>,
     /// How many names it has.
     pub links: u64,
+    /// Its mode, if it is a file.
+    pub mode: Option<u32>,
     /// What the session has seen of it.
     pub view: Option<View>,
     /// The text that the view speaks of.
@@ -89,28 +93,25 @@ impl Files {
     /// Reads what is at a path, or does not, if the stamp says that it is still the same.
     pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
         let (path, found) = self.find(workspace, spelling)?;
-        let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, view: None, seen: None };
+        let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, mode: None, view: None, seen: None };
         let (mut file, stat) = match found {
             Found::Nothing => return Ok(without_text(path, Present::Absent)),
             Found::Other(cause) => return Ok(without_text(path, Present::Unreadable(cause))),
             Found::File { file, stat } => (file, stat),
         };
-        let (stamp, links) = (workspace.clock().stamp(&stat), link_count(&stat));
+        let (stamp, links, mode) = (workspace.clock().stamp(&stat), link_count(&stat), Some(stat.st_mode));
         if let Some(text) = self.unchanged(&path, &stamp) {
-            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, view: None, seen: None });
+            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, mode, view: None, seen: None });
         }
         let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes, workspace.clock()) {
             Ok(now) => now,
             Err(refusal) => return Ok(without_text(path, Present::Unreadable(refusal.cause))),
         };
-        let present = match self.text_of(&path, now.bytes) {
-            Ok(text) => {
-                self.found(workspace, &path, &text, now.stamp);
-                Present::Text(text)
-            }
-            Err(cause) => Present::Unreadable(cause),
-        };
-        Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, view: None, seen: None })
+        let present = self.present(&path, now.bytes);
+        if let Present::Text(text) = &present {
+            self.found(workspace, &path, text, now.stamp);
+        }
+        Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, mode, view: None, seen: None })
     }
 
     /// Of the names of a file that has several, one that it is known by, as long as that still leads to it. Another
@@ -134,21 +135,26 @@ impl Files {
         self.texts.get(&known.version.clone())
     }
 
-    /// Bytes as text. The same bytes as last time are the same text, and need not be hashed again.
-    fn text_of(&mut self, path: &RelPath, bytes: Vec<u8>) -> Result<Text, Cause> {
+    /// The bytes of a file as what they are. The same bytes as last time are the same text, and need not be hashed again.
+    fn present(&mut self, path: &RelPath, bytes: Vec<u8>) -> Present {
         let last = self.known.get(path).map(|known| known.version);
         if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
-            return Ok(text);
+            return Present::Text(text);
         }
         let size = bytes.len() as u64;
-        let kind = kind_of(&bytes);
-        Text::new(bytes).map_err(|not_text| match not_text {
-            NotText::Binary => Cause::Binary { size, kind },
-            NotText::Encoding { at } => Cause::Encoding { size, at },
-            NotText::TooLarge => {
-                Cause::TooLarge { unit: "bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" }
+        match Content::with_reason(bytes) {
+            (Content::Text(text), _) => Present::Text(text),
+            (Content::Blob(blob), not_text) => {
+                let cause = match not_text {
+                    Some(NotText::Encoding { at }) => Cause::Encoding { size, at },
+                    Some(NotText::TooLarge) => {
+                        Cause::TooLarge { unit: "bytes", size, limit: u64::from(u32::MAX), setting: "limits.file_bytes" }
+                    }
+                    Some(NotText::Binary) | None => Cause::Binary { size, kind: kind_of(blob.bytes()) },
+                };
+                Present::Blob(blob, cause)
             }
-        })
+        }
     }
 
     /// Takes back what is known of a file: the next look reads it.
@@ -173,9 +179,29 @@ impl Files {
     pub fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
         if self.kept.insert(path.clone(), text.version()) != Some(text.version()) {
-            let record = Record::Kept { version: text.version(), content: Content::new(text.clone()), at: now() };
-            workspace.record_text(&self.owner, path, record);
+            workspace.record_text(&self.owner, path, None, kept(&Content::Text(text.clone())));
         }
+    }
+
+    /// Keeps what a change replaced, so that it can be brought back, and what it wrote.
+    pub fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) {
+        let (before, after) = (planned.base(), planned.text());
+        let (Some(Content::Text(before)), Some(after)) = (before, after) else {
+            before.into_iter().for_each(|before| workspace.record(kept(before)));
+            after.into_iter().for_each(|after| self.keep(workspace, planned.path_after().unwrap_or(planned.path()), after));
+            return;
+        };
+        if before.version() == after.version() {
+            // It was only moved.
+            return workspace.record(kept(&Content::Text(before.clone())));
+        }
+        let replaced = Record::Replaced { version: before.version(), delta: delta(before, after), at: now() };
+        workspace.record(replaced);
+        self.texts.keep(before);
+        self.texts.keep(after);
+        self.kept.insert(planned.path().clone(), after.version());
+        let record = kept(&Content::Text(after.clone()));
+        workspace.record_text(&self.owner, planned.path(), Some(before.version()), record);
     }
 
     /// The text of a version, from memory or from the store.
@@ -183,16 +209,47 @@ impl Files {
         if let Some(text) = self.texts.get(version) {
             return Some(text);
         }
+        let Content::Text(text) = self.content(workspace, version)? else { return None };
+        self.texts.keep(&text);
+        Some(text)
+    }
+
+    /// What a version holds, from the store.
+    pub fn content(&self, workspace: &Workspace, version: &ContentHash) -> Option<Content> {
         let ask = || workspace.ask(|store| store.version(version)).ok().flatten();
         let bytes = ask().or_else(|| {
             // It may be on its way.
             workspace.flush();
             ask()
         })?;
-        let text = Text::new(bytes).ok()?;
-        self.texts.keep(&text);
-        Some(text)
+        Some(Content::new(bytes))
     }
+}
+
+fn kept(content: &Content) -> Record {
+    Record::Kept { version: content.version(), content: Shared::new(content.clone()), at: now() }
+}
+
+/// How to make `before` from `after`: what differs lies between what both begin and end with.
+fn delta(before: &Text, after: &Text) -> Delta {
+    let (old, new) = (before.bytes(), after.bytes());
+    let prefix = same_start(old, new);
+    let suffix = same_end(&old[prefix..], &new[prefix..]);
+    Delta { base: after.version(), prefix, suffix, middle: old[prefix..old.len() - suffix].to_vec() }
+}
+
+/// So many bytes are compared at once.
+const PIECE: usize = 4096;
+
+fn same_start(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
+    pieces + one[pieces..].iter().zip(&other[pieces..]).take_while(|(a, b)| a == b).count()
+}
+
+fn same_end(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
+    let (one, other) = (&one[..one.len() - pieces], &other[..other.len() - pieces]);
+    pieces + one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
 /// What bytes look like that are not text.

@@ -9,8 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surehand_core::{Notice, RelPath};
+use surehand_core::{ContentHash, Notice, RelPath};
 use surehand_store::{Record, SessionId, Store};
+
+use crate::{config::Versions, tracker::now};
 
 /// The thread that writes to the store.
 #[derive(Debug)]
@@ -54,8 +56,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 2000;
 const MAX_BYTES: usize = 4 << 20;
-/// How much kept text the store may hold, packed.
-const MAX_VERSIONS: u64 = 256 << 20;
+const MILLIS_OF_A_DAY: i64 = 24 * 60 * 60 * 1000;
 /// After this many new texts it is looked whether there are too many.
 const TRIM_AFTER: usize = 200;
 
@@ -63,12 +64,13 @@ impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub fn start(
         store: impl Store + 'static,
+        versions: Versions,
         notices: Arc<Mutex<Vec<Notice>>>,
         housekeeping: impl Fn() -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let theirs = queue.clone();
-        let run = move || run(store, &theirs, &notices, &housekeeping);
+        let run = move || run(store, &theirs, versions, &notices, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
         Ok(Self { queue, thread: Some(thread) })
     }
@@ -80,23 +82,25 @@ impl Recorder {
             Record::Found { path, .. } => Some(Subject::File(path.clone())),
             _ => None,
         };
-        self.add(record, subject);
+        self.add(record, subject, |_| true);
     }
 
-    /// Hands over the text of a file as a session knows it now. An earlier one that has not been written yet is dropped for it:
-    /// the session is never compared with that again.
-    pub fn record_text(&self, owner: &SessionId, path: &RelPath, record: Record) {
-        self.add(record, Some(Subject::Text(owner.clone(), path.clone())));
+    /// Hands over the text of a file as a session knows it now. If the one that it replaced has not been written yet, it is
+    /// dropped for this one: the session is never compared with it again, and how to get it back is a record of its own.
+    pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+        let is_replaced = |last: &Record| matches!(last, Record::Kept { version, .. } if Some(*version) == replaced);
+        self.add(record, Some(Subject::Text(owner.clone(), path.clone())), is_replaced);
     }
 
-    fn add(&self, record: Record, subject: Option<Subject>) {
+    fn add(&self, record: Record, subject: Option<Subject>, is_overtaken: impl Fn(&Record) -> bool) {
         let mut pending = self.queue.lock();
         if matches!(record, Record::Cleared { .. } | Record::Forgot { .. }) {
             // What comes after must not move before it.
             pending.last.retain(|subject, _| !matches!(subject, Subject::View(..)));
         }
         pending.bytes += size_of_content(&record);
-        match subject.as_ref().and_then(|subject| pending.last.get(subject)).copied() {
+        let last = subject.as_ref().and_then(|subject| pending.last.get(subject)).copied();
+        match last.filter(|place| is_overtaken(&pending.records[*place])) {
             Some(place) => {
                 let overtaken = std::mem::replace(&mut pending.records[place], record);
                 pending.bytes -= size_of_content(&overtaken);
@@ -132,6 +136,7 @@ impl Recorder {
 fn size_of_content(record: &Record) -> usize {
     match record {
         Record::Kept { content, .. } => content.bytes().len(),
+        Record::Replaced { delta, .. } => delta.middle.len(),
         _ => 0,
     }
 }
@@ -175,7 +180,7 @@ impl Queue {
     }
 }
 
-fn run(mut store: impl Store, queue: &Queue, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
+fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
     let mut failed = false;
     let mut busy = true;
     let mut kept = 0;
@@ -193,11 +198,11 @@ fn run(mut store: impl Store, queue: &Queue, notices: &Mutex<Vec<Notice>>, house
         }
         queue.lock().written = batch;
         queue.written.notify_all();
-        kept += records.iter().filter(|record| matches!(record, Record::Kept { .. })).count();
+        kept += records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Replaced { .. })).count();
         // Now and then, and by one of many short processes: it is not worth doing after every call.
         if kept > TRIM_AFTER || (closed && std::process::id().is_multiple_of(32)) {
             kept = 0;
-            drop(store.trim(MAX_VERSIONS));
+            drop(store.trim(versions.bytes, now() - versions.days * MILLIS_OF_A_DAY));
         }
         if closed {
             break;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use surehand_core::{Cause, ContentHash, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, render};
-use surehand_store::{Event, Record, SessionId};
+use surehand_core::{
+    Act, Cause, Content, ContentHash, Limits, Planned, Policy, Present, Refusal, RelPath, Stamp, Target, Text, View, render,
+};
+use surehand_store::{ChangeId, Event, Record, SessionId};
 
 use crate::{
     disk::{
@@ -216,18 +218,27 @@ impl Session {
     pub(crate) fn change(
         &mut self,
         tool: &str,
+        plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Gathered)>, Refusal>,
+    ) -> Result<Done, Refusal> {
+        self.carry_out(&Deed { tool, undoes: None }, plan)
+    }
+
+    /// The same for a change that may take back another.
+    pub(crate) fn carry_out(
+        &mut self,
+        deed: &Deed<'_>,
         mut plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Gathered)>, Refusal>,
     ) -> Result<Done, Refusal> {
         let mut last = None;
         for attempt in 0..ATTEMPTS {
             let planned = plan(self)?;
             if planned.is_empty() {
-                return Ok(Done { planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
+                return Ok(Done { change: None, planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
             }
             let changes: Vec<Change<'_>> =
                 planned.iter().map(|(planned, gathered)| Change { planned, identity: gathered.identity() }).collect();
             match commit(&self.workspace, &changes) {
-                Ok(committed) => return Ok(self.record_change(tool, planned, committed)),
+                Ok(committed) => return Ok(self.record_change(deed, planned, committed)),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.
                     self.files.doubt(&path);
@@ -247,42 +258,83 @@ impl Session {
         Err(Refusal::of(&path, Cause::Conflict { why }))
     }
 
-    fn record_change(&mut self, tool: &str, planned: Vec<(Planned, Gathered)>, committed: Committed) -> Done {
+    fn record_change(&mut self, deed: &Deed<'_>, planned: Vec<(Planned, Gathered)>, committed: Committed) -> Done {
         let mut rewritten = Vec::new();
-        let session =
-            self.tracker.as_ref().map_or_else(|| SessionId("untracked".to_owned()), |tracker| tracker.session().clone());
+        let change = fresh_change();
         for ((planned, gathered), stamp) in planned.iter().zip(&committed.stamps) {
-            let before = match &gathered.present {
-                Present::Text(text) => {
-                    self.files.keep(&self.workspace, &gathered.path, text);
-                    Some(text.version())
-                }
-                Present::Absent | Present::Unreadable(_) => None,
-            };
-            let after = Some(planned.text().version());
-            let event =
-                Event { at: now(), session: session.clone(), tool: tool.to_owned(), path: planned.path().clone(), before, after };
-            self.workspace.record(Record::Happened(event));
-            self.files.keep(&self.workspace, planned.path(), planned.text());
-            match stamp {
-                Some(stamp) => self.files.found(&self.workspace, planned.path(), planned.text(), *stamp),
-                // Somebody was at it right after us: what landed counts, not what was sent.
-                None => rewritten.extend(self.landed(planned).map(|landed| (planned.path().clone(), landed))),
-            }
-            if let Some(view) = planned.view_after() {
-                self.set_view(planned.path(), view.clone());
-            }
+            self.files.keep_change(&self.workspace, planned);
+            self.workspace.record(Record::Happened(self.event(deed, &change, planned, gathered)));
+            rewritten.extend(self.settle_file(planned, *stamp).map(|landed| (planned.path().clone(), landed)));
         }
-        Done { planned: planned.into_iter().map(|(planned, _)| planned).collect(), rewritten, how: committed.how }
+        let planned = planned.into_iter().map(|(planned, _)| planned).collect();
+        Done { change: Some(change), planned, rewritten, how: committed.how }
+    }
+
+    fn event(&self, deed: &Deed<'_>, change: &ChangeId, planned: &Planned, gathered: &Gathered) -> Event {
+        let moved_to = match planned.act() {
+            Act::Move { to } => Some(to.clone()),
+            Act::Write { .. } | Act::Remove => None,
+        };
+        Event {
+            change: change.clone(),
+            at: now(),
+            session: self.id(),
+            tool: deed.tool.to_owned(),
+            path: planned.path().clone(),
+            moved_to,
+            before: planned.base().map(Content::version),
+            after: planned.after().map(Content::version),
+            mode: gathered.mode.filter(|_| *planned.act() == Act::Remove),
+            undoes: deed.undoes.clone(),
+        }
+    }
+
+    /// Whose changes these are.
+    pub(crate) fn id(&self) -> SessionId {
+        self.tracker.as_ref().map_or_else(|| SessionId("untracked".to_owned()), |tracker| tracker.session().clone())
+    }
+
+    /// What is known of a file after a change. Gives what somebody else has made of it right after, if somebody has.
+    fn settle_file(&mut self, planned: &Planned, stamp: Option<Stamp>) -> Option<Landed> {
+        let Some(path) = planned.path_after() else {
+            self.let_go(planned.path());
+            return None;
+        };
+        if path != planned.path() {
+            self.let_go(planned.path());
+        }
+        let Some(text) = planned.text() else {
+            self.let_go(path);
+            return None;
+        };
+        if let Some(view) = planned.view_after() {
+            self.set_view(path, view.clone());
+        }
+        match stamp {
+            Some(stamp) => {
+                self.files.found(&self.workspace, path, text, stamp);
+                None
+            }
+            // Somebody was at it right after us: what landed counts, not what was sent.
+            None => self.landed(path, text),
+        }
+    }
+
+    /// Nothing is known of a path any more: we have taken away what was there, or put something else in its place.
+    fn let_go(&mut self, path: &RelPath) {
+        self.files.doubt(path);
+        if let Some(tracker) = &mut self.tracker {
+            tracker.forget(&self.workspace, std::slice::from_ref(path));
+        }
     }
 
     /// What is at the path of a commit that somebody was at right after us, a formatter say; `None` when it is what we put there.
-    fn landed(&mut self, planned: &Planned) -> Option<Landed> {
-        let gathered = self.files.gather(&self.workspace, planned.path().as_str()).ok()?;
+    fn landed(&mut self, path: &RelPath, sent: &Text) -> Option<Landed> {
+        let gathered = self.files.gather(&self.workspace, path.as_str()).ok()?;
         match gathered.present {
-            Present::Text(text) if text == *planned.text() => None,
+            Present::Text(text) if text == *sent => None,
             Present::Text(text) => Some(Landed::Text(text)),
-            Present::Absent | Present::Unreadable(_) => Some(Landed::Gone),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Some(Landed::Gone),
         }
     }
 
@@ -308,8 +360,18 @@ impl Session {
     }
 }
 
+/// What a change is done by.
+pub(crate) struct Deed<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The change that it takes back.
+    pub undoes: Option<ChangeId>,
+}
+
 /// Changes that were carried out.
 pub(crate) struct Done {
+    /// Their name, if there were any.
+    pub change: Option<ChangeId>,
     /// What was done.
     pub planned: Vec<Planned>,
     /// The files that somebody was at right after, with what is there now.
@@ -328,8 +390,19 @@ pub(crate) enum Landed {
 
 /// A name for a new session.
 fn fresh_id() -> SessionId {
+    SessionId(format!("{:x}-{:016x}", now(), random()))
+}
+
+/// A name for a change: short, because people type it.
+fn fresh_change() -> ChangeId {
+    ChangeId(format!("{:08x}", random() as u32))
+}
+
+fn random() -> u64 {
     let mut random = [0_u8; 8];
-    // Without randomness the time still tells sessions apart.
-    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-    SessionId(format!("{:x}-{:016x}", now(), u64::from_ne_bytes(random)))
+    match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()) {
+        Ok(_) => u64::from_ne_bytes(random),
+        // Without randomness the time still tells them apart.
+        Err(_) => jiff::Timestamp::now().as_nanosecond() as u64,
+    }
 }

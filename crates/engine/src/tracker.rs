@@ -50,7 +50,7 @@ impl FileTracker {
         let text = match gathered.present {
             Present::Text(text) => text,
             Present::Absent => return Err(Refusal::of(&gathered.path, Cause::NoSuchFile)),
-            Present::Unreadable(cause) => return Err(Refusal::of(&gathered.path, cause)),
+            Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(Refusal::of(&gathered.path, cause)),
         };
         self.files.keep(workspace, &gathered.path, &text);
         self.set_view(workspace, &gathered.path, View::whole(&text));
@@ -64,7 +64,7 @@ impl FileTracker {
         let Some(view) = self.view(workspace, &gathered.path) else { return Ok(false) };
         Ok(match gathered.present {
             Present::Text(text) => view.is_unknown() || text.version() != view.version(),
-            Present::Absent | Present::Unreadable(_) => true,
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => true,
         })
     }
 

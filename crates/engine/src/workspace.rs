@@ -17,7 +17,7 @@ use rustix::{
     fs::{self as sys, AtFlags, Mode, OFlags},
     io::Errno,
 };
-use surehand_core::{Notice, RelPath};
+use surehand_core::{ContentHash, Notice, RelPath};
 use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
@@ -154,8 +154,9 @@ impl Workspace {
         notices.into_iter().for_each(|notice| workspace.state.notify(notice));
         let state = workspace.state.clone();
         let keeping = state.clone();
-        let recorder =
-            Recorder::start(opened.store, state.notices.clone(), move || keeping.tidy(SECOND_LOOK_AFTER)).map_err(bad_state)?;
+        let (versions, notices) = (workspace.config.versions, state.notices.clone());
+        let recorder = Recorder::start(opened.store, versions, notices, move || keeping.tidy(SECOND_LOOK_AFTER));
+        let recorder = recorder.map_err(bad_state)?;
         drop(workspace.recorder.set(recorder));
         Ok(Arc::new(workspace))
     }
@@ -202,10 +203,10 @@ impl Workspace {
         }
     }
 
-    /// Hands the text of a file to the recorder, to be kept.
-    pub fn record_text(&self, owner: &SessionId, path: &RelPath, record: Record) {
+    /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
+    pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
         if let Some(recorder) = self.recorder.get() {
-            recorder.record_text(owner, path, record);
+            recorder.record_text(owner, path, replaced, record);
         }
     }
 

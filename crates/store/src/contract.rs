@@ -2,7 +2,7 @@
 
 use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
 
-use crate::{Content, Event, KnownFile, Record, RefusedCall, SessionId, Store};
+use crate::{ChangeId, Delta, Event, KnownFile, Record, RefusedCall, SessionId, Shared, Store, Which};
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
 ///
@@ -15,6 +15,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     versions_come_back_byte_for_byte(open(), open());
     refused_calls_are_counted_until_they_are_mended(open(), open());
     events_come_newest_first(open(), open());
+    what_was_replaced_is_made_from_what_came_in_its_place(open(), open());
     trimming_drops_the_oldest_versions(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
 }
@@ -49,7 +50,7 @@ fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: i
 
 fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: impl Store) {
     let rewrote = Record::Rewrote { session: session("r1"), path: path("a"), count: 3 };
-    let kept = Record::Kept { version: ContentHash::of(b"r"), content: Content::new(b"r"), at: 1 };
+    let kept = Record::Kept { version: ContentHash::of(b"r"), content: Shared::new(b"r"), at: 1 };
     store.record(&[viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), rewrote, kept]).unwrap();
     assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 3);
     store.record(&[Record::Cleared { session: session("r1") }]).unwrap();
@@ -72,7 +73,7 @@ fn what_was_found_is_found_by_path_and_by_identity(mut store: impl Store, again:
 
 fn versions_come_back_byte_for_byte(mut store: impl Store, again: impl Store) {
     let contents = [b"".to_vec(), b"\0\xff\r\n".to_vec(), vec![b'a'; 300_000]];
-    let kept = contents.iter().map(|c| Record::Kept { version: ContentHash::of(c), content: Content::new(c.clone()), at: 5 });
+    let kept = contents.iter().map(|c| Record::Kept { version: ContentHash::of(c), content: Shared::new(c.clone()), at: 5 });
     store.record(&kept.collect::<Vec<_>>()).unwrap();
     for content in &contents {
         assert_eq!(again.version(&ContentHash::of(content)).unwrap().as_ref(), Some(content));
@@ -94,18 +95,44 @@ fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again:
 }
 
 fn events_come_newest_first(mut store: impl Store, again: impl Store) {
-    let event = |at, before: Option<&[u8]>| Event {
+    let event = |at, name: &str, before: Option<&[u8]>| Event {
+        change: ChangeId(format!("change {at}")),
         at,
         session: session("e"),
         tool: "write_file".to_owned(),
-        path: path("e"),
+        path: path(name),
+        moved_to: None,
         before: before.map(ContentHash::of),
         after: Some(ContentHash::of(b"after")),
+        mode: None,
+        undoes: None,
     };
-    let (first, second) = (event(1, None), event(2, Some(b"before")));
-    store.record(&[Record::Happened(first.clone()), Record::Happened(second.clone())]).unwrap();
-    assert_eq!(again.events(2).unwrap(), [second.clone(), first]);
-    assert_eq!(again.events(1).unwrap(), [second]);
+    let first = event(1, "e", None);
+    let second = Event { mode: Some(0o755), undoes: Some(first.change.clone()), ..event(2, "f", Some(b"before")) };
+    let third = Event { session: session("e2"), moved_to: Some(path("e")), ..event(3, "g", Some(b"before")) };
+    let all = [&first, &second, &third].map(|event| Record::Happened(event.clone()));
+    store.record(&all).unwrap();
+    let ask = |which: Which, limit| again.events(&which, limit).unwrap();
+    assert_eq!(ask(Which::default(), 9), [third.clone(), second.clone(), first.clone()]);
+    assert_eq!(ask(Which::default(), 1), std::slice::from_ref(&third));
+    assert_eq!(ask(Which { session: Some(session("e")), ..Which::default() }, 9), [second.clone(), first.clone()]);
+    assert_eq!(ask(Which { path: Some(path("e")), ..Which::default() }, 9), [third, first]);
+    assert_eq!(ask(Which { change: Some(second.change.clone()), ..Which::default() }, 9), [second]);
+}
+
+fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, again: impl Store) {
+    let versions: [&[u8]; 4] = [b"one two three", b"one 2 three", b"1 2 three", b"1 2 three four"];
+    let hash = |index: usize| ContentHash::of(versions[index]);
+    let replaced = |index: usize, prefix, suffix, middle: &[u8]| Record::Replaced {
+        version: hash(index),
+        delta: Delta { base: hash(index + 1), prefix, suffix, middle: middle.to_vec() },
+        at: 1,
+    };
+    let last = Record::Kept { version: hash(3), content: Shared::new(versions[3].to_vec()), at: 1 };
+    store.record(&[replaced(0, 4, 6, b"two"), replaced(1, 0, 8, b"one"), replaced(2, 9, 0, b""), last]).unwrap();
+    for (index, content) in versions.iter().enumerate() {
+        assert_eq!(again.version(&hash(index)).unwrap().as_deref(), Some(*content));
+    }
 }
 
 fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) {
@@ -119,13 +146,20 @@ fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) 
             })
             .collect::<Vec<u8>>()
     };
-    store.trim(0).unwrap();
-    let kept =
-        |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: Content::new(content(seed)), at };
+    store.trim(0, 0).unwrap();
+    let kept = |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: Shared::new(content(seed)), at };
     store.record(&[kept(1, 10), kept(2, 20), kept(3, 30), kept(1, 40)]).unwrap();
-    store.trim(2500).unwrap();
+    store.trim(2500, 0).unwrap();
     let there = |seed| again.version(&ContentHash::of(&content(seed))).unwrap().is_some();
     assert_eq!([there(1), there(2), there(3)], [true, false, true]);
+    // What was made from one that goes, goes with it.
+    let delta = Delta { base: ContentHash::of(&content(3)), prefix: 1000, suffix: 0, middle: b"more".to_vec() };
+    let longer = [content(3), b"more".to_vec()].concat();
+    store.record(&[Record::Replaced { version: ContentHash::of(&longer), delta, at: 50 }]).unwrap();
+    assert_eq!(again.version(&ContentHash::of(&longer)).unwrap().as_ref(), Some(&longer));
+    store.trim(u64::MAX, 35).unwrap();
+    assert_eq!([there(1), there(3)], [true, false]);
+    assert_eq!(again.version(&ContentHash::of(&longer)).unwrap(), None);
 }
 
 fn handles_see_each_other_while_both_are_open(mut one: impl Store, mut other: impl Store) {

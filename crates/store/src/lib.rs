@@ -36,9 +36,22 @@ pub struct KnownFile {
     pub stamp: Stamp,
 }
 
+/// The name of a change: what one call did, to one file or several.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChangeId(pub String);
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Something that a session did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
+    /// Which change it was part of.
+    pub change: ChangeId,
     /// When.
     pub at: Millis,
     /// Who.
@@ -47,10 +60,40 @@ pub struct Event {
     pub tool: String,
     /// To which file.
     pub path: RelPath,
+    /// The name that the file got.
+    pub moved_to: Option<RelPath>,
     /// What it was; `None` when the file was created.
     pub before: Option<ContentHash>,
     /// What it is; `None` when the file was deleted.
     pub after: Option<ContentHash>,
+    /// The mode of a file that was deleted.
+    pub mode: Option<u32>,
+    /// The change that this one took back.
+    pub undoes: Option<ChangeId>,
+}
+
+/// Which events are asked for; those that fit all that is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Which {
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// About this file, by its name before or after.
+    pub path: Option<RelPath>,
+    /// Of this change.
+    pub change: Option<ChangeId>,
+}
+
+/// What must be done to one content to get another: the middle of it is replaced.
+#[derive(Debug, Clone)]
+pub struct Delta {
+    /// The content that it is made from.
+    pub base: ContentHash,
+    /// How many bytes at the start are the same.
+    pub prefix: usize,
+    /// How many bytes at the end are the same.
+    pub suffix: usize,
+    /// What is between.
+    pub middle: Vec<u8>,
 }
 
 /// A call that was refused: which one, about which file, and how often in a row.
@@ -66,9 +109,9 @@ pub struct RefusedCall {
 
 /// Bytes that are shared with whoever else holds them.
 #[derive(Clone)]
-pub struct Content(Arc<dyn AsRef<[u8]> + Send + Sync>);
+pub struct Shared(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
-impl Content {
+impl Shared {
     /// Shares what can be seen as bytes.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Arc::new(bytes))
@@ -80,9 +123,9 @@ impl Content {
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Content({} bytes)", self.bytes().len())
+        write!(f, "Shared({} bytes)", self.bytes().len())
     }
 }
 
@@ -122,8 +165,17 @@ pub enum Record {
         /// Its name.
         version: ContentHash,
         /// The bytes.
-        content: Content,
+        content: Shared,
         /// When it was last of use.
+        at: Millis,
+    },
+    /// The same, for a content that was replaced by another that is kept.
+    Replaced {
+        /// Its name.
+        version: ContentHash,
+        /// How to get it back from what came in its place.
+        delta: Delta,
+        /// When it was replaced.
         at: Millis,
     },
     /// A file was changed.
@@ -204,9 +256,9 @@ pub trait Store: Send {
     /// How often a session has rewritten a file without changing much.
     fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
 
-    /// The latest events, newest first.
-    fn events(&self, limit: usize) -> Result<Vec<Event>, StoreError>;
+    /// The latest of these events, newest first.
+    fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// Drops the versions that were of use longest ago, until the rest takes at most `bytes`.
-    fn trim(&mut self, bytes: u64) -> Result<(), StoreError>;
+    /// Drops the versions that were of use longest ago, until the rest takes at most `bytes`, and whatever is older than `oldest`.
+    fn trim(&mut self, bytes: u64, oldest: Millis) -> Result<(), StoreError>;
 }

@@ -9,15 +9,16 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, params};
 use surehand_core::{ContentHash, RelPath, Stamp, View};
 
-use crate::{Event, KnownFile, Record, RefusedCall, SessionId, Store, StoreError};
+use crate::{ChangeId, Delta, Event, KnownFile, Millis, Record, RefusedCall, SessionId, Store, StoreError, Which};
 
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Every step brings the schema from the version before to the next one.
-const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = ["
+const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
+    "
     CREATE TABLE views (
         session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL,
         PRIMARY KEY (session, path)
@@ -43,7 +44,20 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = ["
         session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (session, path)
     ) WITHOUT ROWID;
-"];
+",
+    "
+    ALTER TABLE events ADD COLUMN change TEXT NOT NULL DEFAULT '';
+    ALTER TABLE events ADD COLUMN moved_to TEXT;
+    ALTER TABLE events ADD COLUMN mode INTEGER;
+    ALTER TABLE events ADD COLUMN undoes TEXT;
+    CREATE INDEX events_by_change ON events (change);
+    CREATE INDEX events_by_path ON events (path);
+    CREATE INDEX events_by_time ON events (at);
+    ALTER TABLE versions ADD COLUMN base BLOB;
+    ALTER TABLE versions ADD COLUMN prefix INTEGER;
+    ALTER TABLE versions ADD COLUMN suffix INTEGER;
+",
+];
 
 /// A connection to the state of a workspace. Several may be open at once, in this process and in others.
 pub struct SqliteStore {
@@ -143,6 +157,21 @@ impl SqliteStore {
         failed(&self.path, error)
     }
 
+    fn kept(&self, version: &ContentHash) -> Result<Option<Kept>, StoreError> {
+        let sql = "SELECT packed, base, prefix, suffix FROM versions WHERE version = ?1";
+        let row = self.one(sql, params![version.as_bytes()], |row| {
+            let base = row.get::<_, Option<[u8; 32]>>(1)?.map(ContentHash::from_bytes);
+            let length = |column| row.get::<_, Option<i64>>(column).map(|length| length.unwrap_or_default() as usize);
+            Ok((row.get::<_, Vec<u8>>(0)?, base, length(2)?, length(3)?))
+        })?;
+        let Some((packed, base, prefix, suffix)) = row else { return Ok(None) };
+        let content = unpack(packed);
+        Ok(content.map(|middle| match base {
+            None => Kept::Whole(middle),
+            Some(base) => Kept::Delta(Delta { base, prefix, suffix, middle }),
+        }))
+    }
+
     fn one<T>(
         &self,
         sql: &str,
@@ -213,10 +242,26 @@ impl Store for SqliteStore {
     }
 
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
-        let sql = "SELECT packed FROM versions WHERE version = ?1";
-        let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
+        // A content that was replaced is a piece of the one that came in its place, and that perhaps of another.
+        let mut deltas = Vec::new();
+        let mut next = *version;
+        let mut content = loop {
+            let Some(kept) = self.kept(&next)? else { return Ok(None) };
+            match kept {
+                Kept::Whole(content) => break content,
+                Kept::Delta(_) if deltas.len() > MAX_DELTAS => return Ok(None),
+                Kept::Delta(delta) => {
+                    next = delta.base;
+                    deltas.push(delta);
+                }
+            }
+        };
+        for delta in deltas.into_iter().rev() {
+            let Some(replaced) = apply(&delta, &content) else { return Ok(None) };
+            content = replaced;
+        }
         // Damage shows here as a content that is not the one asked for: then there is none.
-        Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
+        Ok(Some(content).filter(|content| ContentHash::of(content) == *version))
     }
 
     fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError> {
@@ -232,29 +277,52 @@ impl Store for SqliteStore {
         Ok(self.one(sql, params![session.0, path.as_str()], |row| row.get(0))?.unwrap_or_default())
     }
 
-    fn events(&self, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let sql = "SELECT at, session, tool, path, before, after FROM events ORDER BY id DESC LIMIT ?1";
-        let events = self.all(sql, params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            let Ok(path) = RelPath::new(&row.get::<_, String>(3)?) else { return Ok(None) };
+    fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let sql = "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes FROM events
+            WHERE (?1 IS NULL OR session = ?1) AND (?2 IS NULL OR path = ?2 OR moved_to = ?2) AND (?3 IS NULL OR change = ?3)
+            ORDER BY at DESC, id DESC LIMIT ?4";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let session = which.session.as_ref().map(|session| &session.0);
+        let keys = params![session, which.path.as_ref().map(RelPath::as_str), which.change.as_ref().map(|id| &id.0), limit];
+        let hash = |bytes: Option<[u8; 32]>| bytes.map(ContentHash::from_bytes);
+        let events = self.all(sql, keys, |row| {
+            let Ok(path) = RelPath::new(&row.get::<_, String>(4)?) else { return Ok(None) };
             Ok(Some(Event {
-                at: row.get(0)?,
-                session: SessionId(row.get(1)?),
-                tool: row.get(2)?,
+                change: ChangeId(row.get(0)?),
+                at: row.get(1)?,
+                session: SessionId(row.get(2)?),
+                tool: row.get(3)?,
                 path,
-                before: row.get::<_, Option<[u8; 32]>>(4)?.map(ContentHash::from_bytes),
-                after: row.get::<_, Option<[u8; 32]>>(5)?.map(ContentHash::from_bytes),
+                moved_to: row.get::<_, Option<String>>(5)?.and_then(|path| RelPath::new(&path).ok()),
+                before: hash(row.get(6)?),
+                after: hash(row.get(7)?),
+                mode: row.get(8)?,
+                undoes: row.get::<_, Option<String>>(9)?.map(ChangeId),
             }))
         })?;
         Ok(events.into_iter().flatten().collect())
     }
 
-    fn trim(&mut self, bytes: u64) -> Result<(), StoreError> {
-        // From the newest on, everything after the point where the sum passes the bound goes.
-        let sql = "DELETE FROM versions WHERE version IN (
-            SELECT version FROM (SELECT version, sum(packed_size) OVER (ORDER BY used_at DESC, version) AS so_far FROM versions)
-            WHERE so_far > ?1)";
+    fn trim(&mut self, bytes: u64, oldest: Millis) -> Result<(), StoreError> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.connection.execute(sql, params![bytes]).map(drop).map_err(|error| self.failed(error))
+        let trim = || {
+            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            transaction.execute("DELETE FROM events WHERE at < ?1", params![oldest])?;
+            transaction.execute("DELETE FROM versions WHERE used_at < ?1", params![oldest])?;
+            // From the newest on, everything after the point where the sum passes the bound goes.
+            transaction.execute(
+                "DELETE FROM versions WHERE version IN (
+                SELECT version FROM (SELECT version, sum(packed_size) OVER (ORDER BY used_at DESC, version) AS so_far FROM versions)
+                WHERE so_far > ?1)",
+                params![bytes],
+            )?;
+            // What was made from something that is gone is gone as well.
+            let orphans = "DELETE FROM versions WHERE base IS NOT NULL AND base NOT IN (SELECT version FROM versions)";
+            while transaction.execute(orphans, [])? > 0 {}
+            transaction.commit()
+        };
+        let trimmed: rusqlite::Result<()> = { trim }();
+        trimmed.map_err(|error| failed(&self.path, error))
     }
 }
 
@@ -290,12 +358,25 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
                 ],
             )
         }
-        Record::Kept { version, content, at } => keep(transaction, packer, version, content.bytes(), *at),
+        Record::Kept { version, content, at } => keep(transaction, packer, version, *at, content.bytes(), None),
+        Record::Replaced { version, delta, at } => keep(transaction, packer, version, *at, &delta.middle, Some(delta)),
         Record::Happened(event) => {
             let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
             run(
-                "INSERT INTO events (at, session, tool, path, before, after) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![event.at, event.session.0, event.tool, event.path.as_str(), hash(&event.before), hash(&event.after)],
+                "INSERT INTO events (change, at, session, tool, path, moved_to, before, after, mode, undoes)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                params![
+                    event.change.0,
+                    event.at,
+                    event.session.0,
+                    event.tool,
+                    event.path.as_str(),
+                    event.moved_to.as_ref().map(RelPath::as_str),
+                    hash(&event.before),
+                    hash(&event.after),
+                    event.mode,
+                    event.undoes.as_ref().map(|id| &id.0)
+                ],
             )
         }
         Record::Refused { session, refused } => run(
@@ -311,12 +392,14 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
     }
 }
 
+/// Keeps a content, all of it or, with a delta, what is needed to make it. One that is there already is only marked as used.
 fn keep(
     transaction: &Transaction<'_>,
     packer: &mut Packer,
     version: &ContentHash,
+    at: Millis,
     content: &[u8],
-    at: i64,
+    delta: Option<&Delta>,
 ) -> rusqlite::Result<()> {
     let touched = transaction
         .prepare_cached("UPDATE versions SET used_at = max(used_at, ?2) WHERE version = ?1")?
@@ -325,10 +408,38 @@ fn keep(
         return Ok(());
     }
     let packed = pack(packer, content).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let base = delta.map(|delta| delta.base);
+    let length = |length: fn(&Delta) -> usize| delta.map(|delta| length(delta) as i64);
     transaction
-        .prepare_cached("INSERT INTO versions VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![version.as_bytes(), packed.len() as i64, at, packed])
+        .prepare_cached(
+            "INSERT INTO versions (version, packed_size, used_at, packed, base, prefix, suffix) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            version.as_bytes(),
+            packed.len() as i64,
+            at,
+            packed,
+            base.as_ref().map(ContentHash::as_bytes),
+            length(|delta| delta.prefix),
+            length(|delta| delta.suffix)
+        ])
         .map(drop)
+}
+
+/// A content as it is kept.
+enum Kept {
+    Whole(Vec<u8>),
+    Delta(Delta),
+}
+
+/// So many contents in a row, each made from the next, are more than one batch of records ever holds.
+const MAX_DELTAS: usize = 10_000;
+
+/// The content that a delta describes.
+fn apply(delta: &Delta, base: &[u8]) -> Option<Vec<u8>> {
+    let head = base.get(..delta.prefix)?;
+    let tail = base.get(base.len().checked_sub(delta.suffix)?..)?;
+    Some([head, &delta.middle, tail].concat())
 }
 
 const PLAIN: u8 = 0;

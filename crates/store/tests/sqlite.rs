@@ -4,7 +4,7 @@
 use std::fs;
 
 use surehand_core::{ContentHash, RelPath, Text, View};
-use surehand_store::{Content, Record, SessionId, SqliteStore, Store, StoreError, contract};
+use surehand_store::{Record, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
 
 #[test]
 fn sqlite_keeps_the_contract() {
@@ -20,7 +20,7 @@ fn a_damaged_file_is_set_aside_and_reported() {
         fs::write(&path, garbage).unwrap();
         let opened = SqliteStore::open(&path).unwrap();
         assert_eq!(fs::read(opened.set_aside.expect("reported")).unwrap(), garbage);
-        assert_eq!(opened.store.events(1).unwrap(), []);
+        assert_eq!(opened.store.events(&Which::default(), 1).unwrap(), []);
         drop(opened.store);
     }
 }
@@ -81,7 +81,7 @@ fn start_many_at_once() {
             scope.spawn(move || {
                 let mut store = SqliteStore::open(path).unwrap().store;
                 let content = vec![number; 100];
-                let kept = Record::Kept { version: ContentHash::of(&content), content: Content::new(content), at: 1 };
+                let kept = Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 };
                 store.record(&[kept]).unwrap();
             });
         }

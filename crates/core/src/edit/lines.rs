@@ -273,7 +273,7 @@ fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
         with.push_str(line);
         pending = Some(ending);
     }
-    Some(Splice { range: from..text.bytes().len(), with: with.into() })
+    Some(Splice { range: from..text.as_str().len(), with: with.into() })
 }
 
 #[cfg(test)]
@@ -301,7 +301,7 @@ mod tests {
         let (policy, limits) = (Policy::default(), Limits::default());
         let present = Present::Text(content.clone());
         let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };
-        plan::edit_lines(&target, edits).map(|planned| planned.text().as_str().to_owned())
+        plan::edit_lines(&target, edits).map(|planned| planned.text().unwrap().as_str().to_owned())
     }
 
     #[track_caller]

@@ -2,10 +2,11 @@
 
 use crate::{
     change::{Hunk, LineMap, Shift},
+    content::Content,
     hash::Anchor,
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
-    plan::{Base, Planned},
+    plan::{Act, Planned, Rebased},
     refusal::{Excerpt, clip},
     render::{Numbers, count, which},
     text::{Ending, Text},
@@ -27,26 +28,58 @@ const ROW_CHARS: usize = 300;
 /// What was done, in one line.
 pub fn headline(planned: &Planned) -> String {
     let path = planned.path();
-    let version = planned.text().version().short();
-    let lines = count(planned.text().line_count(), "line");
-    if planned.is_new() {
-        return format!("{path} created ({lines}, version {version})");
+    match (planned.act(), planned.text()) {
+        (Act::Remove, _) => format!("{path} deleted ({}; undo brings it back)", size(planned.base())),
+        (Act::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
+        (Act::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
+        (Act::Write { content, .. }, Some(_)) if planned.is_new() => format!("{path} created ({})", size(Some(content))),
+        (Act::Write { .. }, Some(text)) => {
+            let version = text.version().short();
+            let lines = count(text.line_count(), "line");
+            let hunks = planned.map().hunks();
+            let added: usize = hunks.iter().map(|hunk| hunk.after.len()).sum();
+            let removed: usize = hunks.iter().map(|hunk| hunk.before.len()).sum();
+            let places = if planned.replacements() > 1 { format!("{} places, ", planned.replacements()) } else { String::new() };
+            format!("{path} edited ({places}+{added} -{removed}, now {lines}, version {version})")
+        }
     }
-    let hunks = planned.map().hunks();
-    let added: usize = hunks.iter().map(|hunk| hunk.after.len()).sum();
-    let removed: usize = hunks.iter().map(|hunk| hunk.before.len()).sum();
-    let places = if planned.replacements() > 1 { format!("{} places, ", planned.replacements()) } else { String::new() };
-    format!("{path} edited ({places}+{added} -{removed}, now {lines}, version {version})")
+}
+
+/// `12 lines, version 6ea1b0`, or how many bytes of something else.
+fn size(content: Option<&Content>) -> String {
+    match content {
+        None => "nothing".to_owned(),
+        Some(Content::Text(text)) => format!("{}, version {}", count(text.line_count(), "line"), text.version().short()),
+        Some(Content::Blob(blob)) => format!("not text, {}", count(blob.bytes().len(), "byte")),
+    }
 }
 
 /// The diff of a change. A new file is not repeated to its author.
 pub fn diff(planned: &Planned, numbers: Numbers) -> Diff {
-    let mut writer = Writer { planned, numbers, text: String::new(), shown: LineSet::new(), rows: 0 };
-    if let Base::Text(_) = planned.base() {
-        writer.hunks(planned.map().hunks());
-        writer.text.push_str(&shifts(&planned.map().shifts()));
-    }
-    Diff { text: writer.text, shown: writer.shown }
+    let base = planned.base().and_then(Content::text);
+    let (Act::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else {
+        return Diff { text: String::new(), shown: LineSet::new() };
+    };
+    let mut diff = between(base, text, planned.map(), numbers);
+    diff.text.push_str(&shifts(&planned.map().shifts()));
+    diff
+}
+
+/// The diff of two texts, without words about moved numbers.
+pub fn between(base: &Text, text: &Text, map: &LineMap, numbers: Numbers) -> Diff {
+    let mut writer = Writer { base, text, numbers, out: String::new(), shown: LineSet::new(), rows: 0 };
+    writer.hunks(map.hunks());
+    Diff { text: writer.out, shown: writer.shown }
+}
+
+/// Said of an edit that was moved to its new place: what else is new to the session.
+pub fn rebased(rebased: &Rebased, numbers: Numbers) -> String {
+    format!(
+        "note: the file had been modified since last read; the lines of this edit had not, so it was made at their new place. \
+         What else changed ({}), as it is now; this counts as read:\n{}",
+        which(&rebased.affected),
+        super::refusal::rows(&rebased.fresh, numbers)
+    )
 }
 
 /// How the numbers below moved, in one line.
@@ -62,9 +95,10 @@ fn shifts(shifts: &[Shift]) -> String {
 }
 
 struct Writer<'a> {
-    planned: &'a Planned,
+    base: &'a Text,
+    text: &'a Text,
     numbers: Numbers,
-    text: String,
+    out: String,
     shown: LineSet,
     rows: usize,
 }
@@ -78,49 +112,49 @@ impl Writer<'_> {
                 let rest: LineSet =
                     hunks[index..].iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
                 let at = if rest.is_empty() { String::new() } else { format!(": {}", which(&rest)) };
-                self.text.push_str(&format!("[{} more not shown{at}]\n", count(hunks.len() - index, "change")));
+                self.out.push_str(&format!("[{} more not shown{at}]\n", count(hunks.len() - index, "change")));
                 return;
             }
             let start = hunk.after.start.saturating_sub(CONTEXT).max(written);
             if index > 0 && start > written {
-                self.text.push_str("…\n");
+                self.out.push_str("…\n");
             }
             self.new_rows(' ', start..hunk.after.start);
             self.old_rows(hunk);
             self.new_rows('+', hunk.after.clone());
-            let next = hunks.get(index + 1).map_or(self.planned.text().line_count(), |next| next.after.start);
+            let next = hunks.get(index + 1).map_or(self.text.line_count(), |next| next.after.start);
             written = (hunk.after.end + CONTEXT).min(next);
             self.new_rows(' ', hunk.after.end..written);
         }
     }
 
     fn old_rows(&mut self, hunk: &Hunk) {
-        let Base::Text(base) = self.planned.base() else { return };
+        let base = self.base;
         let fits = MAX_ROWS.saturating_sub(self.rows) / 2;
         for index in hunk.before.clone().take(fits) {
             let line = LineNo::at_index(index);
-            self.text.push_str(&format!("-{line}|{}{}\n", clip(base.line(line), ROW_CHARS), open_end(base, line)));
+            self.out.push_str(&format!("-{line}|{}{}\n", clip(base.line(line), ROW_CHARS), open_end(base, line)));
             self.rows += 1;
         }
         if hunk.before.len() > fits {
-            self.text.push_str(&format!("[{} more removed]\n", count(hunk.before.len() - fits, "line")));
+            self.out.push_str(&format!("[{} more removed]\n", count(hunk.before.len() - fits, "line")));
         }
     }
 
     fn new_rows(&mut self, sign: char, indexes: std::ops::Range<usize>) {
         let fits = if sign == '+' { MAX_ROWS.saturating_sub(self.rows) } else { indexes.len() };
-        let text = self.planned.text();
+        let text = self.text;
         for index in indexes.clone().take(fits) {
             let line = LineNo::at_index(index);
             let content = text.line(line);
             let row = clip(content, ROW_CHARS);
-            self.text.push(sign);
-            self.numbers.write(&mut self.text, line, content);
-            self.text.push_str(&row);
+            self.out.push(sign);
+            self.numbers.write(&mut self.out, line, content);
+            self.out.push_str(&row);
             if sign == '+' {
-                self.text.push_str(open_end(text, line));
+                self.out.push_str(open_end(text, line));
             }
-            self.text.push('\n');
+            self.out.push('\n');
             if row.len() == content.len() {
                 self.shown.insert(LineRange::line(line));
             }
@@ -131,7 +165,7 @@ impl Writer<'_> {
                 Numbers::Plain => rest.end.to_string(),
                 Numbers::Anchors => Anchor::of(rest.end, text.line(rest.end)).to_string(),
             };
-            self.text.push_str(&format!("[{} more added, up to {anchor}]\n", count(rest.count() as usize, "line")));
+            self.out.push_str(&format!("[{} more added, up to {anchor}]\n", count(rest.count() as usize, "line")));
         }
     }
 }
@@ -143,7 +177,7 @@ fn open_end(text: &Text, line: LineNo) -> &'static str {
 
 /// The first line that a change touches, as it is numbered now.
 pub fn first_changed_line(planned: &Planned) -> Option<LineNo> {
-    let last = planned.text().last_line()?;
+    let last = planned.text()?.last_line()?;
     Some(planned.map().hunks().first().map_or(LineNo::FIRST, |hunk| LineNo::at_index(hunk.after.start)).min(last))
 }
 

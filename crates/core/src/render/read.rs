@@ -1,6 +1,7 @@
 //! The answer to `read_file`: a header, the lines, and how to go on when they were cut.
 
 use crate::{
+    encoding::Encoding,
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     policy::Limits,
@@ -106,7 +107,7 @@ impl LineSet {
 fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
     let total = text.line_count();
     let version = text.version().short();
-    if text.bytes().is_empty() {
+    if text.as_str().is_empty() {
         return format!("{path} is empty (0 lines, version {version})\n");
     }
     let what = if lines.count() as usize == total {
@@ -117,20 +118,23 @@ fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
         format!("{} of {total}", which(lines))
     };
     let mut notes = String::new();
-    if text.has_bom() {
+    if text.encoding() != Encoding::Utf8 {
+        notes.push_str(&format!(", {}", text.encoding().name()));
+    } else if text.has_bom() {
         notes.push_str(", byte order mark");
     }
     if text.has_crlf() {
         notes.push_str(if !has_bare_newline(text) { ", CRLF line endings" } else { ", mixed line endings" });
     }
-    if text.bytes().last() != Some(&b'\n') {
+    if !text.as_str().ends_with('\n') {
         notes.push_str(", no newline at the end");
     }
     format!("{path} ({what}, version {version}{notes})\n")
 }
 
 fn has_bare_newline(text: &Text) -> bool {
-    memchr::memchr_iter(b'\n', text.bytes()).any(|at| at == 0 || text.bytes()[at - 1] != b'\r')
+    let bytes = text.as_str().as_bytes();
+    memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r')
 }
 
 /// The answer to a read of lines that the session was shown and that have not changed since.

@@ -2,7 +2,7 @@
 
 use crate::{
     lines::LineNo,
-    refusal::{Cause, Excerpt, Mismatch, MismatchKind, Nearest, PartialUse, Refusal, Remap},
+    refusal::{BatchKind, BatchPlace, Cause, Excerpt, Making, Mismatch, MismatchKind, Nearest, PartialUse, Refusal, Remap},
     render::{Numbers, count, which},
 };
 
@@ -10,11 +10,13 @@ use crate::{
 pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
     let mut text = String::from("Error: ");
     if let Some(place) = refusal.batch {
-        text.push_str(&format!("edit {} of {}: ", place.edit, place.of));
+        text.push_str(&batch_place(&place));
     }
     text.push_str(&fact(refusal));
-    if refusal.batch.is_some() {
-        text.push_str("\nNo edits were applied.");
+    match refusal.batch.map(|place| place.kind) {
+        None => {}
+        Some(BatchKind::Edits | BatchKind::Patch { .. }) => text.push_str("\nNo edits were applied."),
+        Some(BatchKind::Undo) => text.push_str("\nNothing was undone."),
     }
     if repeat > 1 {
         let step = match repeats(&refusal.cause) {
@@ -28,6 +30,16 @@ pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
     }
     text.push('\n');
     text
+}
+
+fn batch_place(place: &BatchPlace) -> String {
+    let BatchPlace { edit, of, kind } = place;
+    match kind {
+        BatchKind::Edits => format!("edit {edit} of {of}: "),
+        BatchKind::Patch { chunk: 0 } => format!("file {edit} of {of} in the patch: "),
+        BatchKind::Patch { chunk } => format!("file {edit} of {of} in the patch, chunk {chunk}: "),
+        BatchKind::Undo => format!("file {edit} of {of}: "),
+    }
 }
 
 /// When the same call makes sense again.
@@ -52,10 +64,14 @@ fn repeats(cause: &Cause) -> Repeat {
         | Cause::NoChange
         | Cause::AnchorMismatch { .. }
         | Cause::Overlap { .. }
-        | Cause::Exists => Repeat::AfterReading,
+        | Cause::Exists { .. } => Repeat::AfterReading,
         Cause::NoSuchFile
         | Cause::Binary { .. }
         | Cause::Encoding { .. }
+        | Cause::Unencodable { .. }
+        | Cause::BadPatch { .. }
+        | Cause::ChangedSince { .. }
+        | Cause::CannotUndo { .. }
         | Cause::TooLarge { .. }
         | Cause::OutsideWorkspace
         | Cause::Protected
@@ -80,8 +96,13 @@ pub fn remedy(refusal: &Refusal) -> &'static str {
         Cause::NoChange => "leave it, or change new_string",
         Cause::AnchorMismatch { .. } => "use the anchors shown",
         Cause::Overlap { .. } => "make one edit of the two",
-        Cause::Exists => "edit_file with old_string, or read_file and write_file",
+        Cause::Exists { by: Making::Creating | Making::Adding } => "edit_file with old_string, or read_file and write_file",
+        Cause::Exists { by: Making::Moving } => "choose another name, or delete_file it first",
         Cause::Binary { .. } | Cause::Encoding { .. } => "use another tool for this file",
+        Cause::Unencodable { .. } => "write it without that character, or convert the file first",
+        Cause::BadPatch { .. } => "correct the patch",
+        Cause::ChangedSince { .. } => "leave it, or undo with force",
+        Cause::CannotUndo { .. } => "leave it",
         Cause::TooLarge { .. } => "work on a part, or raise the limit",
         Cause::OutsideWorkspace | Cause::Protected => "use a path inside the workspace",
         Cause::BadRange { .. } | Cause::BadArguments { .. } => "correct the arguments",
@@ -173,17 +194,35 @@ fn fact(refusal: &Refusal) -> String {
         Cause::Overlap { first, second } => {
             format!("edits {first} and {second} of {path} touch the same lines; nothing was written. Make one edit of the two.")
         }
-        Cause::Exists => format!(
+        Cause::Exists { by: Making::Creating } => format!(
             "{path} exists and is not empty, and an empty old_string only creates files; nothing was written. read_file it, then name the text to replace."
         ),
+        Cause::Exists { by: Making::Adding } => {
+            format!("{path} exists already, and the patch adds it; nothing was written. read_file it, then use *** Update File.")
+        }
+        Cause::Exists { by: Making::Moving } => {
+            format!("{path} exists already; nothing was moved. Choose another name, or delete_file it first.")
+        }
         Cause::Binary { size, kind } => {
             format!("{path} is not text ({kind}, {size} bytes). These tools read and edit text only.")
         }
         Cause::Encoding { size, at } => {
             format!(
-                "{path} is not UTF-8 text (the first invalid byte is at offset {at} of {size}). Convert it to UTF-8 to work on it with these tools."
+                "{path} is broken text (byte {at} of {size} makes no sense in its encoding). Repair it with another tool to work on it with these."
             )
         }
+        Cause::Unencodable { char: Some(char), encoding } => format!(
+            "{path} is {encoding} text, which has no {char:?} (U+{:04X}); nothing was written. Write it with other characters, or convert the file to UTF-8 with another tool first.",
+            u32::from(*char)
+        ),
+        Cause::Unencodable { char: None, encoding } => format!(
+            "{path} is {encoding} text with bytes that could not be written back as they are; nothing was written. Convert it to UTF-8 with another tool to edit it with these."
+        ),
+        Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
+        Cause::ChangedSince { diff } => format!(
+            "{path} was changed by somebody else since; undoing would lose that, so nothing was written. What would be lost (-) and come back (+):\n{diff}Leave it, edit the file by hand, or undo with force."
+        ),
+        Cause::CannotUndo { why } => in_file(path, why),
         Cause::TooLarge { unit, size, limit, setting } => in_file(
             path,
             &format!(

@@ -24,6 +24,10 @@ pub enum How {
     Create,
     /// The file has several names, or marks that cannot be copied: its bytes are replaced, after a copy of them is safe.
     InPlace,
+    /// The file is taken out of its place.
+    Remove,
+    /// The file gets another name.
+    Move,
 }
 
 /// One file of a commit.
@@ -31,17 +35,21 @@ pub enum How {
 pub struct Intent {
     /// The file.
     pub path: String,
+    /// The name that it is moved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// How it is written.
     pub how: How,
     /// What it is before; `None` for a new file.
     pub base: Option<ContentHash>,
-    /// What it is to be.
-    pub new: ContentHash,
+    /// What it is to be; `None` when it is deleted.
+    pub new: Option<ContentHash>,
     /// The name of the staged file, which holds the new content before the swap and the old one after it.
     pub staged: Option<String>,
     /// Whether the staged file is in the directory of the target instead of the state directory.
     pub beside: bool,
-    /// The inode of the new file, by which it is told from one that somebody else has made.
+    /// The inode of the new file, by which it is told from one that somebody else has made; that of the file itself when it is
+    /// deleted or moved.
     pub inode: u64,
     /// The time of its last change, because an inode that is free is soon somebody else's.
     pub modified: i64,
@@ -50,7 +58,8 @@ pub struct Intent {
 impl Intent {
     /// Whether its names can be what we wrote: a journal may have come with a repository.
     pub fn is_sound(&self) -> bool {
-        self.staged.as_deref().is_none_or(is_plain_name) && surehand_core::RelPath::new(&self.path).is_ok()
+        let is_path = |path: &str| surehand_core::RelPath::new(path).is_ok();
+        self.staged.as_deref().is_none_or(is_plain_name) && is_path(&self.path) && self.to.as_deref().is_none_or(is_path)
     }
 }
 

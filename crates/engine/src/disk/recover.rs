@@ -20,7 +20,7 @@ use super::{
     read::open_patiently,
     rescue::{Displaced, SecondLook},
     stage,
-    work::new_copy,
+    work::{new_copy, rename_to_free_name},
 };
 use crate::workspace::Workspace;
 
@@ -251,7 +251,7 @@ impl Thing {
     /// Whether it is the new file of an intent, as it was written.
     fn is_new_file_of(&self, intent: &Intent) -> bool {
         let same = |inode: u64, modified: i64| (inode, modified) == (intent.inode, intent.modified);
-        matches!(self, Thing::File { inode, modified, .. } if same(*inode, *modified)) && self.is(Some(intent.new))
+        matches!(self, Thing::File { inode, modified, .. } if same(*inode, *modified)) && self.is(intent.new)
     }
 
     fn has_inode(&self, wanted: u64) -> bool {
@@ -267,6 +267,8 @@ struct Left<'a> {
     /// Where the target is, if that is still there.
     dir: Option<File>,
     target: Thing,
+    /// Where it was to be moved, and what is there.
+    moved: Option<(File, RelPath, Thing)>,
     staged_dir: Arc<File>,
     /// The staged file, or the second name of the old one where it was renamed over.
     staged_name: Option<String>,
@@ -284,6 +286,18 @@ impl<'a> Left<'a> {
             Some(dir) => Thing::look(workspace, dir, path.name())?,
             None => Thing::Nothing,
         };
+        let moved = match intent.to.as_deref().map(RelPath::new) {
+            Some(Ok(to)) => match workspace.root().open_parent(&to) {
+                Ok(dir) => {
+                    let dir = File::from(dir);
+                    let thing = Thing::look(workspace, &dir, to.name())?;
+                    Some((dir, to, thing))
+                }
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
+                Err(errno) => return Err(errno.into()),
+            },
+            _ => None,
+        };
         let staged_dir = match (intent.beside, &dir) {
             (true, Some(dir)) => Arc::new(dir.try_clone()?),
             _ => workspace.state().staged(),
@@ -299,16 +313,22 @@ impl<'a> Left<'a> {
                 _ => stage::remove(staged_dir.as_fd(), &kept),
             }
         }
-        Ok(Self { workspace, intent, path, dir, target, staged_dir, staged_name, staged })
+        Ok(Self { workspace, intent, path, dir, target, moved, staged_dir, staged_name, staged })
     }
 
     /// Whether the new content was put in place, and what came out of it is what was expected.
     fn is_done(&self) -> bool {
         match self.intent.how {
             How::Create => self.target.is_new_file_of(self.intent),
-            How::InPlace => self.target.is(Some(self.intent.new)),
+            How::InPlace => self.target.is(self.intent.new),
+            How::Remove => self.staged.is(self.intent.base),
+            How::Move => self.was_moved(),
             How::Swap | How::Rename => self.was_swapped() && self.staged.is(self.intent.base),
         }
+    }
+
+    fn was_moved(&self) -> bool {
+        matches!(&self.moved, Some((_, _, thing)) if thing.has_inode(self.intent.inode))
     }
 
     /// Whether the staged name holds something else than the new file.
@@ -327,12 +347,37 @@ impl<'a> Left<'a> {
             How::Swap | How::Rename if is_ours => self.exchange_back(dir),
             How::Swap | How::Rename => Ok(false),
             How::InPlace => self.restore_in_place(dir),
+            How::Remove => self.put_back(dir),
+            How::Move => self.move_back(dir),
+        }
+    }
+
+    /// A file that was taken out gets its place back. If somebody has made another one since, that stays and this one is kept.
+    fn put_back(&self, dir: &File) -> io::Result<bool> {
+        let (Some(name), false) = (&self.staged_name, matches!(self.staged, Thing::Nothing)) else { return Ok(true) };
+        match rename_to_free_name((&self.staged_dir, name), (dir, self.path.name())) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => {
+                self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+                Ok(false)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn move_back(&self, dir: &File) -> io::Result<bool> {
+        let (Some((dir_to, to, _)), true) = (&self.moved, self.was_moved()) else { return Ok(true) };
+        match rename_to_free_name((dir_to, to.name()), (dir, self.path.name())) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(errno.into()),
         }
     }
 
     /// A created file, moved out first and looked at then: what somebody puts there meanwhile is not touched.
     fn take_out(&self, dir: &File) -> io::Result<bool> {
-        let name = format!("undo-{}", self.intent.new);
+        let Some(new) = self.intent.new else { return Ok(true) };
+        let name = format!("undo-{new}");
         let (home, name) = match sys::renameat(dir, self.path.name(), &*self.staged_dir, &name) {
             Ok(()) => (self.staged_dir.clone(), name),
             Err(Errno::XDEV) => {
@@ -403,14 +448,16 @@ impl<'a> Left<'a> {
             notices.push(Notice::Rescued { path: self.path.clone(), to });
             Ok(true)
         };
-        let version = match (&self.staged, self.staged.has_inode(self.intent.inode)) {
+        let is_new = self.staged.has_inode(self.intent.inode) && self.intent.how != How::Remove;
+        let version = match (&self.staged, is_new) {
             (Thing::Nothing, _) => return Ok(true),
             (Thing::Other, _) => {
                 return rescued(self.workspace.rescued().take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
             }
             (Thing::File { .. }, true) => self.intent.new,
-            (Thing::File { .. }, false) => self.intent.base.unwrap_or(self.intent.new),
+            (Thing::File { .. }, false) => self.intent.base.or(self.intent.new),
         };
+        let Some(version) = version else { return Ok(true) };
         let (dir, path) = (self.staged_dir.clone(), self.path.clone());
         let displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false };
         match displaced.look(self.workspace.rescued())? {

@@ -110,6 +110,14 @@ fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     Ok(File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?))
 }
 
+/// Gives a new file the mode of another one and, as far as we may, its owner and attributes.
+pub fn give_marks(of: &File, stat: &Stat, file: &File) -> rustix::io::Result<()> {
+    match copy_marks(of, stat, file, &sys::fstat(file)?) {
+        Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => sys::fchmod(file, Mode::from_raw_mode(stat.st_mode & 0o777)),
+        copied => copied,
+    }
+}
+
 fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Result<()> {
     let same_owner = (now.st_uid, now.st_gid) == (stat.st_uid, stat.st_gid);
     if !same_owner {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
-    LineMap, Planned,
+    Act, LineMap, Planned, RelPath, Text,
     render::{self, Numbers},
 };
 
@@ -16,8 +16,9 @@ pub fn say_one(session: &mut Session, done: &Done, numbers: Numbers) -> Success 
     let mut success = Success::default();
     for (planned, how) in done.planned.iter().zip(&done.how) {
         let (text, result) = say(session, done, planned, *how, numbers);
-        success = Success { text, result, paths: vec![planned.path().clone()] };
+        success = Success { text, result, paths: paths(planned) };
     }
+    name_change(&mut success, done);
     success
 }
 
@@ -29,47 +30,78 @@ pub fn say_all(session: &mut Session, done: &Done, numbers: Numbers) -> Success 
     for (planned, how) in done.planned.iter().zip(&done.how) {
         let (text, result) = say(session, done, planned, *how, numbers);
         success.text.push_str(&text);
-        success.paths.push(planned.path().clone());
+        success.paths.extend(paths(planned));
         files.push(result);
     }
     if let [only] = &files[..] {
         success.result = only.clone();
     }
     success.result.insert("files".to_owned(), json!(files));
+    name_change(&mut success, done);
     success
 }
 
-fn say(session: &mut Session, done: &Done, planned: &Planned, how: How, numbers: Numbers) -> (String, Map<String, Value>) {
-    match done.rewritten.iter().find(|(path, _)| path == planned.path()) {
-        None => say_written(session, planned, how, numbers),
-        Some((_, landed)) => say_landed(session, planned, landed, numbers),
+fn name_change(success: &mut Success, done: &Done) {
+    if let Some(change) = &done.change {
+        success.result.insert("change".to_owned(), json!(change));
     }
 }
 
-fn say_written(session: &mut Session, planned: &Planned, how: How, numbers: Numbers) -> (String, Map<String, Value>) {
+fn paths(planned: &Planned) -> Vec<RelPath> {
+    let after = planned.path_after().filter(|after| *after != planned.path());
+    [planned.path()].into_iter().chain(after).cloned().collect()
+}
+
+fn say(session: &mut Session, done: &Done, planned: &Planned, how: How, numbers: Numbers) -> (String, Map<String, Value>) {
+    let landed = done.rewritten.iter().find(|(path, _)| path == planned.path()).map(|(_, landed)| landed);
+    match (planned.act(), planned.text(), landed) {
+        (Act::Write { .. }, Some(text), None) => say_written(session, planned, text, how, numbers),
+        (Act::Write { .. }, Some(text), Some(landed)) => say_landed(session, planned, text, landed, numbers),
+        _ => (format!("{}\n", render::change::headline(planned)), describe_whole(planned)),
+    }
+}
+
+fn say_written(
+    session: &mut Session,
+    planned: &Planned,
+    text: &Text,
+    how: How,
+    numbers: Numbers,
+) -> (String, Map<String, Value>) {
     let diff = render::change::diff(planned, numbers);
     if let Some(view) = planned.view_after() {
         let mut view = view.clone();
         view.show_set(&diff.shown);
         session.set_view(planned.path(), view);
     }
-    let mut result = describe(planned, how, &diff.text);
+    let mut result = describe(planned, text, how, &diff.text);
     result.insert("shown".to_owned(), json!(diff.shown));
-    (format!("{}\n{}", render::change::headline(planned), diff.text), result)
+    let mut said = format!("{}\n{}", render::change::headline(planned), diff.text);
+    if let Some(rebased) = planned.rebased() {
+        said.push_str(&render::change::rebased(rebased, numbers));
+        result.insert("rebased".to_owned(), json!({ "changed": rebased.affected }));
+    }
+    (said, result)
 }
 
 /// What landed on the disk counts, not what was sent.
-fn say_landed(session: &mut Session, planned: &Planned, landed: &Landed, numbers: Numbers) -> (String, Map<String, Value>) {
+fn say_landed(
+    session: &mut Session,
+    planned: &Planned,
+    sent: &Text,
+    landed: &Landed,
+    numbers: Numbers,
+) -> (String, Map<String, Value>) {
     let path = planned.path();
     let mut result = Map::from_iter([("path".to_owned(), json!(path)), ("rewritten".to_owned(), json!(true))]);
     let headline = render::change::headline(planned);
     let Landed::Text(text) = landed else {
         return (format!("{headline}\n{}", render::change::removed_after(path)), result);
     };
-    let map = LineMap::between(planned.text(), text);
+    let map = LineMap::between(sent, text);
     let said = render::change::rewritten_after(path, text, &map, numbers);
     if let Some(view) = planned.view_after() {
-        let mut view = view.carried(planned.text(), &map, text);
+        let mut view = view.carried(sent, &map, text);
         view.show_set(&said.shown);
         session.set_view(path, view);
     }
@@ -79,14 +111,29 @@ fn say_landed(session: &mut Session, planned: &Planned, landed: &Landed, numbers
     (format!("{headline}\n{}", said.text), result)
 }
 
+/// A file that was deleted, moved, or brought back as something that is no text.
+fn describe_whole(planned: &Planned) -> Map<String, Value> {
+    let path = planned.path_after().unwrap_or(planned.path());
+    let mut result = Map::from_iter([("path".to_owned(), json!(path))]);
+    match planned.act() {
+        Act::Remove => result.insert("deleted".to_owned(), json!(true)),
+        Act::Move { .. } => result.insert("from".to_owned(), json!(planned.path())),
+        Act::Write { .. } => None,
+    };
+    if let Some(content) = planned.after() {
+        result.insert("version".to_owned(), json!(content.version()));
+    }
+    result
+}
+
 /// More moves than this are not listed; the numbers are in the next read.
 const MAX_SHIFTS: usize = 200;
 
-fn describe(planned: &Planned, how: How, diff: &str) -> Map<String, Value> {
+fn describe(planned: &Planned, text: &Text, how: How, diff: &str) -> Map<String, Value> {
     let mut result = Map::from_iter([
         ("path".to_owned(), json!(planned.path())),
-        ("version".to_owned(), json!(planned.text().version())),
-        ("total_lines".to_owned(), json!(planned.text().line_count())),
+        ("version".to_owned(), json!(text.version())),
+        ("total_lines".to_owned(), json!(text.line_count())),
         ("diff".to_owned(), json!(diff)),
         ("shifted".to_owned(), json!(planned.map().shifts().iter().take(MAX_SHIFTS).collect::<Vec<_>>())),
     ]);
@@ -97,7 +144,7 @@ fn describe(planned: &Planned, how: How, diff: &str) -> Map<String, Value> {
         result.insert("created".to_owned(), json!(true));
     }
     match how {
-        How::Swap | How::Create => {}
+        How::Swap | How::Create | How::Remove | How::Move => {}
         How::Rename => {
             result.insert(
                 "written".to_owned(),

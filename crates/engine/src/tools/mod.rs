@@ -2,9 +2,11 @@
 //! its description for the model, so the two cannot drift apart.
 
 mod change;
+mod delete_file;
 mod edit_file;
 mod edit_lines;
 mod forget;
+mod move_file;
 mod multi_edit;
 mod read_file;
 mod write_file;
@@ -44,6 +46,8 @@ pub const TABLE: &[Tool] = &[
     Tool { name: "multi_edit", hints: Hints::Edits, describe: schema::<multi_edit::MultiEdit>, run: multi_edit::run },
     Tool { name: "edit_lines", hints: Hints::Edits, describe: schema::<edit_lines::EditLines>, run: edit_lines::run },
     Tool { name: "write_file", hints: Hints::Edits, describe: schema::<write_file::WriteFile>, run: write_file::run },
+    Tool { name: "delete_file", hints: Hints::Edits, describe: schema::<delete_file::DeleteFile>, run: delete_file::run },
+    Tool { name: "move_file", hints: Hints::Edits, describe: schema::<move_file::MoveFile>, run: move_file::run },
     Tool { name: "forget", hints: Hints::ReadOnly, describe: schema::<forget::Forget>, run: forget::run },
 ];
 

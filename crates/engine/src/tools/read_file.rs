@@ -49,7 +49,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         Present::Text(text) => text,
         Present::Absent if gathered.view.is_some() => return Err(Refusal::of(path, Cause::Deleted)),
         Present::Absent => return Err(Refusal::of(path, Cause::NoSuchFile)),
-        Present::Unreadable(cause) => return Err(Refusal::of(path, cause.clone())),
+        Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(Refusal::of(path, cause.clone())),
     };
     let wanted = wanted.lines(text.line_count());
     let mut result = Map::from_iter([

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use surehand_core::{
-    Base, Planned, Refusal,
+    Content, Planned, Refusal,
     plan::{self, WritePlan},
     render::{self, Numbers},
 };
@@ -32,7 +32,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let done = session.change("write_file", |session| {
         let gathered = session.gather_for_writing(&call.path)?;
         match plan::write_file(&session.target(&gathered), &call.content)? {
-            WritePlan::Write(planned) => Ok(vec![(planned, gathered)]),
+            WritePlan::Write(planned) => Ok(vec![(*planned, gathered)]),
             WritePlan::Same { text } => {
                 same = Some((gathered.path, text));
                 Ok(Vec::new())
@@ -70,9 +70,9 @@ fn say_churn(text: &mut String, result: &mut Map<String, Value>, path: &str, tim
 
 /// Whether a rewrite left most lines as they were.
 fn is_alike(planned: &Planned) -> bool {
-    let Base::Text(base) = planned.base() else { return false };
+    let (Some(Content::Text(base)), Some(text)) = (planned.base(), planned.text()) else { return false };
     let kept: usize = planned.map().kept().map(|(run, _)| run.len()).sum();
-    let longer = base.line_count().max(planned.text().line_count());
+    let longer = base.line_count().max(text.line_count());
     // Of a file of one or two lines hardly anything is left after any change: there every rewrite counts.
     longer <= 2 || kept * 4 >= longer * 3
 }

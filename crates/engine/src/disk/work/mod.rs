@@ -1,5 +1,8 @@
 //! One file of a commit: staged, checked, swapped in, verified; or taken back.
 
+mod away;
+mod back;
+
 use std::{
     fs::File,
     io::{self, Seek, Write},
@@ -12,17 +15,19 @@ use rustix::{
     fs::{self as sys, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
 };
-use surehand_core::{Base, Cause, Planned, Refusal, RelPath, Stamp};
+use surehand_core::{Act, Cause, Content, ContentHash, Planned, Refusal, RelPath, Stamp, plan::Marks};
 
 use super::{
     commit::{Change, CommitError},
     journal::{Entry, How, Intent},
-    read::{link_count, open_patiently},
+    read::{Found, find, link_count, open_patiently},
     rescue::Displaced,
     root::refuse_io,
     stage::{self, Staged},
     sys::{LeaseState, drop_lease, lease_state, take_lease},
 };
+pub(super) use away::rename_to_free_name;
+
 use crate::workspace::{Durability, Workspace};
 
 /// How long to wait for others to close a file before going on without a lease.
@@ -35,6 +40,8 @@ pub struct Work<'a> {
     identity: Option<(u64, u64)>,
     commit: u64,
     dir: Option<File>,
+    /// The directory that a file is moved to.
+    dir_to: Option<File>,
     made: Vec<RelPath>,
     how: How,
     /// Where the staged file is, and its name.
@@ -71,6 +78,7 @@ impl<'a> Work<'a> {
             identity: change.identity,
             commit,
             dir: None,
+            dir_to: None,
             made: Vec::new(),
             how: How::Create,
             staged: None,
@@ -88,6 +96,14 @@ impl<'a> Work<'a> {
         self.planned.path()
     }
 
+    /// The name that it is moved to.
+    pub fn to(&self) -> Option<&'a RelPath> {
+        match self.planned.act() {
+            Act::Move { to } => Some(to),
+            Act::Write { .. } | Act::Remove => None,
+        }
+    }
+
     /// How it is written.
     pub fn how(&self) -> How {
         self.how
@@ -100,15 +116,12 @@ impl<'a> Work<'a> {
 
     /// For the journal.
     pub fn intent(&self) -> Intent {
-        let base = match self.planned.base() {
-            Base::Text(text) => Some(text.version()),
-            Base::Absent => None,
-        };
         Intent {
             path: self.path().to_string(),
+            to: self.to().map(ToString::to_string),
             how: self.how,
-            base,
-            new: self.planned.text().version(),
+            base: self.planned.base().map(Content::version),
+            new: self.planned.after().map(Content::version),
             staged: self.staged.as_ref().map(|(_, name)| name.clone()),
             beside: self.staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
             inode: self.written.map_or(0, |stamp| stamp.inode),
@@ -144,14 +157,15 @@ impl<'a> Work<'a> {
     }
 
     fn base(&self) -> &'a [u8] {
-        match self.planned.base() {
-            Base::Text(text) => text.bytes(),
-            Base::Absent => &[],
-        }
+        self.planned.base().map_or(&[], Content::bytes)
+    }
+
+    fn base_version(&self) -> Option<ContentHash> {
+        self.planned.base().map(Content::version)
     }
 
     fn content(&self) -> &'a [u8] {
-        self.planned.text().bytes()
+        self.planned.after().map_or(&[], Content::bytes)
     }
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
@@ -163,15 +177,14 @@ impl<'a> Work<'a> {
     /// Writes the new content where nobody looks.
     pub fn stage(&mut self, name: String) -> Result<(), CommitError> {
         if self.planned.is_new() {
-            self.make_directories()?;
+            self.make_directories(self.path())?;
         }
-        let dir =
-            self.workspace.root().open_parent(self.path()).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
-        self.dir = Some(File::from(dir));
-        if self.planned.is_new() {
-            self.stage_new(name)?
-        } else {
-            self.stage_replacement(name)?
+        self.dir = Some(self.open_parent(self.path())?);
+        match self.planned.act() {
+            Act::Write { .. } if self.planned.is_new() => self.stage_new(name)?,
+            Act::Write { .. } => self.stage_replacement(name)?,
+            Act::Remove => self.stage_removal(name)?,
+            Act::Move { to } => self.stage_move(to)?,
         }
         let Some(new) = &self.new else { return Ok(()) };
         if self.workspace.durability() == Durability::Full {
@@ -187,9 +200,14 @@ impl<'a> Work<'a> {
         sys::fstat(file).ok().map(|stat| self.workspace.clock().stamp(&stat))
     }
 
-    fn make_directories(&mut self) -> Result<(), CommitError> {
+    fn open_parent(&self, path: &RelPath) -> Result<File, CommitError> {
+        let dir = self.workspace.root().open_parent(path);
+        dir.map(File::from).map_err(|errno| self.refuse_place(errno, "open its directory"))
+    }
+
+    fn make_directories(&mut self, path: &RelPath) -> Result<(), CommitError> {
         let root = self.workspace.root();
-        let missing = root.missing_parents(self.path()).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
+        let missing = root.missing_parents(path).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -215,8 +233,9 @@ impl<'a> Work<'a> {
     fn stage_new(&mut self, name: String) -> Result<(), CommitError> {
         self.how = How::Create;
         let nameless = stage::nameless(self.dir().as_fd(), self.content()).map_err(|error| self.failed("write", error))?;
-        if nameless.is_some() {
-            self.new = nameless;
+        if let Some(file) = nameless {
+            self.give_marks(&file)?;
+            self.new = Some(file);
             return Ok(());
         }
         // Beside its place, so that it gets the owner, group and rights that new files get there.
@@ -226,8 +245,23 @@ impl<'a> Work<'a> {
         let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed("write", error))?;
         let mode = Mode::from_raw_mode(0o666 & !self.workspace.umask());
         sys::fchmod(&file, mode).map_err(|errno| self.failed("write", errno))?;
+        self.give_marks(&file)?;
         self.new = Some(file);
         Ok(())
+    }
+
+    /// Gives a new file the mode, and as far as we may the owner and attributes, of the one that it continues.
+    fn give_marks(&self, file: &File) -> Result<(), CommitError> {
+        let Act::Write { marks, .. } = self.planned.act() else { return Ok(()) };
+        let given = match marks {
+            Marks::Usual => Ok(()),
+            Marks::Mode(mode) => sys::fchmod(file, Mode::from_raw_mode(mode & 0o777)),
+            Marks::Of(other) => match find(self.workspace.root(), other) {
+                Ok(Found::File { file: other, stat }) => stage::give_marks(&other, &stat, file),
+                _ => return Err(CommitError::Changed(other.clone())),
+            },
+        };
+        given.map_err(|errno| self.failed("write", errno))
     }
 
     fn stage_replacement(&mut self, name: String) -> Result<(), CommitError> {
@@ -335,6 +369,8 @@ impl<'a> Work<'a> {
         match self.how {
             How::Create => self.put_new()?,
             How::Swap | How::Rename => self.exchange()?,
+            How::Remove => self.take_out()?,
+            How::Move => self.move_over()?,
             How::InPlace => {
                 self.progress = Progress::Begun;
                 self.write_in_place(self.content()).map_err(|error| self.failed("write", error))?;
@@ -410,15 +446,15 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let (old, old_stat) = self.old();
-        let (dir, name) = self.staged();
+        let (dir, name) = self.place_of_old();
         let came_out =
             sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
         let same_file = identity(&came_out) == identity(old_stat);
         let stamp = self.workspace.clock().stamp(&came_out);
         // Asked after the stamp was taken: what is written later than that shows.
         let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
-        // A name that was added meanwhile must not lose its file.
-        let one_name = link_count(&came_out) == 1;
+        // A name that was added meanwhile must not lose its file. One that is only taken away, or moved, loses nothing.
+        let one_name = link_count(&came_out) == 1 || matches!(self.how, How::Remove | How::Move);
         let good = match (same_file && one_name, self.leased, state) {
             (true, true, LeaseState::Held | LeaseState::ReaderWaits) => {
                 self.out = Some(stamp);
@@ -430,112 +466,6 @@ impl<'a> Work<'a> {
             (false, _, _) => one_name && file_is(dir, name, self.base()),
         };
         if good { Ok(()) } else { Err(self.changed()) }
-    }
-
-    /// Takes back what has been done.
-    pub fn undo(&mut self) {
-        match (self.how, std::mem::replace(&mut self.progress, Progress::Untouched)) {
-            (_, Progress::Untouched) => self.remove_staged(),
-            (How::InPlace, progress) => self.restore_in_place(progress),
-            (How::Create, _) => self.take_out_new(),
-            (How::Swap, _) => self.exchange_back(),
-            (How::Rename, _) => self.rename_back(),
-        }
-        self.release();
-        for dir in self.made.iter().rev() {
-            self.workspace.root().remove_dir_if_empty(dir);
-        }
-    }
-
-    /// Nothing but ourselves has ever seen the staged file.
-    fn remove_staged(&mut self) {
-        if let Some((dir, name)) = self.staged.take() {
-            if self.how == How::InPlace {
-                stage::remove(dir.as_fd(), &new_copy(&name));
-            }
-            stage::remove(dir.as_fd(), &name);
-        }
-    }
-
-    /// A torn write is ours to mend. A complete one may have been followed by somebody else's, which stays.
-    fn restore_in_place(&mut self, progress: Progress) {
-        let (old, _) = self.old();
-        let ours = progress == Progress::Begun || same_bytes(old, self.content()).unwrap_or(false);
-        if ours {
-            drop(self.write_in_place(self.base()));
-        }
-        if same_bytes(old, self.base()).unwrap_or(false) {
-            self.remove_staged();
-        } else if let Some((dir, name)) = self.staged.take() {
-            // The old content is not back, for whatever reason: the copy of it is all there is.
-            stage::remove(dir.as_fd(), &new_copy(&name));
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
-        }
-    }
-
-    /// Takes a created file out again, unless it has become somebody else's.
-    fn take_out_new(&mut self) {
-        if let Some((dir, name)) = self.staged.take() {
-            stage::remove(dir.as_fd(), &name);
-        }
-        let name = format!("undo-{}-{}", std::process::id(), self.planned.text().version());
-        let Some((dir, name)) = self.move_out(name) else { return };
-        if self.is_ours(&dir, &name) {
-            self.displace_ours(dir, name);
-        } else if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
-        }
-    }
-
-    /// Moves what is at the target into the state directory or, from another file system, beside itself.
-    fn move_out(&self, name: String) -> Option<(Arc<File>, String)> {
-        let staged = self.workspace.state().staged();
-        match sys::renameat(self.dir(), self.name(), &*staged, &name) {
-            Ok(()) => Some((staged, name)),
-            Err(Errno::XDEV) => {
-                let (dir, name) = (Arc::new(self.dir().try_clone().ok()?), format!(".surehand-{name}"));
-                sys::renameat(self.dir(), self.name(), &*dir, &name).ok()?;
-                Some((dir, name))
-            }
-            Err(_) => None,
-        }
-    }
-
-    /// Puts back what came out. If by now somebody has replaced our file, theirs stays and what came out is rescued.
-    fn exchange_back(&mut self) {
-        let Some((dir, name)) = self.staged.take() else { return };
-        let exchange = || sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::EXCHANGE);
-        if exchange().is_err() {
-            // Nothing has the name any more: what came out gets it back.
-            if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
-                self.workspace.rescue(dir.as_fd(), &name, self.path());
-            }
-        } else if self.is_ours(&dir, &name) {
-            self.displace_ours(dir, name);
-        } else {
-            let _ = exchange();
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
-        }
-    }
-
-    fn rename_back(&mut self) {
-        let Some((dir, name)) = self.staged.take() else { return };
-        if !self.is_ours(self.dir(), self.name()) || sys::renameat(&*dir, &name, self.dir(), self.name()).is_err() {
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
-        }
-    }
-
-    /// Whether the file of this name is the one that we made.
-    fn is_ours(&self, dir: &File, name: &str) -> bool {
-        let ours = self.new.as_ref().and_then(|new| sys::fstat(new).ok());
-        let there = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        ours.is_some() && ours.map(|stat| identity(&stat)) == there.map(|stat| identity(&stat))
-    }
-
-    /// Our file was in the open for a moment, and somebody may have begun to write into it: it gets a second look, too.
-    fn displace_ours(&self, dir: Arc<File>, name: String) {
-        let (path, version) = (self.path().clone(), self.planned.text().version());
-        self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false });
     }
 
     fn release(&mut self) {
@@ -551,6 +481,7 @@ impl<'a> Work<'a> {
             return self.old().0.sync_data();
         }
         self.dir().sync_all()?;
+        self.dir_to.as_ref().map_or(Ok(()), File::sync_all)?;
         for made in &self.made {
             File::from(self.workspace.root().open_parent(made)?).sync_all()?;
         }
@@ -562,7 +493,11 @@ impl<'a> Work<'a> {
 
     /// The stamp of what is at the target now, if that is still the content that we put there.
     pub fn stamp_now(&self) -> Option<Stamp> {
-        let stat = sys::statat(self.dir(), self.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let (dir, name) = match (self.to(), &self.dir_to) {
+            (Some(to), Some(dir)) => (dir, to.name()),
+            _ => (self.dir(), self.name()),
+        };
+        let stat = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let (now, then) = (self.workspace.clock().stamp(&stat), self.written?);
         // A rename changes neither size nor time of the content.
         (now.same_file(&then) && (now.size, now.modified) == (then.size, then.modified)).then_some(now)
@@ -579,11 +514,12 @@ impl<'a> Work<'a> {
                 stage::remove(dir.as_fd(), &new_copy(&name));
                 stage::remove(dir.as_fd(), &name);
             }
-            How::Swap | How::Rename => {
-                let Base::Text(base) = self.planned.base() else { return };
+            How::Move => {}
+            How::Swap | How::Rename | How::Remove => {
+                let Some(version) = self.base_version() else { return };
                 let (old, old_stat) = self.old();
-                let reusable = self.how == How::Swap && self.out.is_some() && is_ordinary(old, old_stat);
-                let (path, version) = (self.path().clone(), base.version());
+                let reusable = self.how != How::Rename && self.out.is_some() && is_ordinary(old, old_stat);
+                let path = self.path().clone();
                 self.workspace.displace(Displaced { dir, name, path, version, stamp: self.out, reusable });
             }
         }

@@ -1,0 +1,85 @@
+//! What a file holds: text, or bytes that are none.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    hash::ContentHash,
+    text::{NotText, Text},
+};
+
+/// All of what a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(Text),
+    /// Anything else. It can be moved, deleted and brought back, but not shown or edited.
+    Blob(Blob),
+}
+
+/// Bytes that are not text. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Blob(Arc<(Vec<u8>, ContentHash)>);
+
+impl Content {
+    /// These bytes, as text if they are.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self::with_reason(bytes).0
+    }
+
+    /// The same, with why they are no text.
+    pub fn with_reason(bytes: Vec<u8>) -> (Self, Option<NotText>) {
+        match Text::try_new(bytes) {
+            Ok(text) => (Content::Text(text), None),
+            Err((bytes, not_text)) => (Content::Blob(Blob::new(bytes)), Some(not_text)),
+        }
+    }
+
+    /// The exact bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Content::Text(text) => text.bytes(),
+            Content::Blob(blob) => blob.bytes(),
+        }
+    }
+
+    /// Their version.
+    pub fn version(&self) -> ContentHash {
+        match self {
+            Content::Text(text) => text.version(),
+            Content::Blob(blob) => blob.0.1,
+        }
+    }
+
+    /// The text, if it is text.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Content::Text(text) => Some(text),
+            Content::Blob(_) => None,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl Blob {
+    /// Takes these bytes as they are.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let version = ContentHash::of(&bytes);
+        Self(Arc::new((bytes, version)))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.0
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({} bytes)", self.bytes().len())
+    }
+}
