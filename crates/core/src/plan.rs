@@ -250,6 +250,11 @@ pub fn restore(target: &Target<'_>, content: Option<&Content>, mode: Option<u32>
     Ok(Planned::whole(target, act, map, view_after))
 }
 
+/// Plans to give a file back the name that it had, where there is no file now.
+pub fn move_back(target: &Target<'_>, to: &RelPath) -> Planned {
+    Planned::whole(target, Act::Move { to: to.clone() }, LineMap::same(), target.view().cloned())
+}
+
 fn written(text: Text) -> Act {
     Act::Write { content: Content::Text(text), marks: Marks::Usual }
 }

@@ -145,9 +145,9 @@ pub enum Cause {
         /// What is wrong with it.
         why: String,
     },
-    /// Undoing would overwrite what somebody has done since.
+    /// Undoing would overwrite what has been done since.
     ChangedSince {
-        /// What would be lost, as a diff from what is there now to what would come back.
+        /// A diff from what is there now to what would come back; empty where there is no text to compare.
         diff: String,
     },
     /// There is nothing to undo, or what it was is no longer kept.

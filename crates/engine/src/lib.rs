@@ -28,6 +28,7 @@ mod session;
 mod texts;
 pub mod tools;
 mod tracker;
+pub mod undo;
 mod workspace;
 
 pub use config::{Config, ConfigError, KEYS, Key};

@@ -1,6 +1,6 @@
 //! A session calls tools: it gathers what is there, lets core decide, commits, remembers, and says what came of it.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
@@ -165,6 +165,11 @@ impl Session {
         }
     }
 
+    /// What a version holds, if it is still kept.
+    pub(crate) fn content_of(&self, version: &ContentHash) -> Option<Content> {
+        self.files.content(&self.workspace, version)
+    }
+
     /// The one spelling of a file, without reading it.
     pub(crate) fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
         self.files.path_of(&self.workspace, spelling)
@@ -220,7 +225,7 @@ impl Session {
         tool: &str,
         plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Gathered)>, Refusal>,
     ) -> Result<Done, Refusal> {
-        self.carry_out(&Deed { tool, undoes: None }, plan)
+        self.carry_out(&Deed { tool, undoes: HashMap::new() }, plan)
     }
 
     /// The same for a change that may take back another.
@@ -285,7 +290,7 @@ impl Session {
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
             mode: gathered.mode.filter(|_| *planned.act() == Act::Remove),
-            undoes: deed.undoes.clone(),
+            undoes: deed.undoes.get(planned.path()).cloned().unwrap_or_default(),
         }
     }
 
@@ -364,8 +369,8 @@ impl Session {
 pub(crate) struct Deed<'a> {
     /// The tool.
     pub tool: &'a str,
-    /// The change that it takes back.
-    pub undoes: Option<ChangeId>,
+    /// For each file, the changes that it takes back.
+    pub undoes: HashMap<RelPath, Vec<ChangeId>>,
 }
 
 /// Changes that were carried out.

@@ -96,7 +96,7 @@ fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again:
 
 fn events_come_newest_first(mut store: impl Store, again: impl Store) {
     let event = |at, name: &str, before: Option<&[u8]>| Event {
-        change: ChangeId(format!("change {at}")),
+        change: ChangeId(format!("change{at}")),
         at,
         session: session("e"),
         tool: "write_file".to_owned(),
@@ -105,10 +105,14 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
         before: before.map(ContentHash::of),
         after: Some(ContentHash::of(b"after")),
         mode: None,
-        undoes: None,
+        undoes: Vec::new(),
     };
     let first = event(1, "e", None);
-    let second = Event { mode: Some(0o755), undoes: Some(first.change.clone()), ..event(2, "f", Some(b"before")) };
+    let second = Event {
+        mode: Some(0o755),
+        undoes: vec![ChangeId("change0".to_owned()), ChangeId("change1".to_owned())],
+        ..event(2, "f", Some(b"before"))
+    };
     let third = Event { session: session("e2"), moved_to: Some(path("e")), ..event(3, "g", Some(b"before")) };
     let all = [&first, &second, &third].map(|event| Record::Happened(event.clone()));
     store.record(&all).unwrap();

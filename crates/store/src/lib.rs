@@ -68,8 +68,8 @@ pub struct Event {
     pub after: Option<ContentHash>,
     /// The mode of a file that was deleted.
     pub mode: Option<u32>,
-    /// The change that this one took back.
-    pub undoes: Option<ChangeId>,
+    /// The changes of this file that this one took back.
+    pub undoes: Vec<ChangeId>,
 }
 
 /// Which events are asked for; those that fit all that is given.

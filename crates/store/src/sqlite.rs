@@ -297,7 +297,10 @@ impl Store for SqliteStore {
                 before: hash(row.get(6)?),
                 after: hash(row.get(7)?),
                 mode: row.get(8)?,
-                undoes: row.get::<_, Option<String>>(9)?.map(ChangeId),
+                undoes: row
+                    .get::<_, Option<String>>(9)?
+                    .map(|ids| ids.split(' ').map(|id| ChangeId(id.to_owned())).collect())
+                    .unwrap_or_default(),
             }))
         })?;
         Ok(events.into_iter().flatten().collect())
@@ -375,7 +378,7 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
                     hash(&event.before),
                     hash(&event.after),
                     event.mode,
-                    event.undoes.as_ref().map(|id| &id.0)
+                    joined(&event.undoes)
                 ],
             )
         }
@@ -390,6 +393,11 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
             run("INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), count])
         }
     }
+}
+
+/// Names with blanks between; nothing for none.
+fn joined(ids: &[ChangeId]) -> Option<String> {
+    (!ids.is_empty()).then(|| ids.iter().map(|id| id.0.as_str()).collect::<Vec<_>>().join(" "))
 }
 
 /// Keeps a content, all of it or, with a delta, what is needed to make it. One that is there already is only marked as used.

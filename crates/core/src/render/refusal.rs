@@ -219,9 +219,12 @@ fn fact(refusal: &Refusal) -> String {
             "{path} is {encoding} text with bytes that could not be written back as they are; nothing was written. Convert it to UTF-8 with another tool to edit it with these."
         ),
         Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
-        Cause::ChangedSince { diff } => format!(
-            "{path} was changed by somebody else since; undoing would lose that, so nothing was written. What would be lost (-) and come back (+):\n{diff}Leave it, edit the file by hand, or undo with force."
-        ),
+        Cause::ChangedSince { diff } => {
+            let diff = if diff.is_empty() { "\n".to_owned() } else { format!(" What would go (-) and come back (+):\n{diff}") };
+            format!(
+                "{path} has changed since, and undoing would lose that; nothing was written.{diff}Leave it, edit the file, or undo with force."
+            )
+        }
         Cause::CannotUndo { why } => in_file(path, why),
         Cause::TooLarge { unit, size, limit, setting } => in_file(
             path,

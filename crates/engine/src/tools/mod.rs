@@ -9,6 +9,7 @@ mod forget;
 mod move_file;
 mod multi_edit;
 mod read_file;
+mod undo;
 mod write_file;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -48,6 +49,7 @@ pub const TABLE: &[Tool] = &[
     Tool { name: "write_file", hints: Hints::Edits, describe: schema::<write_file::WriteFile>, run: write_file::run },
     Tool { name: "delete_file", hints: Hints::Edits, describe: schema::<delete_file::DeleteFile>, run: delete_file::run },
     Tool { name: "move_file", hints: Hints::Edits, describe: schema::<move_file::MoveFile>, run: move_file::run },
+    Tool { name: "undo", hints: Hints::Edits, describe: schema::<undo::Undo>, run: undo::run },
     Tool { name: "forget", hints: Hints::ReadOnly, describe: schema::<forget::Forget>, run: forget::run },
 ];
 
