@@ -81,12 +81,12 @@ impl<'a> LineEdit<'a> {
     }
 }
 
-/// The lines that go (0-based, half-open; empty for an insertion), and what comes.
-struct Placed<'a> {
-    number: usize,
-    start: usize,
-    end: usize,
-    text: Option<&'a str>,
+/// The lines that go (0-based, half-open; empty for an insertion), and the lines that come, without endings.
+pub(super) struct Placed<'a> {
+    pub(super) number: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) lines: Vec<&'a str>,
 }
 
 /// The splices that these edits come to, if every anchor means what the session was shown.
@@ -103,10 +103,15 @@ pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &[LineEd
             return Err(target.refuse(Cause::Overlap { first, second }));
         }
     }
-    let tail = open_tail(text, &placed);
+    Ok(splices_of(text, &placed))
+}
+
+/// The splices of edits that are in order and do not overlap. A last line that does not end stays so.
+pub(super) fn splices_of<'a>(text: &Text, placed: &[Placed<'a>]) -> Vec<Splice<'a>> {
+    let tail = open_tail(text, placed);
     let mut splices: Vec<Splice<'a>> = placed[..tail].iter().map(|edit| to_splice(text, edit)).collect();
     splices.extend(tail_splice(text, &placed[tail..]));
-    Ok(splices)
+    splices
 }
 
 /// New text that carries the prefixes of our own output was copied, not written.
@@ -200,7 +205,9 @@ fn place<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<'a>]) -> Result
             LineEdit::Append { .. } => (text.line_count(), text.line_count()),
             LineEdit::Prepend { .. } => (0, 0),
         };
-        Ok(Placed { number, start, end, text: edit.text() })
+        let without_return = |line: &'a str| line.strip_suffix('\r').unwrap_or(line);
+        let lines = edit.text().map(|new| new.strip_suffix('\n').unwrap_or(new).split('\n').map(without_return));
+        Ok(Placed { number, start, end, lines: lines.into_iter().flatten().collect() })
     };
     edits.iter().enumerate().map(place).collect()
 }
@@ -219,7 +226,8 @@ fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result
     Err(target.refuse(Cause::Partial { unseen, fresh, by: PartialUse::Lines }).teaching(view_after))
 }
 
-fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
+/// The splice of an edit, every new line with an ending.
+pub(super) fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
     let with: String = new_lines(text, edit).flat_map(|(line, ending)| [line, ending.as_str()]).collect();
     Splice { range: text.start_of(edit.start)..text.start_of(edit.end), with: with.into() }
 }
@@ -230,10 +238,9 @@ fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a st
     let beside = edit.end.checked_sub(1).and_then(ending_at).or_else(|| edit.end.checked_sub(2).and_then(ending_at));
     let local = beside.or_else(|| ending_at(edit.end)).unwrap_or_else(|| text.usual_ending());
     let (start, end) = (edit.start, edit.end);
-    let lines = edit.text.map(|new| new.strip_suffix('\n').unwrap_or(new).split('\n'));
-    lines.into_iter().flatten().enumerate().map(move |(index, line)| {
+    edit.lines.iter().enumerate().map(move |(index, line)| {
         let replaced = (start + index < end).then(|| ending_at(start + index)).flatten();
-        (line.strip_suffix('\r').unwrap_or(line), replaced.unwrap_or(local))
+        (*line, replaced.unwrap_or(local))
     })
 }
 
