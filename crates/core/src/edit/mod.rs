@@ -3,5 +3,6 @@
 
 pub mod find;
 pub mod lines;
+pub mod patch;
 pub mod replace;
 pub mod write;
