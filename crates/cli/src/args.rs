@@ -18,6 +18,12 @@ pub enum Command {
     Mcp(McpArgs),
     /// Call one tool from a shell or script; exit code 1 when it is refused.
     Call(CallArgs),
+    /// List the changes that were made, newest first.
+    Log(LogArgs),
+    /// Show what a change did: the last one, the last one of a file, a named one, or all of a session.
+    Diff(DiffArgs),
+    /// Take a change back: the last one, the last one of a file, a named one, or all of a session.
+    Undo(UndoArgs),
     /// Play a story through the real tools and print what a model would see. Needs no key, no network.
     Demo(DemoArgs),
 }
@@ -30,7 +36,7 @@ pub struct McpArgs {
 
 #[derive(Arguments)]
 pub struct CallArgs {
-    /// The tool: read_file, edit_file, multi_edit, edit_lines, write_file, forget.
+    /// The tool, such as read_file or edit_file.
     pub tool: String,
     /// Its arguments as a JSON object; `-` reads them from standard input.
     #[arg(default_value = "{}")]
@@ -43,6 +49,59 @@ pub struct CallArgs {
     pub json: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub struct LogArgs {
+    /// Only changes of this file.
+    pub path: Option<String>,
+    /// Only changes of this session.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// At most this many changes.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Print a JSON array of changes.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// Print a JSON array of files, each with its diff.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub struct UndoArgs {
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// Overwrite what has been done since. It can be brought back in turn.
+    #[arg(long)]
+    pub force: bool,
+    /// Print the result object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Which changes are meant.
+#[derive(Arguments)]
+pub struct SelectionArgs {
+    /// A file, for its last change, or the name of a change as `surehand log` shows it; without it, the last change.
+    #[arg(value_name = "PATH|CHANGE", conflicts_with = "session")]
+    pub what: Option<String>,
+    /// Everything that this session changed.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
 }
 
 #[derive(Arguments)]

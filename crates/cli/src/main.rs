@@ -16,6 +16,9 @@ fn main() -> ExitCode {
     let done = match args.command {
         Command::Mcp(args) => commands::mcp::run(&args),
         Command::Call(args) => commands::call::run(&args),
+        Command::Log(args) => commands::log::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
+        Command::Undo(args) => commands::undo::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
     };
     match done {

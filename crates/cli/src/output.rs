@@ -1,13 +1,58 @@
 //! Standard output. It may be closed or full; that is an error like any other, not a reason to panic.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use anyhow::Context;
+use surehand_engine::{
+    Reply,
+    core::{Refusal, render::refusal::refusal},
+};
 
 /// Prints text. Colours are left out where nobody sees them.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+}
+
+/// Prints what came of a call: its text, or with `json` its result object with the text in it. A refusal is exit code 1.
+pub fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        reply.result["text"] = reply.text.into();
+        print(&format!("{:#}\n", reply.result))?;
+    } else {
+        print(&reply.text)?;
+    }
+    Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A refusal as an error of the command.
+pub fn refused(refused: Refusal) -> anyhow::Error {
+    let text = refusal(&refused, 1);
+    anyhow::anyhow!("{}", text.trim_start_matches("Error: ").trim_end())
+}
+
+/// Milliseconds since 1970.
+pub fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// A moment as programs read it.
+pub fn rfc3339(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
+}
+
+/// How long ago something was, as people say it.
+pub fn ago(millis: i64) -> String {
+    let seconds = millis.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
 }
 
 /// Whether the reader of our output has gone away.

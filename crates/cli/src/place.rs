@@ -7,11 +7,16 @@ use std::{
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, Workspace,
+    Config, Session, SessionId, Workspace,
+    changes::Selection,
     disk::commit::{Probe, Verdict},
+    store::ChangeId,
 };
 
-use crate::args::PlaceArgs;
+use crate::{
+    args::{PlaceArgs, SelectionArgs},
+    output,
+};
 
 /// For tests and the demo: kill this process, as hard as can be, after this many steps of a commit.
 pub const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
@@ -28,6 +33,19 @@ pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
     )?;
     Ok(Workspace::open_with(&root, config, killer())?)
+}
+
+/// Which changes are meant. What is not the name of a change is a file.
+pub fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<Selection> {
+    if let Some(id) = &typed.session {
+        return Ok(Selection::Session(SessionId(id.clone())));
+    }
+    let Some(what) = &typed.what else { return Ok(Selection::Last(None)) };
+    let change = Selection::Change(ChangeId(what.clone()));
+    if !session.workspace().select(&change)?.is_empty() {
+        return Ok(change);
+    }
+    Ok(Selection::File(session.path_of(what).map_err(output::refused)?, None))
 }
 
 fn nearest_root(from: &Path) -> PathBuf {

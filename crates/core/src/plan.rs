@@ -7,6 +7,7 @@ use crate::{
     edit::{
         find::{Overlaps, find},
         lines::{LineEdit, line_splices},
+        patch::{Chunk, ChunkRefused, FilePatch, patch_splices},
         replace::{Replace, replace_splices},
         write::kept_endings,
     },
@@ -15,7 +16,7 @@ use crate::{
     lines::LineSet,
     path::RelPath,
     rebase,
-    refusal::{Cause, Excerpt, Making, Refusal},
+    refusal::{BatchKind, BatchPlace, Cause, Excerpt, Making, Refusal},
     text::{NotText, Text, Unfit},
     view::View,
 };
@@ -208,6 +209,125 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
     Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), map, view_after))))
 }
 
+/// What a patch does to one file: the index of its target, and of the one that it is moved to.
+#[derive(Debug, Clone, Copy)]
+pub struct PatchStep<'a> {
+    /// What is done.
+    pub file: &'a FilePatch<'a>,
+    /// To which target.
+    pub target: usize,
+    /// Where to.
+    pub to: Option<usize>,
+}
+
+/// Plans `apply_patch`. One file that cannot be changed as the patch says refuses it all. Gives the plans with the targets that they are
+/// about.
+pub fn apply_patch(targets: &[Target<'_>], steps: &[PatchStep<'_>]) -> Result<Vec<(usize, Planned)>, Refusal> {
+    let mut sheet = Sheet { targets, fates: targets.iter().map(|_| Fate::Untouched).collect() };
+    let place = |index: usize, chunk: usize| BatchPlace { edit: index + 1, of: steps.len(), kind: BatchKind::Patch { chunk } };
+    for (index, step) in steps.iter().enumerate() {
+        sheet.take(step).map_err(|(refusal, chunk)| refusal.at(place(index, chunk)))?;
+    }
+    sheet.finish().map_err(|(target, refusal)| {
+        let index = steps.iter().rposition(|step| step.target == target).unwrap_or_default();
+        refusal.at(place(index, 0))
+    })
+}
+
+/// What a patch has done to its targets so far.
+struct Sheet<'a, 'b> {
+    targets: &'b [Target<'a>],
+    fates: Vec<Fate<'a>>,
+}
+
+enum Fate<'a> {
+    /// Nothing yet.
+    Untouched,
+    /// It is edited; more edits may follow.
+    Edited(Draft<'a>),
+    /// It is settled, by these plans.
+    Settled(Vec<Planned>),
+}
+
+impl<'a> Sheet<'a, '_> {
+    /// Plans one step. A refusal comes with the number of the chunk that it is about, or 0.
+    fn take(&mut self, step: &PatchStep<'_>) -> Result<(), (Refusal, usize)> {
+        let target = self.targets[step.target];
+        let whole = |refusal: Refusal| (refusal, 0);
+        match step.file {
+            FilePatch::Add { content, .. } => {
+                let mut draft = self.begin(step.target).map_err(whole)?;
+                draft.create(content, Making::Adding).map_err(whole)?;
+                let plan = draft.finish().map_err(whole)?;
+                self.fates[step.target] = Fate::Settled(vec![plan]);
+            }
+            FilePatch::Delete { .. } => {
+                self.begin(step.target).map_err(whole)?;
+                self.fates[step.target] = Fate::Settled(vec![delete_file(&target).map_err(whole)?]);
+            }
+            FilePatch::Update { chunks, .. } => {
+                let mut draft = match std::mem::replace(&mut self.fates[step.target], Fate::Untouched) {
+                    Fate::Edited(draft) => draft,
+                    fate => {
+                        self.fates[step.target] = fate;
+                        self.begin(step.target).map_err(whole)?
+                    }
+                };
+                if !chunks.is_empty() {
+                    draft.patch(chunks)?;
+                }
+                self.fates[step.target] = match step.to {
+                    None => Fate::Edited(draft),
+                    Some(to) => Fate::Settled(self.moved(draft, to).map_err(whole)?),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// A target that nothing has been done to.
+    fn begin(&self, target: usize) -> Result<Draft<'a>, Refusal> {
+        match self.fates[target] {
+            Fate::Untouched => Ok(Draft::new(self.targets[target])),
+            Fate::Edited(_) | Fate::Settled(_) => {
+                let why = "the patch names it more than once, and not only to update it".to_owned();
+                Err(self.targets[target].refuse(Cause::BadArguments { why }))
+            }
+        }
+    }
+
+    /// A file that gets another name, perhaps with edits.
+    fn moved(&mut self, draft: Draft<'a>, to: usize) -> Result<Vec<Planned>, Refusal> {
+        let (from, to_target) = (draft.target, self.targets[to]);
+        self.begin(to)?;
+        self.fates[to] = Fate::Settled(Vec::new());
+        let plain = move_file(&from, to_target.path, to_target.present);
+        if draft.edits == 0 {
+            return plain.map(|plan| vec![plan]);
+        }
+        if let (Err(refusal), true) = (plain, from.path == to_target.path || *to_target.present != Present::Absent) {
+            return Err(refusal);
+        }
+        let edited = draft.finish()?;
+        let Act::Write { content, .. } = edited.act else { unreachable!("a draft is written") };
+        let act = Act::Write { content, marks: Marks::Of(from.path.clone()) };
+        let written = Planned { path: to_target.path.clone(), base: None, act, map: LineMap::same(), ..edited };
+        Ok(vec![written, Planned::whole(&from, Act::Remove, LineMap::same(), None)])
+    }
+
+    fn finish(self) -> Result<Vec<(usize, Planned)>, (usize, Refusal)> {
+        let mut plans = Vec::new();
+        for (target, fate) in self.fates.into_iter().enumerate() {
+            match fate {
+                Fate::Untouched => {}
+                Fate::Edited(draft) => plans.push((target, draft.finish().map_err(|refusal| (target, refusal))?)),
+                Fate::Settled(settled) => plans.extend(settled.into_iter().map(|plan| (target, plan))),
+            }
+        }
+        Ok(plans)
+    }
+}
+
 /// Plans `delete_file`.
 pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
     gate::take_away(target)?;
@@ -310,7 +430,7 @@ impl<'a> Draft<'a> {
 
     fn replace(&mut self, edit: &Replace<'_>) -> Result<(), Refusal> {
         if edit.old.is_empty() {
-            return self.create(edit.new);
+            return self.create(edit.new, Making::Creating);
         }
         let meant = self.meant(None)?;
         let splices = match replace_splices(&meant, edit) {
@@ -325,6 +445,18 @@ impl<'a> Draft<'a> {
             }
         }
         self.apply(&splices, None)
+    }
+
+    /// Makes the changes of a patch. A refusal comes with the number of the chunk that it is about, or 0.
+    fn patch(&mut self, chunks: &[Chunk<'_>]) -> Result<(), (Refusal, usize)> {
+        let meant = self.meant(None).map_err(|refusal| (refusal, 0))?;
+        let splices = match patch_splices(&meant, chunks) {
+            Ok(splices) => splices,
+            Err(ChunkRefused { chunk, cause }) => {
+                return Err((self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant)), chunk));
+            }
+        };
+        self.apply(&splices, None).map_err(|refusal| (refusal, 0))
     }
 
     /// A refusal of an edit whose text was not found shows lines of the file; they count as seen only if the file is still what
@@ -345,14 +477,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn create(&mut self, content: &str) -> Result<(), Refusal> {
+    fn create(&mut self, content: &str, by: Making) -> Result<(), Refusal> {
         let empty = match (&self.text, self.target.present) {
             (Some(text), _) | (None, Present::Text(text)) => text.as_str().is_empty(),
             (None, Present::Absent) => true,
             (None, Present::Blob(_, cause) | Present::Unreadable(cause)) => return Err(self.target.refuse(cause.clone())),
         };
         if !empty {
-            return Err(self.target.refuse(Cause::Exists { by: Making::Creating }));
+            return Err(self.target.refuse(Cause::Exists { by }));
         }
         let text = sized_text(&self.target, None, content.to_owned())?;
         self.view = self.target.is_tracked().then(|| View::whole(&text));

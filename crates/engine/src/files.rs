@@ -33,10 +33,20 @@ pub struct Gathered {
     pub seen: Option<Text>,
 }
 
-impl Gathered {
+/// What a change must know of a file besides what it holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
     /// Device and inode, if the file has several names: then its path alone does not tell it from others.
-    pub fn identity(&self) -> Option<(u64, u64)> {
-        self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode))
+    pub identity: Option<(u64, u64)>,
+    /// Its mode, if it is a file.
+    pub mode: Option<u32>,
+}
+
+impl Gathered {
+    /// What a change must know besides the content.
+    pub fn facts(&self) -> Facts {
+        let identity = self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode));
+        Facts { identity, mode: self.mode }
     }
 
     /// For the gate.

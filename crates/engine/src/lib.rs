@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod changes;
 mod config;
 pub mod disk;
 mod files;
@@ -28,7 +29,7 @@ mod session;
 mod texts;
 pub mod tools;
 mod tracker;
-pub mod undo;
+mod undo;
 mod workspace;
 
 pub use config::{Config, ConfigError, KEYS, Key};
@@ -36,4 +37,5 @@ pub use session::{Reply, Session};
 pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::FileTracker;
+pub use undo::Since;
 pub use workspace::{Durability, OpenError, Workspace};

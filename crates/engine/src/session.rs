@@ -9,13 +9,15 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record, SessionId};
 
 use crate::{
+    changes::Selection,
     disk::{
         commit::{Change, CommitError, Committed, commit},
         journal::How,
     },
-    files::{Files, Gathered},
+    files::{Facts, Files, Gathered},
     tools,
     tracker::{FileTracker, now},
+    undo::Since,
     workspace::Workspace,
 };
 
@@ -106,6 +108,16 @@ impl Session {
                 Err(Refusal::of_call(Cause::BadArguments { why }))
             }
         };
+        self.reply(tool, arguments, outcome)
+    }
+
+    /// Takes changes back: for people, who may mean those of any session.
+    pub fn take_back(&mut self, selection: &Selection, since: Since) -> Reply {
+        let outcome = tools::undo::take_back(self, selection, since);
+        self.reply("undo", &Value::Null, outcome)
+    }
+
+    fn reply(&mut self, tool: &str, arguments: &Value, outcome: Result<Success, Refusal>) -> Reply {
         let mut reply = match outcome {
             Ok(success) => self.say_success(success),
             Err(refusal) => self.say_refusal(tool, arguments, refusal),
@@ -171,7 +183,7 @@ impl Session {
     }
 
     /// The one spelling of a file, without reading it.
-    pub(crate) fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
+    pub fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
         self.files.path_of(&self.workspace, spelling)
     }
 
@@ -223,7 +235,7 @@ impl Session {
     pub(crate) fn change(
         &mut self,
         tool: &str,
-        plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Gathered)>, Refusal>,
+        plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Facts)>, Refusal>,
     ) -> Result<Done, Refusal> {
         self.carry_out(&Deed { tool, undoes: HashMap::new() }, plan)
     }
@@ -232,7 +244,7 @@ impl Session {
     pub(crate) fn carry_out(
         &mut self,
         deed: &Deed<'_>,
-        mut plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Gathered)>, Refusal>,
+        mut plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Facts)>, Refusal>,
     ) -> Result<Done, Refusal> {
         let mut last = None;
         for attempt in 0..ATTEMPTS {
@@ -241,7 +253,7 @@ impl Session {
                 return Ok(Done { change: None, planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
             }
             let changes: Vec<Change<'_>> =
-                planned.iter().map(|(planned, gathered)| Change { planned, identity: gathered.identity() }).collect();
+                planned.iter().map(|(planned, facts)| Change { planned, identity: facts.identity }).collect();
             match commit(&self.workspace, &changes) {
                 Ok(committed) => return Ok(self.record_change(deed, planned, committed)),
                 Err(CommitError::Changed(path)) => {
@@ -263,19 +275,19 @@ impl Session {
         Err(Refusal::of(&path, Cause::Conflict { why }))
     }
 
-    fn record_change(&mut self, deed: &Deed<'_>, planned: Vec<(Planned, Gathered)>, committed: Committed) -> Done {
+    fn record_change(&mut self, deed: &Deed<'_>, planned: Vec<(Planned, Facts)>, committed: Committed) -> Done {
         let mut rewritten = Vec::new();
         let change = fresh_change();
-        for ((planned, gathered), stamp) in planned.iter().zip(&committed.stamps) {
+        for ((planned, facts), stamp) in planned.iter().zip(&committed.stamps) {
             self.files.keep_change(&self.workspace, planned);
-            self.workspace.record(Record::Happened(self.event(deed, &change, planned, gathered)));
+            self.workspace.record(Record::Happened(self.event(deed, &change, planned, facts)));
             rewritten.extend(self.settle_file(planned, *stamp).map(|landed| (planned.path().clone(), landed)));
         }
         let planned = planned.into_iter().map(|(planned, _)| planned).collect();
         Done { change: Some(change), planned, rewritten, how: committed.how }
     }
 
-    fn event(&self, deed: &Deed<'_>, change: &ChangeId, planned: &Planned, gathered: &Gathered) -> Event {
+    fn event(&self, deed: &Deed<'_>, change: &ChangeId, planned: &Planned, facts: &Facts) -> Event {
         let moved_to = match planned.act() {
             Act::Move { to } => Some(to.clone()),
             Act::Write { .. } | Act::Remove => None,
@@ -289,7 +301,7 @@ impl Session {
             moved_to,
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
-            mode: gathered.mode.filter(|_| *planned.act() == Act::Remove),
+            mode: facts.mode.filter(|_| *planned.act() == Act::Remove),
             undoes: deed.undoes.get(planned.path()).cloned().unwrap_or_default(),
         }
     }

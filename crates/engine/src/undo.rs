@@ -1,32 +1,19 @@
-//! Undo: what was changed, and how to take it back. What somebody has done since is never overwritten unless that is asked for.
+//! Undo: takes changes back. What somebody has done since is never overwritten unless that is asked for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use surehand_core::{
-    Cause, Content, ContentHash, LineMap, Planned, Present, Refusal, RelPath, plan,
+    Cause, Content, ContentHash, LineMap, Planned, Present, Refusal, RelPath, Text, plan,
     refusal::{BatchKind, BatchPlace},
     render::{self, Numbers},
 };
-use surehand_store::{ChangeId, Event, SessionId, StoreError, Which};
+use surehand_store::{ChangeId, Event};
 
 use crate::{
-    files::Gathered,
+    changes::{Net, Selection, net},
+    files::{Facts, Gathered},
     session::{Deed, Done, Session},
-    workspace::Workspace,
 };
-
-/// Which changes are meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// The last one, of a session or of all.
-    Last(Option<SessionId>),
-    /// The last one of this file, and of that change only this file.
-    File(RelPath, Option<SessionId>),
-    /// This one, with all its files.
-    Change(ChangeId),
-    /// All of a session.
-    Session(SessionId),
-}
 
 /// What to do about what somebody has done since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,98 +22,6 @@ pub enum Since {
     Keep,
     /// Overwrite it. It can be brought back in turn.
     Overwrite,
-}
-
-/// What a file was before the selected changes and after them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Net {
-    /// The name it had.
-    pub path_before: RelPath,
-    /// The name it has.
-    pub path_after: RelPath,
-    /// What it was; `None` when it was not there.
-    pub before: Option<ContentHash>,
-    /// What it became.
-    pub after: Option<ContentHash>,
-    /// Its mode before, if it was deleted.
-    pub mode: Option<u32>,
-    /// The changes, newest first.
-    pub changes: Vec<ChangeId>,
-    /// Whether somebody else's work lies between them.
-    pub is_mixed: bool,
-}
-
-/// How many events are looked at to find the ones that are meant.
-const MAX_EVENTS: usize = 100_000;
-
-impl Workspace {
-    /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
-    /// they are named.
-    pub fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
-        self.flush();
-        let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
-        let last_change = |mut events: Vec<Event>| {
-            let change = events.first().map(|event| event.change.clone());
-            events.retain(|event| Some(&event.change) == change.as_ref());
-            events
-        };
-        Ok(match selection {
-            Selection::Change(change) => ask(Which { change: Some(change.clone()), ..Which::default() })?,
-            Selection::Session(session) => standing(ask(Which { session: Some(session.clone()), ..Which::default() })?),
-            Selection::Last(session) => last_change(standing(ask(Which { session: session.clone(), ..Which::default() })?)),
-            Selection::File(path, session) => {
-                let which = Which { path: Some(path.clone()), session: session.clone(), ..Which::default() };
-                last_change(standing(ask(which)?))
-            }
-        })
-    }
-}
-
-/// The events that still stand: neither taken back nor taking back.
-fn standing(events: Vec<Event>) -> Vec<Event> {
-    let mut undone: HashSet<(ChangeId, RelPath)> = HashSet::new();
-    let mut standing = Vec::new();
-    for event in events {
-        if undone.contains(&(event.change.clone(), event.path.clone())) {
-            continue;
-        }
-        if event.undoes.is_empty() {
-            standing.push(event);
-            continue;
-        }
-        let name = event.moved_to.unwrap_or(event.path);
-        undone.extend(event.undoes.into_iter().map(|change| (change, name.clone())));
-    }
-    standing
-}
-
-/// What these events, newest first, came to for each file.
-pub fn net(events: &[Event]) -> Vec<Net> {
-    let mut files: Vec<Net> = Vec::new();
-    for event in events {
-        let name_after = event.moved_to.as_ref().unwrap_or(&event.path);
-        match files.iter_mut().find(|net| net.path_before == *name_after) {
-            Some(net) => {
-                net.is_mixed |= net.before != event.after;
-                net.path_before = event.path.clone();
-                net.before = event.before;
-                net.mode = event.mode;
-                net.changes.push(event.change.clone());
-            }
-            None => files.push(Net {
-                path_before: event.path.clone(),
-                path_after: name_after.clone(),
-                before: event.before,
-                after: event.after,
-                mode: event.mode,
-                changes: vec![event.change.clone()],
-                is_mixed: false,
-            }),
-        }
-    }
-    // Made and taken away again: nothing to take back.
-    files.retain(|net| net.before.is_some() || net.after.is_some());
-    files
 }
 
 impl Session {
@@ -160,7 +55,7 @@ impl Session {
         Ok((events, done))
     }
 
-    fn plan_undo(&mut self, file: &Net, since: Since) -> Result<Vec<(Planned, Gathered)>, Refusal> {
+    fn plan_undo(&mut self, file: &Net, since: Since) -> Result<Vec<(Planned, Facts)>, Refusal> {
         let gathered = self.gather_for_writing(file.path_after.as_str())?;
         let wanted = match file.before {
             None => None,
@@ -177,7 +72,7 @@ impl Session {
         }
         if file.path_before == file.path_after {
             let planned = plan::restore(&self.target(&gathered), wanted.as_ref(), file.mode)?;
-            return Ok(vec![(planned, gathered)]);
+            return Ok(vec![(planned, gathered.facts())]);
         }
         self.plan_move_back(file, gathered, wanted)
     }
@@ -188,7 +83,7 @@ impl Session {
         file: &Net,
         gathered: Gathered,
         wanted: Option<Content>,
-    ) -> Result<Vec<(Planned, Gathered)>, Refusal> {
+    ) -> Result<Vec<(Planned, Facts)>, Refusal> {
         let there = self.gather_for_writing(file.path_before.as_str())?;
         if there.present != Present::Absent {
             let diff = diff(there.present.content().as_ref(), wanted.as_ref());
@@ -196,15 +91,15 @@ impl Session {
         }
         if gathered.present.content() == wanted {
             let planned = plan::move_back(&self.target(&gathered), &file.path_before);
-            return Ok(vec![(planned, gathered)]);
+            return Ok(vec![(planned, gathered.facts())]);
         }
         let mut plans = Vec::new();
         if wanted.is_some() {
             let mode = gathered.mode.or(file.mode);
-            plans.push((plan::restore(&self.target(&there), wanted.as_ref(), mode)?, there));
+            plans.push((plan::restore(&self.target(&there), wanted.as_ref(), mode)?, there.facts()));
         }
         if gathered.present != Present::Absent {
-            plans.push((plan::restore(&self.target(&gathered), None, None)?, gathered));
+            plans.push((plan::restore(&self.target(&gathered), None, None)?, gathered.facts()));
         }
         Ok(plans)
     }
@@ -224,7 +119,7 @@ impl Session {
 /// From what is there to what would come back.
 fn diff(now: Option<&Content>, wanted: Option<&Content>) -> String {
     let Some(now) = now.and_then(Content::text) else { return String::new() };
-    let empty = surehand_core::Text::of(String::new()).expect("nothing is text");
+    let empty = Text::of(String::new()).expect("nothing is text");
     let wanted = wanted.and_then(Content::text).unwrap_or(&empty);
     render::change::between(now, wanted, &LineMap::between(now, wanted), Numbers::Plain).text
 }

@@ -17,12 +17,5 @@ pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(&typed).context("the arguments are not valid JSON")?;
     let workspace = place::open(&args.place)?;
     let mut session = Session::continued(workspace, SessionId(args.session.clone()));
-    let mut reply = session.call(&args.tool, &arguments);
-    if args.json {
-        reply.result["text"] = reply.text.into();
-        output::print(&format!("{:#}\n", reply.result))?;
-    } else {
-        output::print(&reply.text)?;
-    }
-    Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    output::say(session.call(&args.tool, &arguments), args.json)
 }

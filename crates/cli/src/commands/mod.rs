@@ -2,4 +2,7 @@
 
 pub mod call;
 pub mod demo;
+pub mod diff;
+pub mod log;
 pub mod mcp;
+pub mod undo;

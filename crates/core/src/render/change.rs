@@ -72,13 +72,11 @@ pub fn between(base: &Text, text: &Text, map: &LineMap, numbers: Numbers) -> Dif
     Diff { text: writer.out, shown: writer.shown }
 }
 
-/// Which changes were taken back, by the tool that made them and their names.
-pub fn undone<'a>(changes: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> String {
+/// Which changes were taken back, by the tools that made them, newest first.
+pub fn undone(tools: &[&str]) -> String {
     const MAX: usize = 8;
-    let more = changes.len().saturating_sub(MAX);
-    let named: Vec<String> = changes.take(MAX).map(|(tool, change)| format!("{tool} (change {change})")).collect();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("Undid {}{more}.\n", named.join(", "))
+    let more = if tools.len() > MAX { format!(" and {} more", tools.len() - MAX) } else { String::new() };
+    format!("Undid {}{more}. The files are as they were before:\n", tools[..tools.len().min(MAX)].join(", "))
 }
 
 /// Said of an edit that was moved to its new place: what else is new to the session.

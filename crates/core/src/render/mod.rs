@@ -6,6 +6,7 @@ pub mod notice;
 pub mod read;
 pub mod refusal;
 pub mod rules;
+pub mod unified;
 
 use crate::{
     hash::LineHash,

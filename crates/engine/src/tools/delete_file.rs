@@ -22,7 +22,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let done = session.change("delete_file", |session| {
         let gathered = session.gather_for_writing(&call.path)?;
         let planned = plan::delete_file(&session.target(&gathered))?;
-        Ok(vec![(planned, gathered)])
+        Ok(vec![(planned, gathered.facts())])
     })?;
     Ok(change::say_one(session, &done, Numbers::Plain))
 }

@@ -1,6 +1,7 @@
 //! The tools, in one table: every door offers these, by these names, with these words. The doc comment of a tool's arguments is
 //! its description for the model, so the two cannot drift apart.
 
+mod apply_patch;
 mod change;
 mod delete_file;
 mod edit_file;
@@ -9,7 +10,7 @@ mod forget;
 mod move_file;
 mod multi_edit;
 mod read_file;
-mod undo;
+pub(crate) mod undo;
 mod write_file;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -46,6 +47,7 @@ pub const TABLE: &[Tool] = &[
     Tool { name: "edit_file", hints: Hints::Edits, describe: schema::<edit_file::EditFile>, run: edit_file::run },
     Tool { name: "multi_edit", hints: Hints::Edits, describe: schema::<multi_edit::MultiEdit>, run: multi_edit::run },
     Tool { name: "edit_lines", hints: Hints::Edits, describe: schema::<edit_lines::EditLines>, run: edit_lines::run },
+    Tool { name: "apply_patch", hints: Hints::Edits, describe: schema::<apply_patch::ApplyPatch>, run: apply_patch::run },
     Tool { name: "write_file", hints: Hints::Edits, describe: schema::<write_file::WriteFile>, run: write_file::run },
     Tool { name: "delete_file", hints: Hints::Edits, describe: schema::<delete_file::DeleteFile>, run: delete_file::run },
     Tool { name: "move_file", hints: Hints::Edits, describe: schema::<move_file::MoveFile>, run: move_file::run },

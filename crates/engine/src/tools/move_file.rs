@@ -25,7 +25,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         let gathered = session.gather_for_writing(&call.from)?;
         let there = session.gather_for_writing(&call.to)?;
         let planned = plan::move_file(&session.target(&gathered), &there.path, &there.present)?;
-        Ok(vec![(planned, gathered)])
+        Ok(vec![(planned, gathered.facts())])
     })?;
     Ok(change::say_one(session, &done, Numbers::Plain))
 }

@@ -44,7 +44,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         let batch = gather(session, &call.edits)?;
         let targets: Vec<_> = batch.files.iter().map(|gathered| session.target(gathered)).collect();
         let planned = plan::multi_edit(&targets, &batch.edits)?;
-        Ok(planned.into_iter().zip(batch.files).collect())
+        Ok(planned.into_iter().zip(batch.files.iter().map(Gathered::facts)).collect())
     })?;
     Ok(change::say_all(session, &done, Numbers::Plain))
 }

@@ -8,8 +8,9 @@ use surehand_store::ChangeId;
 
 use super::{arguments, change};
 use crate::{
+    changes::Selection,
     session::{Session, Success},
-    undo::{Selection, Since},
+    undo::Since,
 };
 
 /// Take back a change that these tools made: the last one of this session, the last one of a file, or a named one with all its files. If a file has changed
@@ -42,12 +43,17 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
             return Err(Refusal::of_call(Cause::BadArguments { why }));
         }
     };
-    let since = if call.force { Since::Overwrite } else { Since::Keep };
-    let (events, done) = session.undo(&selection, since)?;
+    take_back(session, &selection, if call.force { Since::Overwrite } else { Since::Keep })
+}
+
+/// Takes changes back and says what came back.
+pub fn take_back(session: &mut Session, selection: &Selection, since: Since) -> Result<Success, Refusal> {
+    let (events, done) = session.undo(selection, since)?;
     let mut success = change::say_all(session, &done, Numbers::Plain);
     let mut changes: Vec<(&str, &ChangeId)> = events.iter().map(|event| (event.tool.as_str(), &event.change)).collect();
     changes.dedup_by_key(|(_, change)| *change);
-    success.text.insert_str(0, &render::change::undone(changes.iter().map(|(tool, change)| (*tool, change.0.as_str()))));
+    let tools: Vec<&str> = changes.iter().map(|(tool, _)| *tool).collect();
+    success.text.insert_str(0, &render::change::undone(&tools));
     success.result.insert("undone".to_owned(), json!(changes.iter().map(|(_, change)| change).collect::<Vec<_>>()));
     Ok(success)
 }

@@ -32,7 +32,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let done = session.change("write_file", |session| {
         let gathered = session.gather_for_writing(&call.path)?;
         match plan::write_file(&session.target(&gathered), &call.content)? {
-            WritePlan::Write(planned) => Ok(vec![(*planned, gathered)]),
+            WritePlan::Write(planned) => Ok(vec![(*planned, gathered.facts())]),
             WritePlan::Same { text } => {
                 same = Some((gathered.path, text));
                 Ok(Vec::new())

@@ -15,7 +15,6 @@ mod unified;
 
 pub use parse::parse;
 pub use place::ChunkRefused;
-#[cfg_attr(not(test), expect(unused_imports, reason = "the plan that uses it comes with the tool"))]
 pub(crate) use place::patch_splices;
 
 /// A patch as it was given, in its order. Nothing about the files is known yet.

@@ -25,7 +25,6 @@ pub struct ChunkRefused {
 }
 
 /// The splices that these chunks come to in this text, in order. No chunks come to none.
-#[cfg_attr(not(test), expect(dead_code, reason = "the plan that uses it comes with the tool"))]
 pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [Chunk<'a>]) -> Result<Vec<Splice<'a>>, ChunkRefused> {
     let places = places(text, chunks)?;
     check_apart(&places)?;

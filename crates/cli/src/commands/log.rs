@@ -1,0 +1,69 @@
+//! `surehand log`: the changes that were made.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use surehand_engine::{
+    Session, SessionId,
+    changes::Logged,
+    store::{Event, Which},
+};
+
+use crate::{args::LogArgs, output, place};
+
+pub fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
+    let workspace = place::open(&args.place)?;
+    let session = Session::untracked(workspace.clone());
+    let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;
+    let which = Which { path, session: args.session.clone().map(SessionId), change: None };
+    let log = workspace.log(&which, args.limit)?;
+    if args.json {
+        output::print(&format!("{:#}\n", Value::Array(log.iter().map(as_json).collect())))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if log.is_empty() {
+        output::print("no changes\n")?;
+    }
+    let now = output::now();
+    for change in &log {
+        output::print(&as_text(change, now))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_text(change: &Logged, now: i64) -> String {
+    let undone = if change.is_undone { " (undone)" } else { "" };
+    let mut text = format!(
+        "\x1b[33m{}\x1b[0m {:>9}  {}{undone}  \x1b[2msession {}\x1b[0m\n",
+        change.change,
+        output::ago(now - change.at),
+        change.tool,
+        change.session
+    );
+    for file in &change.files {
+        text.push_str(&format!("    {}\n", what_happened(file)));
+    }
+    text
+}
+
+fn what_happened(file: &Event) -> String {
+    let path = &file.path;
+    match (&file.moved_to, file.before, file.after) {
+        (Some(to), ..) => format!("{path} moved to {to}"),
+        (None, None, _) => format!("{path} created"),
+        (None, _, None) => format!("{path} deleted"),
+        (None, Some(_), Some(_)) => format!("{path} edited"),
+    }
+}
+
+fn as_json(change: &Logged) -> Value {
+    let file = |file: &Event| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
+    json!({
+        "change": change.change,
+        "at": output::rfc3339(change.at),
+        "session": change.session,
+        "tool": change.tool,
+        "undone": change.is_undone,
+        "files": change.files.iter().map(file).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,169 @@
+//! The changes that were made: which ones are meant, what they came to, and the log of them.
+
+use std::collections::HashSet;
+
+use surehand_core::{ContentHash, RelPath};
+use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
+
+use crate::workspace::Workspace;
+
+/// Which changes are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// The last one, of a session or of all.
+    Last(Option<SessionId>),
+    /// The last one of this file, and of that change only this file.
+    File(RelPath, Option<SessionId>),
+    /// This one, with all its files.
+    Change(ChangeId),
+    /// All of a session.
+    Session(SessionId),
+}
+
+/// What a file was before the selected changes and after them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Net {
+    /// The name it had.
+    pub path_before: RelPath,
+    /// The name it has.
+    pub path_after: RelPath,
+    /// What it was; `None` when it was not there.
+    pub before: Option<ContentHash>,
+    /// What it became.
+    pub after: Option<ContentHash>,
+    /// Its mode before, if it was deleted.
+    pub mode: Option<u32>,
+    /// The changes, newest first.
+    pub changes: Vec<ChangeId>,
+    /// Whether somebody else's work lies between them.
+    pub is_mixed: bool,
+}
+
+/// How many events are looked at to find the ones that are meant.
+const MAX_EVENTS: usize = 100_000;
+
+impl Workspace {
+    /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
+    /// they are named.
+    pub fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
+        self.flush();
+        let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
+        let last_change = |mut events: Vec<Event>| {
+            let change = events.first().map(|event| event.change.clone());
+            events.retain(|event| Some(&event.change) == change.as_ref());
+            events
+        };
+        Ok(match selection {
+            Selection::Change(change) => ask(Which { change: Some(change.clone()), ..Which::default() })?,
+            Selection::Session(session) => standing(ask(Which { session: Some(session.clone()), ..Which::default() })?),
+            Selection::Last(session) => last_change(standing(ask(Which { session: session.clone(), ..Which::default() })?)),
+            Selection::File(path, session) => {
+                let which = Which { path: Some(path.clone()), session: session.clone(), ..Which::default() };
+                last_change(standing(ask(which)?))
+            }
+        })
+    }
+}
+
+/// A change in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// Its name.
+    pub change: ChangeId,
+    /// When it was made.
+    pub at: Millis,
+    /// By whom.
+    pub session: SessionId,
+    /// With which tool.
+    pub tool: String,
+    /// What it did to each file.
+    pub files: Vec<Event>,
+    /// Whether it has been taken back, all of it.
+    pub is_undone: bool,
+}
+
+impl Workspace {
+    /// The latest changes that fit, newest first.
+    pub fn log(&self, which: &Which, limit: usize) -> Result<Vec<Logged>, StoreError> {
+        self.flush();
+        let events = self.ask(|store| store.events(&Which::default(), MAX_EVENTS))?;
+        let undone = undone(&events);
+        let is_undone = |event: &Event| undone.contains(&(event.change.clone(), event.path.clone()));
+        let fits = |event: &Event| {
+            which.session.as_ref().is_none_or(|session| *session == event.session)
+                && which.path.as_ref().is_none_or(|path| event.path == *path || event.moved_to.as_ref() == Some(path))
+                && which.change.as_ref().is_none_or(|change| *change == event.change)
+        };
+        let mut log: Vec<Logged> = Vec::new();
+        for event in events.into_iter().filter(fits) {
+            let event_is_undone = is_undone(&event);
+            let (is_full, last) = (log.len() == limit, log.last_mut());
+            match last.filter(|last| last.change == event.change) {
+                Some(last) => {
+                    last.is_undone &= event_is_undone;
+                    last.files.push(event);
+                }
+                None if is_full => break,
+                None => log.push(Logged {
+                    change: event.change.clone(),
+                    at: event.at,
+                    session: event.session.clone(),
+                    tool: event.tool.clone(),
+                    is_undone: event_is_undone,
+                    files: vec![event],
+                }),
+            }
+        }
+        // Events come newest first; within a change people read in the order in which it was done.
+        log.iter_mut().for_each(|change| change.files.reverse());
+        Ok(log)
+    }
+}
+
+/// The events that still stand: neither taken back nor taking back.
+fn standing(mut events: Vec<Event>) -> Vec<Event> {
+    let undone = undone(&events);
+    events.retain(|event| event.undoes.is_empty() && !undone.contains(&(event.change.clone(), event.path.clone())));
+    events
+}
+
+/// Which changes of which files have been taken back. One that took back another and was taken back itself counts for nothing.
+fn undone(events: &[Event]) -> HashSet<(ChangeId, RelPath)> {
+    let mut undone = HashSet::new();
+    for event in events {
+        if !undone.contains(&(event.change.clone(), event.path.clone())) {
+            let name = event.moved_to.as_ref().unwrap_or(&event.path);
+            undone.extend(event.undoes.iter().map(|change| (change.clone(), name.clone())));
+        }
+    }
+    undone
+}
+
+/// What these events, newest first, came to for each file.
+pub fn net(events: &[Event]) -> Vec<Net> {
+    let mut files: Vec<Net> = Vec::new();
+    for event in events {
+        let name_after = event.moved_to.as_ref().unwrap_or(&event.path);
+        match files.iter_mut().find(|net| net.path_before == *name_after) {
+            Some(net) => {
+                net.is_mixed |= net.before != event.after;
+                net.path_before = event.path.clone();
+                net.before = event.before;
+                net.mode = event.mode;
+                net.changes.push(event.change.clone());
+            }
+            None => files.push(Net {
+                path_before: event.path.clone(),
+                path_after: name_after.clone(),
+                before: event.before,
+                after: event.after,
+                mode: event.mode,
+                changes: vec![event.change.clone()],
+                is_mixed: false,
+            }),
+        }
+    }
+    // Made and taken away again: nothing to take back.
+    files.retain(|net| net.before.is_some() || net.after.is_some());
+    files
+}

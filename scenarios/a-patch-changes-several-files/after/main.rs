@@ -1,0 +1,8 @@
+fn main() {
+    set_up();
+    run();
+}
+
+fn run() {
+    work_hard();
+}

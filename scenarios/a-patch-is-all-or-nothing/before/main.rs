@@ -1,0 +1,8 @@
+fn main() {
+    setup();
+    run();
+}
+
+fn run() {
+    work();
+}
