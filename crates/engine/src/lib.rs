@@ -30,6 +30,7 @@ mod texts;
 pub mod tools;
 mod tracker;
 mod undo;
+mod watch;
 mod workspace;
 
 pub use config::{Config, ConfigError, KEYS, Key};
@@ -38,4 +39,5 @@ pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::FileTracker;
 pub use undo::Since;
+pub use watch::{Cursor, Hints, Trouble, Watch};
 pub use workspace::{Durability, OpenError, Workspace};

@@ -1,0 +1,165 @@
+//! Which directories are not worth a watch: those that git ignores, and where git and we keep our own things. This saves
+//! watches on `node_modules` and `target`, nothing depends on it.
+
+use std::{collections::HashMap, io::Read, os::fd::AsFd, path::Path, sync::Arc};
+
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+
+use crate::workspace::STATE_DIR;
+
+/// The name of the files with the rules.
+pub const RULES: &str = ".gitignore";
+/// Nobody writes so many rules by hand.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The rules in force.
+#[derive(Debug)]
+pub struct Ignored {
+    /// By directory.
+    rules: HashMap<Arc<str>, Gitignore>,
+    /// Those of the directories above the root, with the way from there to the root.
+    above: Vec<(Gitignore, String)>,
+}
+
+impl Ignored {
+    /// The rules for a root, so far without those in it.
+    pub fn new(root: &Path) -> Self {
+        Self { rules: HashMap::new(), above: rules_above(root).unwrap_or_default() }
+    }
+
+    /// Takes the rules of a directory in place of those it had.
+    pub fn set(&mut self, path: &Arc<str>, rules: Option<Gitignore>) {
+        match rules {
+            Some(rules) => drop(self.rules.insert(path.clone(), rules)),
+            None => drop(self.rules.remove(path)),
+        }
+    }
+
+    /// Whether a directory is ignored, given that the one it is in is not. The nearest rule decides.
+    pub fn is_ignored(&self, path: &str) -> bool {
+        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        if name == ".git" || name == STATE_DIR {
+            return true;
+        }
+        let mut parent = path;
+        while !parent.is_empty() {
+            parent = parent.rsplit_once('/').map_or("", |(parent, _)| parent);
+            let from_there = if parent.is_empty() { path } else { &path[parent.len() + 1..] };
+            if let Some(verdict) = self.rules.get(parent).and_then(|rules| judge(rules, from_there)) {
+                return verdict;
+            }
+        }
+        self.above.iter().find_map(|(rules, to_root)| judge(rules, &format!("{to_root}/{path}"))).unwrap_or(false)
+    }
+}
+
+fn judge(rules: &Gitignore, path: &str) -> Option<bool> {
+    match rules.matched(path, true) {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    }
+}
+
+/// From the root's parent up to the top of the repository. `None` if there is no repository.
+fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
+    let mut above = Vec::new();
+    for dir in root.ancestors() {
+        if dir != root
+            && let Some(rules) = read_rules(CWD, dir.join(RULES))
+        {
+            above.push((rules, root.strip_prefix(dir).ok()?.to_str()?.to_owned()));
+        }
+        if dir.join(".git").exists() {
+            return Some(above);
+        }
+    }
+    None
+}
+
+/// The rules in a file, if there are any.
+pub fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
+    // Whoever puts a pipe there must not make us wait.
+    let file = openat(dir, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::from(file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let mut builder = GitignoreBuilder::new("");
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        // A rule that makes no sense is none, as in git.
+        drop(builder.add_line(None, line));
+    }
+    builder.build().ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A repository at `.`, with rules in some directories, and the root at `root`.
+    #[track_caller]
+    fn check(root: &str, rules: &[(&str, &str)], ignored: &[&str], not: &[&str]) {
+        let repository = tempfile::tempdir().unwrap();
+        fs::create_dir(repository.path().join(".git")).unwrap();
+        let root = if root == "." { repository.path().to_owned() } else { repository.path().join(root) };
+        for (dir, text) in rules {
+            fs::create_dir_all(repository.path().join(dir)).unwrap();
+            fs::write(repository.path().join(dir).join(RULES), text).unwrap();
+        }
+        let mut found = Ignored::new(&root);
+        for (dir, _) in rules {
+            let dir = repository.path().join(dir).canonicalize().unwrap();
+            if let Ok(inside) = dir.strip_prefix(root.canonicalize().unwrap()) {
+                found.set(&inside.to_str().unwrap().into(), read_rules(CWD, dir.join(RULES)));
+            }
+        }
+        for path in ignored {
+            assert!(found.is_ignored(path), "{path}");
+        }
+        for path in not {
+            assert!(!found.is_ignored(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn our_own_things_and_those_of_git_are_ignored_anywhere() {
+        check(".", &[], &[".git", ".surehand", "a/b/.git"], &["a", ".github"]);
+    }
+
+    #[test]
+    fn rules_hold_beneath_their_directory() {
+        let rules = [(".", "target/\n/top\n# comment\n[bad\n"), ("a", "/local\n")];
+        check(".", &rules, &["target", "x/target", "top", "a/local"], &["x/top", "local", "a/b/local", "src"]);
+    }
+
+    #[test]
+    fn the_nearest_rule_decides() {
+        check(".", &[(".", "out\n"), ("a", "!out\n")], &["out", "b/out"], &["a/out", "a/b/out"]);
+    }
+
+    #[test]
+    fn rules_above_the_root_hold_too() {
+        check(
+            "part",
+            &[(".", "node_modules\n/part/made\n"), ("part", "")],
+            &["node_modules", "x/node_modules", "made"],
+            &["x/made"],
+        );
+    }
+
+    #[test]
+    fn a_pipe_is_no_rules_and_makes_nobody_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(CWD, dir.path().join(RULES), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(read_rules(fs::File::open(dir.path()).unwrap(), RULES).is_none());
+    }
+}

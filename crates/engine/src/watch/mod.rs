@@ -1,0 +1,306 @@
+//! Watches a workspace for a long-running door and gives hints: which paths may have changed since somebody last asked. A hint
+//! decides nothing; whoever gets one looks at the content.
+//!
+//! What had happened before [`Watch::hints`] was called is in its answer, because the events are read on the caller's thread.
+//! A thread of its own only lays watches on a large tree, and while it does, the answer is [`Hints::Everything`]. So it is
+//! whenever hints cannot be had, or not be relied on. Three kinds of change nobody reports, and hints do not cover them: one
+//! through a memory map that is still open, one made under another name of the file (see [`Watch::also`]), and a file system
+//! mounted or unmounted in the tree.
+
+#[cfg(target_os = "linux")]
+mod ignored;
+#[cfg(target_os = "linux")]
+mod recent;
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(not(target_os = "linux"))]
+#[path = "tree_elsewhere.rs"]
+mod tree;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use surehand_core::RelPath;
+
+use tree::Tree;
+
+/// What may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hints {
+    /// Nothing but these: written, created, removed, renamed or touched, or perhaps not even that. In order, each once. A
+    /// directory stands for all that is in it.
+    Paths(Vec<RelPath>),
+    /// Nobody knows: look yourself.
+    Everything,
+}
+
+impl Hints {
+    /// Whether this file may have changed.
+    pub fn covers(&self, path: &RelPath) -> bool {
+        let Self::Paths(paths) = self else { return true };
+        std::iter::successors(Some(path.clone()), RelPath::parent).any(|path| paths.binary_search(&path).is_ok())
+    }
+}
+
+/// How far a reader has come. Everyone who asks has their own.
+#[derive(Debug, Default)]
+pub struct Cursor {
+    next: u64,
+}
+
+/// Why there are no hints.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The system gives out no more watchers, or the process may open no more files.
+    #[error("no file watcher is left (fs.inotify.max_user_instances, or the limit of open files)")]
+    NoWatcherLeft,
+    /// The system gives out no more watches.
+    #[error("no watch on a directory is left (fs.inotify.max_user_watches)")]
+    NoWatchLeft,
+    /// We would take too large a part of what the system has.
+    #[error("there are more than {limit} directories to watch")]
+    TooManyDirectories {
+        /// How many are watched at most.
+        limit: usize,
+    },
+    /// A network file system, or one that we do not know.
+    #[error("the file system may not tell of changes made elsewhere")]
+    NotLocal,
+    /// Whatever happens at its old place now, we do not hear of it.
+    #[error("the workspace directory was moved or removed")]
+    RootGone,
+    /// The system says no for another reason.
+    #[error("cannot {act}: {error}")]
+    System {
+        /// What was tried.
+        act: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is no watcher for this system.
+    #[error("files are watched on Linux only")]
+    NotHere,
+}
+
+/// A watched directory tree.
+#[derive(Debug)]
+pub struct Watch {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread that lays watches and those who ask have in common.
+#[derive(Debug)]
+struct Shared {
+    inner: Mutex<Inner>,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    phase: Phase,
+    /// What to watch besides, while the thread has the tree.
+    asked: Vec<RelPath>,
+    trouble: Option<Trouble>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The thread has the tree.
+    Placing,
+    /// Every watch is in place.
+    Watching(Box<Tree>),
+    /// There are no hints.
+    Lost,
+}
+
+/// How far the tree came while somebody waited.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no tree"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// All watches are in place.
+    Done,
+    /// [`Tree::place_all`] has to be called.
+    MoreToDo,
+}
+
+/// More directories than this are not watched: each costs the kernel about a kilobyte.
+const MOST_DIRECTORIES: usize = 50_000;
+
+impl Watch {
+    /// Starts to watch. This costs a thread and never fails: where nothing can be watched every answer is
+    /// [`Hints::Everything`], and [`Watch::trouble`] tells why.
+    pub fn start(root: &Path) -> Self {
+        Self::start_with(root, MOST_DIRECTORIES)
+    }
+
+    fn start_with(root: &Path, most_directories: usize) -> Self {
+        let inner = Mutex::new(Inner { phase: Phase::Placing, asked: Vec::new(), trouble: None });
+        let shared = Arc::new(Shared { inner, closed: AtomicBool::new(false) });
+        let watch = Self { shared, thread: Mutex::new(None) };
+        let root: PathBuf = root.to_owned();
+        watch.place_in_background(&mut watch.shared.lock(), move || Tree::open(&root, most_directories).map(Box::new));
+        watch
+    }
+
+    /// A reader who has looked at nothing yet: the first answer is [`Hints::Everything`].
+    pub fn cursor(&self) -> Cursor {
+        Cursor::default()
+    }
+
+    /// What may have changed since this reader asked last. What was done before the call is in the answer, also what we did
+    /// ourselves.
+    pub fn hints(&self, cursor: &mut Cursor) -> Hints {
+        let mut inner = self.shared.lock();
+        // A cursor that is told so here stays where it is. Once the watches are in place it is told so once more, since
+        // there was no watch yet where something may have changed meanwhile.
+        let Phase::Watching(tree) = &mut inner.phase else { return Hints::Everything };
+        match tree.catch_up() {
+            Ok(Progress::Done) => tree.since(&mut cursor.next).map_or(Hints::Everything, Hints::Paths),
+            Ok(Progress::MoreToDo) => {
+                self.hand_over(&mut inner);
+                Hints::Everything
+            }
+            Err(trouble) => {
+                inner.lose(trouble);
+                Hints::Everything
+            }
+        }
+    }
+
+    /// Watches the directory of this file even if it is ignored: for every file whose change must not be missed, before or
+    /// after it is read. Where there is a watch already this takes one look at the file: if it has several names, it is named in
+    /// every answer from now on, since it may be changed under another one.
+    pub fn also(&self, path: &RelPath) {
+        let mut inner = self.shared.lock();
+        match &mut inner.phase {
+            Phase::Placing => inner.asked.push(path.clone()),
+            Phase::Watching(tree) => {
+                if let Err(trouble) = tree.also(path) {
+                    inner.lose(trouble);
+                }
+            }
+            Phase::Lost => {}
+        }
+    }
+
+    /// Why there are no hints, told once.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.shared.lock().trouble.take()
+    }
+
+    /// Waits until all watches are in place, or there is trouble.
+    pub fn wait(&self) {
+        let thread = self.thread.lock().expect("nobody panics while holding it").take();
+        if let Some(thread) = thread {
+            drop(thread.join());
+        }
+    }
+
+    /// Leaves the tree to the thread: there is too much to do for somebody who waits for an answer.
+    fn hand_over(&self, inner: &mut Inner) {
+        if let Phase::Watching(tree) = std::mem::replace(&mut inner.phase, Phase::Placing) {
+            self.place_in_background(inner, move || Ok(tree));
+        }
+    }
+
+    fn place_in_background(&self, inner: &mut Inner, open: impl FnOnce() -> Result<Box<Tree>, Trouble> + Send + 'static) {
+        let shared = self.shared.clone();
+        let run = move || {
+            if let Err(trouble) = open().and_then(|tree| shared.place(tree)) {
+                shared.lock().lose(trouble);
+            }
+        };
+        match std::thread::Builder::new().name("surehand-watch".to_owned()).spawn(run) {
+            Ok(thread) => *self.thread.lock().expect("nobody panics while holding it") = Some(thread),
+            Err(error) => inner.lose(Trouble::System { act: "start a thread", error }),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Relaxed);
+        self.wait();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("nobody panics while holding it")
+    }
+
+    /// Lays all watches, then gives the tree to those who ask.
+    fn place(&self, mut tree: Box<Tree>) -> Result<(), Trouble> {
+        let is_closed = || self.closed.load(Ordering::Relaxed);
+        loop {
+            tree.place_all(is_closed)?;
+            let mut inner = self.lock();
+            if is_closed() || inner.asked.is_empty() {
+                inner.phase = Phase::Watching(tree);
+                return Ok(());
+            }
+            let asked = std::mem::take(&mut inner.asked);
+            drop(inner);
+            asked.iter().try_for_each(|path| tree.also(path))?;
+        }
+    }
+}
+
+impl Inner {
+    fn lose(&mut self, trouble: Trouble) {
+        *self = Self { phase: Phase::Lost, asked: Vec::new(), trouble: Some(trouble) };
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_directories_than_allowed_are_trouble_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let watch = Watch::start_with(dir.path(), 3);
+        watch.wait();
+        assert_eq!(watch.hints(&mut watch.cursor()), Hints::Everything);
+        assert!(matches!(watch.trouble(), Some(Trouble::TooManyDirectories { limit: 3 })));
+        assert!(watch.trouble().is_none());
+    }
+
+    #[test]
+    fn one_directory_too_many_later_is_trouble_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let watch = Watch::start_with(dir.path(), 2);
+        watch.wait();
+        let mut cursor = watch.cursor();
+        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+        std::fs::create_dir(dir.path().join("a")).unwrap();
+        assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![RelPath::new("a").unwrap()]));
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+        assert!(watch.trouble().is_some());
+    }
+
+    #[test]
+    fn a_hint_covers_what_is_beneath_it() {
+        let path = |path: &str| RelPath::new(path).unwrap();
+        let hints = Hints::Paths(vec![path("a/b"), path("c")]);
+        for covered in ["a/b", "a/b/c", "a/b/c/d", "c"] {
+            assert!(hints.covers(&path(covered)), "{covered}");
+        }
+        for not in ["a", "a/bc", "d/c", "cc"] {
+            assert!(!hints.covers(&path(not)), "{not}");
+        }
+        assert!(Hints::Everything.covers(&path("a")));
+    }
+}

@@ -1,0 +1,140 @@
+//! The paths that events were about, the latest of each, numbered so that every reader can ask for what came after their last
+//! time. Only so many are kept; who comes too late is told that everything may have changed.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use surehand_core::RelPath;
+
+/// As many as the kernel holds back before it gives up, by default. Looking at everything is no dearer than so many hints.
+const MOST_PATHS: usize = 16_384;
+
+/// The latest paths.
+#[derive(Debug)]
+pub struct Recent {
+    by_number: BTreeMap<u64, Arc<RelPath>>,
+    numbers: HashMap<Arc<RelPath>, u64>,
+    /// The number that the next path gets.
+    next: u64,
+    /// Who has not come as far as this has missed something. A fresh cursor, at zero, always has.
+    oldest: u64,
+    most: usize,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self::with(MOST_PATHS)
+    }
+}
+
+impl Recent {
+    fn with(most: usize) -> Self {
+        Self { by_number: BTreeMap::new(), numbers: HashMap::new(), next: 1, oldest: 1, most }
+    }
+
+    /// Something happened to a path.
+    pub fn note(&mut self, path: RelPath) {
+        let path = match self.numbers.remove_entry(&path) {
+            Some((path, number)) => {
+                self.by_number.remove(&number);
+                path
+            }
+            None => Arc::new(path),
+        };
+        self.by_number.insert(self.next, path.clone());
+        self.numbers.insert(path, self.next);
+        self.next += 1;
+        if self.by_number.len() > self.most
+            && let Some((number, path)) = self.by_number.pop_first()
+        {
+            self.numbers.remove(&path);
+            self.oldest = number + 1;
+        }
+    }
+
+    /// Something happened, and nobody knows to what: every reader has missed something.
+    pub fn miss(&mut self) {
+        self.by_number.clear();
+        self.numbers.clear();
+        self.next += 1;
+        self.oldest = self.next;
+    }
+
+    /// What came after a reader's last time, in no order. `None` if that is not known any more.
+    pub fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
+        let from = std::mem::replace(cursor, self.next);
+        (from >= self.oldest).then(|| self.by_number.range(from..).map(|(_, path)| RelPath::clone(path)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(recent: &mut Recent, paths: &[&str]) {
+        paths.iter().for_each(|path| recent.note(RelPath::new(path).unwrap()));
+    }
+
+    #[track_caller]
+    fn check(recent: &Recent, cursor: &mut u64, expected: Option<&[&str]>) {
+        let told = recent.since(cursor);
+        let told: Option<Vec<&str>> = told.as_ref().map(|paths| paths.iter().map(RelPath::as_str).collect());
+        assert_eq!(told.as_deref(), expected);
+    }
+
+    #[test]
+    fn a_fresh_reader_has_missed_something() {
+        let recent = Recent::default();
+        let mut cursor = 0;
+        check(&recent, &mut cursor, None);
+        check(&recent, &mut cursor, Some(&[]));
+    }
+
+    #[test]
+    fn every_reader_is_told_each_path_once() {
+        let mut recent = Recent::default();
+        let (mut one, mut two) = (1, 1);
+        noted(&mut recent, &["a", "b", "a"]);
+        check(&recent, &mut one, Some(&["b", "a"]));
+        noted(&mut recent, &["b"]);
+        check(&recent, &mut one, Some(&["b"]));
+        check(&recent, &mut two, Some(&["a", "b"]));
+        check(&recent, &mut two, Some(&[]));
+    }
+
+    #[test]
+    fn who_comes_too_late_has_missed_something_and_others_have_not() {
+        let mut recent = Recent::with(2);
+        let (mut late, mut early) = (1, 1);
+        noted(&mut recent, &["a"]);
+        check(&recent, &mut early, Some(&["a"]));
+        noted(&mut recent, &["b", "c"]);
+        check(&recent, &mut early, Some(&["b", "c"]));
+        check(&recent, &mut late, None);
+        check(&recent, &mut late, Some(&[]));
+        noted(&mut recent, &["d"]);
+        check(&recent, &mut late, Some(&["d"]));
+    }
+
+    #[test]
+    fn a_path_that_comes_again_and_again_takes_one_place() {
+        let mut recent = Recent::with(2);
+        let mut cursor = 1;
+        noted(&mut recent, &["b"]);
+        noted(&mut recent, &["a"; 100]);
+        check(&recent, &mut cursor, Some(&["b", "a"]));
+    }
+
+    #[test]
+    fn what_nobody_saw_is_missed_by_all_readers() {
+        let mut recent = Recent::default();
+        let (mut one, mut two) = (1, 1);
+        recent.miss();
+        check(&recent, &mut one, None);
+        noted(&mut recent, &["a"]);
+        check(&recent, &mut one, Some(&["a"]));
+        check(&recent, &mut two, None);
+    }
+}

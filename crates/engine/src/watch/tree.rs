@@ -1,0 +1,457 @@
+//! A directory tree under inotify: one watch per directory, none per file. The events are read by whoever asks, never ahead, so
+//! what was done before the question is in the queue and nothing has to be waited for.
+//!
+//! A watch sees what comes after it. So a directory is watched first and listed second, and one that is new or was moved is
+//! itself a hint: whoever gets it looks after the watches in it are laid. A moved directory loses its watches and gets new
+//! ones; what the old ones still have to say is covered by that hint. When events were lost, all is begun again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ffi::CStr,
+    mem::MaybeUninit,
+    os::fd::{AsRawFd, OwnedFd},
+    path::Path,
+    sync::Arc,
+};
+
+use ignore::gitignore::Gitignore;
+use rustix::{
+    fs::{
+        AtFlags, Dir, FileType, OFlags, Stat, fstat, fstatfs,
+        inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
+        statat,
+    },
+    io::Errno,
+};
+use surehand_core::RelPath;
+
+use super::{
+    Progress, Trouble,
+    ignored::{Ignored, RULES, read_rules},
+    recent::Recent,
+};
+use crate::disk::root::Root;
+
+/// A watched tree.
+#[derive(Debug)]
+pub struct Tree {
+    root: Root,
+    inotify: Arc<OwnedFd>,
+    watched: HashMap<WatchId, Watched>,
+    /// The same by path. The root's is empty.
+    ids: BTreeMap<Arc<str>, WatchId>,
+    /// The directories that are still to be watched.
+    to_place: Vec<(Arc<str>, Reach)>,
+    /// The devices whose file systems tell of every change.
+    local_devices: Vec<u64>,
+    ignored: Ignored,
+    /// Ignored directories that were asked for, with those above them.
+    wanted: BTreeSet<Arc<str>>,
+    /// Directories that cannot be watched. They are in every answer.
+    unwatched: BTreeSet<RelPath>,
+    /// Files that may be changed under another name. They are in every answer.
+    several_names: BTreeSet<RelPath>,
+    recent: Recent,
+    most_directories: usize,
+    /// Events were lost, or the rules have changed.
+    begin_again: bool,
+}
+
+type WatchId = i32;
+
+#[derive(Debug)]
+struct Watched {
+    path: Arc<str>,
+    reach: Reach,
+}
+
+/// How much of a directory is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All that is in it and not ignored.
+    Beneath,
+    /// Itself, and in it only what is wanted.
+    Itself,
+}
+
+/// What changes a file or a list of files. `CLOSE_WRITE` tells of a memory map when it goes.
+const CHANGES: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::ONLYDIR);
+/// The root has nobody above it to tell.
+const CHANGES_OF_ROOT: WatchFlags = CHANGES.union(WatchFlags::MOVE_SELF).union(WatchFlags::DELETE_SELF);
+
+/// So many directories are watched while somebody waits for an answer, which takes two or three milliseconds.
+const MOST_AT_ONCE: usize = 128;
+/// After so many events there are more hints than are kept. A program that writes without pause must not hold us up for ever.
+const MOST_EVENTS: usize = 65_536;
+
+/// File systems on which every change is made by this kernel. Others (NFS, SMB, FUSE, 9p) may be changed by another machine,
+/// and nobody tells us. The numbers are those of `statfs(2)`.
+const LOCAL: [u32; 11] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683E, // Btrfs
+    0x0102_1994, // tmpfs
+    0x794C_7630, // overlayfs
+    0xF2F5_2010, // F2FS
+    0x2FC1_2FC1, // ZFS
+    0xCA45_1A4E, // bcachefs
+    0x4D44,      // FAT
+    0x2011_BAB0, // exFAT
+    0x7366_746E, // NTFS
+];
+
+impl Tree {
+    /// A tree of which nothing is watched yet.
+    pub fn open(root: &Path, most_directories: usize) -> Result<Self, Trouble> {
+        let root = Root::open(root).map_err(|error| Trouble::System { act: "open the workspace directory", error })?;
+        let ignored = Ignored::new(root.path());
+        Ok(Self {
+            root,
+            inotify: Arc::new(new_inotify()?),
+            watched: HashMap::new(),
+            ids: BTreeMap::new(),
+            to_place: vec![("".into(), Reach::Beneath)],
+            local_devices: Vec::new(),
+            ignored,
+            wanted: BTreeSet::new(),
+            unwatched: BTreeSet::new(),
+            several_names: BTreeSet::new(),
+            recent: Recent::default(),
+            most_directories: most_directories.min(fair_share().unwrap_or(usize::MAX)),
+            begin_again: false,
+        })
+    }
+
+    /// Lays all watches that are missing, or as many as it can before it is told to stop. Every reader has missed something.
+    pub fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
+        if self.begin_again {
+            self.reset()?;
+        }
+        while !stop()
+            && let Some((path, reach)) = self.to_place.pop()
+        {
+            self.place(&path, reach)?;
+        }
+        self.recent.miss();
+        Ok(())
+    }
+
+    /// Reads what has happened so far, and watches the directories that are new.
+    pub fn catch_up(&mut self) -> Result<Progress, Trouble> {
+        self.read_events()?;
+        if self.begin_again {
+            if self.watched.len() > MOST_AT_ONCE {
+                return Ok(Progress::MoreToDo);
+            }
+            self.reset()?;
+        }
+        for _ in 0..MOST_AT_ONCE {
+            let Some((path, reach)) = self.to_place.pop() else { return Ok(Progress::Done) };
+            self.place(&path, reach)?;
+        }
+        Ok(if self.to_place.is_empty() { Progress::Done } else { Progress::MoreToDo })
+    }
+
+    /// What a reader has not been told yet, in order. `None` if that is not known.
+    pub fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
+        let mut paths = self.recent.since(cursor)?;
+        paths.extend(self.unwatched.iter().chain(&self.several_names).cloned());
+        paths.sort();
+        paths.dedup();
+        Some(paths)
+    }
+
+    /// Watches the directory of a file, and those above it: whoever moves one of these moves the file.
+    pub fn also(&mut self, path: &RelPath) -> Result<(), Trouble> {
+        if has_several_names(&self.root, path) {
+            self.several_names.insert(path.clone());
+        }
+        let above = std::iter::successors(path.parent(), RelPath::parent);
+        let missing: Vec<RelPath> = above.take_while(|dir| !self.ids.contains_key(dir.as_str())).collect();
+        let Some(outermost) = missing.last() else { return Ok(()) };
+        self.to_place.push((outermost.as_str().into(), Reach::Itself));
+        self.wanted.extend(missing.iter().map(|dir| dir.as_str().into()));
+        while let Some((path, reach)) = self.to_place.pop() {
+            self.place(&path, reach)?;
+        }
+        // They may have changed after the file was read and before there was a watch.
+        missing.into_iter().for_each(|dir| self.recent.note(dir));
+        Ok(())
+    }
+
+    /// Drops all watches, to begin again at the root. The descriptor is kept: to close it takes the kernel 10 ms and more.
+    fn reset(&mut self) -> Result<(), Trouble> {
+        for id in std::mem::take(&mut self.watched).into_keys() {
+            self.remove_watch(id);
+        }
+        self.ids.clear();
+        // Every watch that goes says so. So many goodbyes may be too much for the queue, and we would begin again and again.
+        self.read_events()?;
+        self.begin_again = false;
+        self.ignored = Ignored::new(self.root.path());
+        self.local_devices.clear();
+        self.unwatched.clear();
+        self.to_place = vec![("".into(), Reach::Beneath)];
+        self.recent.miss();
+        Ok(())
+    }
+
+    /// Watches one directory and puts those in it on the list.
+    fn place(&mut self, path: &Arc<str>, reach: Reach) -> Result<(), Trouble> {
+        let at = if path.is_empty() { "." } else { path };
+        let dir = match self.root.open_at(at, OFlags::RDONLY | OFlags::DIRECTORY) {
+            Ok(dir) => dir,
+            // It is gone again, or something else is in its place, or nothing in it can have a path of ours.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) if !path.is_empty() => return Ok(()),
+            Err(Errno::MFILE | Errno::NFILE) => return Err(Trouble::NoWatcherLeft),
+            Err(errno) => return self.give_up(path, system("open a directory", errno)),
+        };
+        if !self.is_local(&dir) {
+            return self.give_up(path, Trouble::NotLocal);
+        }
+        match self.add_watch(path, &dir) {
+            Ok(id) => self.enrol(id, path, reach),
+            Err(Errno::NOSPC) => return Err(Trouble::NoWatchLeft),
+            Err(errno) => return self.give_up(path, system("watch a directory", errno)),
+        }
+        if self.watched.len() > self.most_directories {
+            return Err(Trouble::TooManyDirectories { limit: self.most_directories });
+        }
+        match reach {
+            Reach::Beneath => self.list(path, dir),
+            Reach::Itself => {
+                self.list_wanted(path);
+                Ok(())
+            }
+        }
+    }
+
+    /// A directory that cannot be watched is in every answer. Only without the root there is nothing to answer.
+    fn give_up(&mut self, path: &str, trouble: Trouble) -> Result<(), Trouble> {
+        let path = RelPath::new(path).map_err(|_| trouble)?;
+        self.unwatched.insert(path);
+        Ok(())
+    }
+
+    fn is_local(&mut self, dir: &OwnedFd) -> bool {
+        let Ok(Stat { st_dev: device, .. }) = fstat(dir) else { return false };
+        if self.local_devices.contains(&device) {
+            return true;
+        }
+        // The field has another width on other processors; the numbers have 32 bits.
+        let is_local = fstatfs(dir).is_ok_and(|system| LOCAL.contains(&(system.f_type as u32)));
+        if is_local {
+            self.local_devices.push(device);
+        }
+        is_local
+    }
+
+    /// By its handle, so that the directory that is watched is the one that is listed, wherever the root has been moved to.
+    fn add_watch(&self, path: &str, dir: &OwnedFd) -> rustix::io::Result<WatchId> {
+        let changes = if path.is_empty() { CHANGES_OF_ROOT } else { CHANGES };
+        inotify::add_watch(&*self.inotify, format!("/proc/self/fd/{}", dir.as_raw_fd()), changes)
+    }
+
+    fn enrol(&mut self, id: WatchId, path: &Arc<str>, reach: Reach) {
+        let before = self.watched.insert(id, Watched { path: path.clone(), reach });
+        if let Some(before) = before.filter(|before| before.path != *path) {
+            // One directory under two paths: it was moved, which we are about to read, or it is mounted twice. Its events
+            // come under the new path only.
+            self.ids.remove(&before.path);
+            self.unwatched.extend(RelPath::new(&before.path));
+        }
+        let other = self.ids.insert(path.clone(), id).filter(|other| *other != id);
+        if let Some(other) = other {
+            self.remove_watch(other);
+        }
+    }
+
+    fn list(&mut self, path: &Arc<str>, dir: OwnedFd) -> Result<(), Trouble> {
+        let listed = match list(dir) {
+            Ok(listed) => listed,
+            Err(errno) => return self.give_up(path, system("list a directory", errno)),
+        };
+        self.ignored.set(path, listed.rules);
+        for name in listed.directories {
+            let path = join(path, &name);
+            self.to_place.extend(self.reach_of(&path, Reach::Beneath).map(|reach| (path, reach)));
+        }
+        Ok(())
+    }
+
+    fn list_wanted(&mut self, dir: &str) {
+        let in_dir = self.wanted.iter().filter(|path| parent(path) == Some(dir));
+        self.to_place.extend(in_dir.map(|path| (path.clone(), Reach::Itself)));
+    }
+
+    /// Whether a directory is to be watched, by how the one it is in is.
+    fn reach_of(&self, path: &str, reach_of_parent: Reach) -> Option<Reach> {
+        if reach_of_parent == Reach::Beneath && !self.ignored.is_ignored(path) {
+            return Some(Reach::Beneath);
+        }
+        self.wanted.contains(path).then_some(Reach::Itself)
+    }
+
+    fn read_events(&mut self) -> Result<(), Trouble> {
+        let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+        let mut reader = Reader::new(self.inotify.clone(), &mut buffer);
+        let mut count = 0;
+        loop {
+            // What is in the buffer is gone from the queue, so it is never left unread.
+            if count > MOST_EVENTS && reader.is_buffer_empty() {
+                self.recent.miss();
+                break;
+            }
+            match reader.next() {
+                Ok(event) => self.take_in(&event)?,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(system("read what has changed", errno)),
+            }
+            count += 1;
+        }
+        // We hold the root open, and a directory that is held is not reported as removed.
+        let is_gone = count > 0 && fstat(self.root.dir()).is_ok_and(|stat| stat.st_nlink == 0);
+        if is_gone { Err(Trouble::RootGone) } else { Ok(()) }
+    }
+
+    fn take_in(&mut self, event: &inotify::Event<'_>) -> Result<(), Trouble> {
+        let what = event.events();
+        if what.contains(ReadFlags::QUEUE_OVERFLOW) {
+            self.begin_again = true;
+            return Ok(());
+        }
+        // A watch that was taken away: the hint that was given then covers what it has to say.
+        let Some(Watched { path, reach }) = self.watched.get(&event.wd()) else { return Ok(()) };
+        let (path, reach) = (path.clone(), *reach);
+        match event.file_name() {
+            Some(name) => self.take_in_entry(&path, reach, name, what),
+            None if path.is_empty() => return self.take_in_root(what),
+            // All else that happens to a directory itself is told by the one it is in.
+            None if what.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) => self.take_in_lost(path, reach),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Something happened to an entry of a directory.
+    fn take_in_entry(&mut self, dir: &str, reach: Reach, name: &CStr, what: ReadFlags) {
+        // What has no path of ours, nobody can have read.
+        let Ok(name) = name.to_str() else { return };
+        let path = join(dir, name);
+        if what.contains(ReadFlags::ISDIR) {
+            self.leave(&path);
+            let is_there = what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::ATTRIB);
+            let reach = self.reach_of(&path, reach).filter(|_| is_there);
+            self.to_place.extend(reach.map(|reach| (path.clone(), reach)));
+        } else if name == RULES && reach == Reach::Beneath {
+            self.begin_again = true;
+        }
+        if let Ok(path) = RelPath::new(&path) {
+            self.recent.note(path);
+        }
+    }
+
+    fn take_in_root(&mut self, what: ReadFlags) -> Result<(), Trouble> {
+        let gone = ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
+        if what.intersects(gone) {
+            return Err(Trouble::RootGone);
+        }
+        self.recent.miss();
+        Ok(())
+    }
+
+    /// The kernel took a watch away: the directory was removed, or its file system unmounted and another is to be seen.
+    fn take_in_lost(&mut self, path: Arc<str>, reach: Reach) {
+        self.leave(&path);
+        self.recent.note(RelPath::new(&path).expect("it was opened by this name and is not the root"));
+        self.to_place.push((path, reach));
+    }
+
+    /// Takes away the watches on a directory and all beneath it.
+    fn leave(&mut self, path: &Arc<str>) {
+        let beneath: Arc<str> = format!("{path}/").into();
+        let mut left: Vec<Arc<str>> = self
+            .ids
+            .range(beneath.clone()..)
+            .map(|(path, _)| path.clone())
+            .take_while(|path| path.starts_with(&*beneath))
+            .collect();
+        left.push(path.clone());
+        for path in &left {
+            if let Some(id) = self.ids.remove(path) {
+                self.remove_watch(id);
+            }
+        }
+        self.unwatched.retain(|dir| dir.as_str() != &**path && !dir.as_str().starts_with(&*beneath));
+    }
+
+    fn remove_watch(&mut self, id: WatchId) {
+        self.watched.remove(&id);
+        // It fails if the kernel was faster.
+        let _ = inotify::remove_watch(&*self.inotify, id);
+    }
+}
+
+fn new_inotify() -> Result<OwnedFd, Trouble> {
+    inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(|errno| match errno {
+        Errno::MFILE | Errno::NFILE => Trouble::NoWatcherLeft,
+        errno => system("watch files", errno),
+    })
+}
+
+/// Half of the watches that the system has for this user: an editor wants some too.
+fn fair_share() -> Option<usize> {
+    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
+    Some(limit.trim().parse::<usize>().ok()? / 2)
+}
+
+fn has_several_names(root: &Root, path: &RelPath) -> bool {
+    statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_nlink > 1)
+}
+
+/// What is to know of a directory.
+struct Listed {
+    directories: Vec<String>,
+    rules: Option<Gitignore>,
+}
+
+fn list(dir: OwnedFd) -> rustix::io::Result<Listed> {
+    let mut dir = Dir::new(dir)?;
+    let mut listed = Listed { directories: Vec::new(), rules: None };
+    let mut has_rules = false;
+    while let Some(entry) = dir.read() {
+        let entry = entry?;
+        // What has no path of ours, nobody can have read.
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        match entry.file_type() {
+            // Some file systems do not say; what is no directory is found out when it is opened as one.
+            FileType::Directory | FileType::Unknown if !matches!(name, "." | "..") => listed.directories.push(name.to_owned()),
+            _ => {}
+        }
+        has_rules |= name == RULES;
+    }
+    if has_rules {
+        listed.rules = read_rules(dir.fd()?, RULES);
+    }
+    Ok(listed)
+}
+
+fn join(dir: &str, name: &str) -> Arc<str> {
+    if dir.is_empty() { name.into() } else { format!("{dir}/{name}").into() }
+}
+
+/// The directory that a path is in, as it is called here; nothing is above the root.
+fn parent(path: &str) -> Option<&str> {
+    if path.is_empty() { None } else { Some(path.rsplit_once('/').map_or("", |(parent, _)| parent)) }
+}
+
+fn system(act: &'static str, errno: Errno) -> Trouble {
+    Trouble::System { act, error: errno.into() }
+}

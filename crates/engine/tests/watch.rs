@@ -1,0 +1,671 @@
+//! The watcher with real files: what was done before the question is in the answer, whatever was done.
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs::{self, File},
+    io::Write,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{PermissionsExt, symlink},
+    },
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::SystemTime,
+};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use surehand_engine::{Cursor, Hints, Trouble, Watch, core::RelPath};
+
+struct Fixture {
+    // Dropped first: it must not mind that the tree is still there, or not.
+    watch: Watch,
+    cursor: Cursor,
+    dir: tempfile::TempDir,
+}
+
+/// A watched tree with these directories and files (`a/` is a directory), of which everything has been told.
+fn fixture(layout: &[&str]) -> Fixture {
+    fixture_in(tempfile::tempdir().unwrap(), layout)
+}
+
+/// The same, in memory where there is such a place, for tests that make many files.
+fn quick_fixture(layout: &[&str]) -> Fixture {
+    fixture_in(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), layout)
+}
+
+fn fixture_in(dir: tempfile::TempDir, layout: &[&str]) -> Fixture {
+    for path in layout {
+        let at = dir.path().join(path);
+        if path.ends_with('/') {
+            fs::create_dir_all(at).unwrap();
+        } else {
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(at, "old").unwrap();
+        }
+    }
+    watched(dir)
+}
+
+fn watched(dir: tempfile::TempDir) -> Fixture {
+    let watch = Watch::start(dir.path());
+    watch.wait();
+    let mut cursor = watch.cursor();
+    assert_eq!(watch.hints(&mut cursor), Hints::Everything, "a new reader knows nothing");
+    assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![]));
+    Fixture { watch, cursor, dir }
+}
+
+fn path(path: &str) -> RelPath {
+    RelPath::new(path).unwrap()
+}
+
+fn paths(paths: &[&str]) -> Hints {
+    Hints::Paths(paths.iter().map(|name| path(name)).collect())
+}
+
+impl Fixture {
+    fn hints(&mut self) -> Hints {
+        self.watch.hints(&mut self.cursor)
+    }
+
+    fn write(&self, path: &str) {
+        fs::write(self.dir.path().join(path), "new").unwrap();
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.dir.path().join(from), self.dir.path().join(to)).unwrap();
+    }
+
+    /// What is told is this, and nothing more the next time.
+    #[track_caller]
+    fn is_told(&mut self, expected: &[&str]) {
+        assert_eq!(self.hints(), paths(expected));
+        assert_eq!(self.hints(), paths(&[]));
+    }
+
+    /// All watches are laid anew, as after lost events.
+    #[track_caller]
+    fn begins_again(&mut self) {
+        fs::write(self.dir.path().join(".gitignore"), "made\n").unwrap();
+        assert_eq!(self.hints(), Hints::Everything);
+    }
+
+    /// A write to this file is told as such: there is a watch on its directory.
+    #[track_caller]
+    fn is_watched(&mut self, path: &str) {
+        self.hints();
+        self.write(path);
+        self.is_told(&[path]);
+    }
+}
+
+/// One act in a tree of `a`, `b`, `d/f` and the empty directory `e`.
+#[track_caller]
+fn check(act: impl FnOnce(&Path), expected: &[&str]) {
+    let mut fixture = fixture(&["a", "b", "d/f", "e/"]);
+    act(fixture.dir.path());
+    fixture.is_told(expected);
+}
+
+#[test]
+fn a_write_is_told() {
+    check(|root| fs::write(root.join("a"), "new").unwrap(), &["a"]);
+    check(|root| fs::write(root.join("d/f"), "new").unwrap(), &["d/f"]);
+}
+
+#[test]
+fn nothing_is_told_of_reading() {
+    check(|root| assert_eq!(fs::read(root.join("d/f")).unwrap(), b"old"), &[]);
+}
+
+#[test]
+fn a_write_is_told_while_the_file_is_still_open() {
+    let mut fixture = fixture(&["a"]);
+    let mut file = File::options().append(true).open(fixture.dir.path().join("a")).unwrap();
+    fixture.is_told(&[]);
+    file.write_all(b"more").unwrap();
+    fixture.is_told(&["a"]);
+    file.set_len(2).unwrap();
+    fixture.is_told(&["a"]);
+}
+
+#[test]
+fn a_new_file_is_told() {
+    check(|root| fs::write(root.join("e/new"), "").unwrap(), &["e/new"]);
+}
+
+#[test]
+fn a_rename_over_another_file_is_told_of_both() {
+    check(|root| fs::rename(root.join("a"), root.join("d/f")).unwrap(), &["a", "d/f"]);
+}
+
+#[test]
+fn an_exchange_is_told_of_both() {
+    check(|root| renameat_with(CWD, root.join("a"), CWD, root.join("b"), RenameFlags::EXCHANGE).unwrap(), &["a", "b"]);
+}
+
+#[test]
+fn a_file_that_comes_from_elsewhere_is_told() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("x"), "new").unwrap();
+    check(|root| fs::rename(elsewhere.path().join("x"), root.join("a")).unwrap(), &["a"]);
+}
+
+#[test]
+fn a_removal_is_told() {
+    check(|root| fs::remove_file(root.join("d/f")).unwrap(), &["d/f"]);
+    check(|root| fs::remove_dir(root.join("e")).unwrap(), &["e"]);
+    check(|root| fs::remove_dir_all(root.join("d")).unwrap(), &["d", "d/f"]);
+}
+
+#[test]
+fn a_touch_and_a_new_mode_are_told() {
+    check(|root| File::open(root.join("a")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap(), &["a"]);
+    check(|root| fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o600)).unwrap(), &["a"]);
+}
+
+#[test]
+fn a_directory_made_just_before_covers_what_is_in_it() {
+    let mut fixture = fixture(&["a"]);
+    fs::create_dir(fixture.dir.path().join("new")).unwrap();
+    fixture.write("new/x");
+    fixture.is_told(&["new"]);
+    fixture.is_watched("new/x");
+    fixture.is_watched("new/y");
+}
+
+#[test]
+fn deep_directories_made_at_once_are_covered_and_watched() {
+    let mut fixture = fixture(&["a"]);
+    fs::create_dir_all(fixture.dir.path().join("1/2/3/4/5")).unwrap();
+    fixture.write("1/2/3/4/5/x");
+    fixture.is_told(&["1"]);
+    fixture.is_watched("1/2/3/4/5/x");
+    fixture.is_watched("1/2/y");
+}
+
+#[test]
+fn a_renamed_directory_is_told_under_both_names_and_watched_under_the_new_one() {
+    let mut fixture = fixture(&["old/deep/x", "other/"]);
+    fixture.rename("old", "other/new");
+    fixture.write("other/new/deep/x");
+    fixture.is_told(&["old", "other/new"]);
+    fixture.is_watched("other/new/deep/x");
+    fs::create_dir_all(fixture.dir.path().join("old/deep")).unwrap();
+    fixture.is_watched("old/deep/x");
+}
+
+#[test]
+fn exchanged_directories_are_watched_under_their_new_names() {
+    let mut fixture = fixture(&["a/1", "b/2"]);
+    let root = fixture.dir.path();
+    renameat_with(CWD, root.join("a"), CWD, root.join("b"), RenameFlags::EXCHANGE).unwrap();
+    fixture.is_told(&["a", "b"]);
+    fixture.is_watched("a/2");
+    fixture.is_watched("b/1");
+}
+
+#[test]
+fn a_directory_that_has_left_the_tree_is_not_told_of_any_more() {
+    let mut fixture = fixture(&["a/1"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(fixture.dir.path().join("a"), elsewhere.path().join("a")).unwrap();
+    fixture.is_told(&["a"]);
+    fs::write(elsewhere.path().join("a/1"), "new").unwrap();
+    fixture.is_told(&[]);
+    fs::rename(elsewhere.path().join("a"), fixture.dir.path().join("b")).unwrap();
+    fixture.is_told(&["b"]);
+    fixture.is_watched("b/1");
+}
+
+#[test]
+fn a_directory_that_was_replaced_is_watched() {
+    let mut fixture = fixture(&["a/b/1"]);
+    for _ in 0..3 {
+        fs::remove_dir_all(fixture.dir.path().join("a")).unwrap();
+        fs::create_dir_all(fixture.dir.path().join("a/b")).unwrap();
+        fixture.write("a/b/1");
+        assert!(fixture.hints().covers(&path("a/b/1")));
+        fixture.is_watched("a/b/1");
+    }
+}
+
+#[test]
+fn a_linked_directory_is_not_followed() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::create_dir(elsewhere.path().join("inner")).unwrap();
+    let mut fixture = fixture(&["a/1"]);
+    symlink(elsewhere.path(), fixture.dir.path().join("out")).unwrap();
+    symlink("a", fixture.dir.path().join("alias")).unwrap();
+    fixture.is_told(&["alias", "out"]);
+    fs::write(elsewhere.path().join("inner/x"), "").unwrap();
+    fixture.is_told(&[]);
+    fixture.is_watched("a/1");
+}
+
+#[test]
+fn names_that_nobody_can_read_do_no_harm() {
+    let mut fixture = fixture(&["a"]);
+    let bad = fixture.dir.path().join(OsStr::from_bytes(b"bad\xff"));
+    fs::create_dir(&bad).unwrap();
+    fs::write(bad.join("x"), "").unwrap();
+    fs::write(fixture.dir.path().join(OsStr::from_bytes(b"\xfe")), "").unwrap();
+    fixture.is_told(&[]);
+    fs::rename(bad, fixture.dir.path().join("good")).unwrap();
+    fixture.is_told(&["good"]);
+    fixture.is_watched("good/x");
+}
+
+#[test]
+fn paths_that_are_too_long_do_no_harm() {
+    let long = vec!["x".repeat(250); 10].join("/");
+    let mut fixture = fixture(&["a", &format!("one/{long}/"), &format!("two/{long}/")]);
+    fixture.rename("two", &format!("one/{long}/two"));
+    assert!(fixture.hints().covers(&path("two")));
+    fixture.begins_again();
+    fixture.is_watched("a");
+    fixture.is_watched(&format!("one/{long}/two/a"));
+    fixture.rename(&format!("one/{long}/two"), "two");
+    assert!(fixture.watch.trouble().is_none());
+}
+
+#[test]
+fn every_reader_is_told_what_happened_since_their_own_last_time() {
+    let mut fixture = fixture(&["a", "b"]);
+    let mut other = fixture.watch.cursor();
+    assert_eq!(fixture.watch.hints(&mut other), Hints::Everything);
+    fixture.write("a");
+    fixture.is_told(&["a"]);
+    fixture.write("b");
+    assert_eq!(fixture.watch.hints(&mut other), paths(&["a", "b"]));
+    fixture.write("a");
+    fixture.is_told(&["a", "b"]);
+    assert_eq!(fixture.watch.hints(&mut other), paths(&["a"]));
+}
+
+#[test]
+fn five_thousand_files_at_once_are_told_by_name() {
+    let mut fixture = quick_fixture(&["d/"]);
+    let names: Vec<String> = (0..5000).map(|number| format!("d/{number:05}")).collect();
+    for name in &names {
+        File::create(fixture.dir.path().join(name)).unwrap();
+    }
+    fixture.is_told(&names.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn ten_thousand_files_at_once_are_covered() {
+    let mut fixture = quick_fixture(&["d/"]);
+    for number in 0..10_000 {
+        fixture.write(&format!("d/{number}"));
+    }
+    let hints = fixture.hints();
+    assert!((0..10_000).all(|number| hints.covers(&path(&format!("d/{number}")))));
+    fixture.is_watched("d/1");
+}
+
+/// More events than the kernel holds back.
+fn overflow(root: &Path) {
+    let limit: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
+    // Equal events that follow each other count as one.
+    let files = [File::open(root.join("a")).unwrap(), File::open(root.join("b")).unwrap()];
+    for turn in 0..=limit {
+        files[turn % 2].set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+}
+
+#[test]
+fn lost_events_mean_everything_once() {
+    let mut fixture = fixture(&["a", "b", "d/x"]);
+    overflow(fixture.dir.path());
+    // This is not in the queue any more.
+    fs::create_dir_all(fixture.dir.path().join("new/deep")).unwrap();
+    fixture.rename("d", "e");
+    assert_eq!(fixture.hints(), Hints::Everything);
+    fixture.is_told(&[]);
+    fixture.is_watched("new/deep/x");
+    fixture.is_watched("e/x");
+    fixture.is_watched("a");
+}
+
+#[test]
+fn lost_events_in_a_large_tree_mean_everything_until_it_is_watched_again() {
+    let directories: Vec<String> = (0..300).map(|number| format!("{number}/")).collect();
+    let mut layout = vec!["a", "b"];
+    layout.extend(directories.iter().map(String::as_str));
+    let mut fixture = quick_fixture(&layout);
+    overflow(fixture.dir.path());
+    assert_eq!(fixture.hints(), Hints::Everything);
+    fixture.watch.also(&path("7/x"));
+    fixture.watch.wait();
+    assert_eq!(fixture.hints(), Hints::Everything);
+    fixture.is_told(&[]);
+    fixture.is_watched("299/x");
+    assert!(fixture.watch.trouble().is_none());
+}
+
+#[test]
+fn a_large_tree_that_comes_at_once_means_everything_until_it_is_watched() {
+    let mut fixture = quick_fixture(&["a"]);
+    for number in 0..1000 {
+        fs::create_dir_all(fixture.dir.path().join(format!("new/{number}"))).unwrap();
+    }
+    assert_eq!(fixture.hints(), Hints::Everything);
+    fixture.watch.wait();
+    assert_eq!(fixture.hints(), Hints::Everything);
+    fixture.is_watched("new/999/x");
+}
+
+/// A repository that ignores `made`, with a file in it.
+fn ignoring() -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("made/deep/er")).unwrap();
+    fs::create_dir_all(dir.path().join(".git/objects")).unwrap();
+    fs::create_dir_all(dir.path().join(".surehand")).unwrap();
+    fs::write(dir.path().join("made/deep/x"), "").unwrap();
+    fs::write(dir.path().join(".gitignore"), "made\n").unwrap();
+    watched(dir)
+}
+
+#[test]
+fn what_is_ignored_is_not_told() {
+    let mut fixture = ignoring();
+    for path in ["made/x", "made/deep/x", ".git/index", ".surehand/state.db"] {
+        fixture.write(path);
+    }
+    fixture.is_told(&[]);
+}
+
+#[test]
+fn what_is_ignored_is_told_when_it_was_asked_for() {
+    let mut fixture = ignoring();
+    fixture.watch.also(&path("made/deep/x"));
+    fixture.is_told(&["made", "made/deep"]);
+    fixture.watch.also(&path("made/deep/y"));
+    fixture.is_told(&[]);
+    fixture.write("made/deep/x");
+    fixture.write("made/deep/er/not_asked_for");
+    fixture.is_told(&["made/deep/x"]);
+    fixture.rename("made", "gone");
+    assert!(fixture.hints().covers(&path("made/deep/x")));
+}
+
+#[test]
+fn what_was_asked_for_is_watched_again_after_it_was_made_anew() {
+    let mut fixture = ignoring();
+    fixture.watch.also(&path("made/deep/x"));
+    fs::remove_dir_all(fixture.dir.path().join("made")).unwrap();
+    assert!(fixture.hints().covers(&path("made/deep/x")));
+    fs::create_dir(fixture.dir.path().join("made")).unwrap();
+    fixture.is_told(&["made"]);
+    fs::create_dir_all(fixture.dir.path().join("made/deep/other")).unwrap();
+    fixture.is_told(&["made/deep"]);
+    fixture.is_watched("made/deep/x");
+    fixture.write("made/deep/other/not_asked_for");
+    fixture.is_told(&[]);
+    fixture.begins_again();
+    fixture.is_watched("made/deep/x");
+}
+
+#[test]
+fn what_was_asked_for_before_the_watches_are_in_place_is_watched() {
+    let fixture = ignoring();
+    let watch = Watch::start(fixture.dir.path());
+    watch.also(&path("made/deep/x"));
+    watch.wait();
+    let mut cursor = watch.cursor();
+    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    fixture.write("made/deep/x");
+    assert!(watch.hints(&mut cursor).covers(&path("made/deep/x")));
+}
+
+#[test]
+fn new_rules_are_heeded() {
+    let mut fixture = ignoring();
+    fs::write(fixture.dir.path().join(".gitignore"), "other\n").unwrap();
+    assert_eq!(fixture.hints(), Hints::Everything);
+    fixture.is_watched("made/deep/er/x");
+    fs::create_dir(fixture.dir.path().join("other")).unwrap();
+    fixture.is_told(&["other"]);
+    fixture.write("other/x");
+    fixture.is_told(&[]);
+}
+
+#[test]
+fn a_file_with_several_names_is_in_every_answer() {
+    let mut fixture = fixture(&["a", "b"]);
+    let elsewhere = tempfile::tempdir_in(fixture.dir.path().parent().unwrap()).unwrap();
+    fs::hard_link(fixture.dir.path().join("a"), elsewhere.path().join("a")).unwrap();
+    fixture.watch.also(&path("a"));
+    fixture.watch.also(&path("b"));
+    fixture.hints();
+    fs::write(elsewhere.path().join("a"), "new").unwrap();
+    assert_eq!(fixture.hints(), paths(&["a"]));
+    assert_eq!(fixture.hints(), paths(&["a"]));
+    fixture.write("b");
+    assert_eq!(fixture.hints(), paths(&["a", "b"]));
+}
+
+#[test]
+fn a_root_that_was_moved_or_removed_gives_no_hints() {
+    let checks: [fn(&Path, &Path); 2] =
+        [|root, elsewhere| fs::rename(root, elsewhere.join("moved")).unwrap(), |root, _| fs::remove_dir_all(root).unwrap()];
+    for act in checks {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        fs::create_dir(&root).unwrap();
+        fs::write(root.join("a"), "").unwrap();
+        let watch = Watch::start(&root);
+        watch.wait();
+        let mut cursor = watch.cursor();
+        watch.hints(&mut cursor);
+        act(&root, outer.path());
+        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+        assert!(matches!(watch.trouble(), Some(Trouble::RootGone)));
+        assert!(watch.trouble().is_none(), "it is told once");
+    }
+}
+
+#[test]
+fn a_root_below_one_that_was_moved_is_watched_on() {
+    let outer = tempfile::tempdir().unwrap();
+    fs::create_dir_all(outer.path().join("above/root")).unwrap();
+    let watch = Watch::start(&outer.path().join("above/root"));
+    watch.wait();
+    let mut cursor = watch.cursor();
+    watch.hints(&mut cursor);
+    fs::rename(outer.path().join("above"), outer.path().join("moved")).unwrap();
+    fs::create_dir(outer.path().join("moved/root/new")).unwrap();
+    assert_eq!(watch.hints(&mut cursor), paths(&["new"]));
+    fs::write(outer.path().join("moved/root/new/x"), "").unwrap();
+    assert_eq!(watch.hints(&mut cursor), paths(&["new/x"]));
+}
+
+#[track_caller]
+fn check_trouble(root: &Path, is_expected: impl Fn(&Trouble) -> bool) {
+    let watch = Watch::start(root);
+    watch.also(&path("a"));
+    watch.wait();
+    let mut cursor = watch.cursor();
+    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    let trouble = watch.trouble().unwrap();
+    assert!(is_expected(&trouble), "{trouble}");
+    assert!(watch.trouble().is_none(), "it is told once");
+}
+
+#[test]
+fn a_file_system_that_does_not_tell_is_trouble() {
+    check_trouble(Path::new("/proc/self"), |trouble| matches!(trouble, Trouble::NotLocal));
+}
+
+#[test]
+fn a_root_that_cannot_be_opened_is_trouble() {
+    let dir = tempfile::tempdir().unwrap();
+    check_trouble(&dir.path().join("none"), |trouble| matches!(trouble, Trouble::System { .. }));
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    as_somebody_else(dir.path(), || check_trouble(&closed, |trouble| matches!(trouble, Trouble::System { .. })));
+}
+
+#[test]
+fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
+    let fixture = fixture(&["a", "closed/b/x"]);
+    let closed = fixture.dir.path().join("closed");
+    // Whoever knows the name can open a file in it; only listing and watching it is not allowed.
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o311)).unwrap();
+    as_somebody_else(fixture.dir.path(), || {
+        let watch = Watch::start(fixture.dir.path());
+        watch.wait();
+        let mut cursor = watch.cursor();
+        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+        assert_eq!(watch.hints(&mut cursor), paths(&["closed"]));
+        watch.also(&path("closed/b/x"));
+        watch.hints(&mut cursor);
+        assert_eq!(watch.hints(&mut cursor), paths(&["closed"]));
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(watch.hints(&mut cursor), paths(&["closed"]));
+        fs::write(closed.join("b/x"), "new").unwrap();
+        assert_eq!(watch.hints(&mut cursor), paths(&["closed/b/x"]));
+        assert!(watch.trouble().is_none());
+    });
+}
+
+/// Runs with the rights of a user to whom modes apply, in a thread of its own. The tree becomes theirs.
+fn as_somebody_else(tree: &Path, act: impl FnOnce() + Send) {
+    const NOBODY: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return act();
+    }
+    let mut found = vec![tree.to_owned()];
+    while let Some(path) = found.pop() {
+        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        if path.is_dir() {
+            found.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: it takes a number and changes nothing but the rights of this thread and of those it starts.
+            #[expect(unsafe_code, reason = "there is no safe wrapper")]
+            unsafe {
+                libc::setfsuid(NOBODY);
+            }
+            act();
+        });
+        thread.join().unwrap();
+    });
+}
+
+/// How often another program is played.
+const SEEDS: u64 = 20;
+
+/// What a reader knows who looks at nothing but what the hints name.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Mirror(BTreeMap<String, Vec<u8>>);
+
+impl Mirror {
+    fn follow(&mut self, root: &Path, hints: &Hints) {
+        let Hints::Paths(paths) = hints else {
+            self.0.clear();
+            return self.look(root, "");
+        };
+        for path in paths.iter().map(RelPath::as_str) {
+            self.0.retain(|known, _| known != path && !known.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')));
+            self.look(root, path);
+        }
+    }
+
+    fn look(&mut self, root: &Path, path: &str) {
+        let full = root.join(path);
+        if let Ok(entries) = fs::read_dir(&full) {
+            for entry in entries.flatten() {
+                let name = entry.file_name().into_string().unwrap();
+                self.look(root, &if path.is_empty() { name } else { format!("{path}/{name}") });
+            }
+        } else if let Ok(bytes) = fs::read(&full) {
+            self.0.insert(path.to_owned(), bytes);
+        }
+    }
+}
+
+/// Another program that does all sorts of things, some of which fail.
+struct Busy(u64);
+
+impl Busy {
+    fn pick(&mut self, of: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % of
+    }
+
+    fn path(&mut self, root: &Path) -> std::path::PathBuf {
+        (0..=self.pick(4)).fold(root.to_owned(), |path, _| path.join(["a", "b", "c"][self.pick(3) as usize]))
+    }
+
+    fn act(&mut self, root: &Path) {
+        let (path, other) = (self.path(root), self.path(root));
+        let text = self.0.to_string();
+        drop(match self.pick(8) {
+            0 | 1 => fs::create_dir_all(&path),
+            2..=4 => fs::write(&path, &text),
+            5 => File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"more")),
+            6 => fs::rename(&path, &other),
+            _ if self.pick(4) == 0 => fs::remove_dir_all(&path),
+            _ => fs::remove_file(&path),
+        });
+    }
+}
+
+#[test]
+fn who_looks_only_at_what_is_told_knows_everything() {
+    for seed in 0..SEEDS {
+        let mut fixture = quick_fixture(&[]);
+        let mut busy = Busy(seed);
+        let mut mirror = Mirror::default();
+        for _ in 0..100 {
+            (0..busy.pick(20)).for_each(|_| busy.act(fixture.dir.path()));
+            let hints = fixture.hints();
+            assert_ne!(hints, Hints::Everything);
+            mirror.follow(fixture.dir.path(), &hints);
+            let mut actual = Mirror::default();
+            actual.follow(fixture.dir.path(), &Hints::Everything);
+            assert_eq!(mirror, actual, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
+    for seed in 0..SEEDS {
+        let fixture = quick_fixture(&[]);
+        let root = fixture.dir.path();
+        let mut mirror = Mirror::default();
+        let mut busy = Busy(seed);
+        (0..100).for_each(|_| busy.act(root));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (0..2000).for_each(|_| busy.act(root));
+                done.store(true, Ordering::Release);
+            });
+            // It starts in the middle of it.
+            let watch = Watch::start(root);
+            let mut cursor = watch.cursor();
+            loop {
+                let is_last = done.load(Ordering::Acquire);
+                mirror.follow(root, &watch.hints(&mut cursor));
+                if is_last {
+                    break;
+                }
+            }
+        });
+        let mut actual = Mirror::default();
+        actual.follow(root, &Hints::Everything);
+        assert_eq!(mirror, actual, "seed {seed}");
+    }
+}
