@@ -18,8 +18,8 @@ from mcp.client.stdio import stdio_client
 from checks import ENVIRONMENT, assert_done, assert_refused, check, outcome, text
 
 BINARY = sys.argv[1]
-NAMES = ["read_file", "edit_file", "multi_edit", "edit_lines", "write_file", "forget"]
-READ_ONLY = {"read_file", "forget"}
+NAMES = ["read_file", "list_files", "search_files", "edit_file", "multi_edit", "edit_lines", "write_file", "forget"]
+READ_ONLY = {"read_file", "list_files", "search_files", "forget"}
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
 
 

@@ -36,7 +36,7 @@ pub struct McpArgs {
 
 #[derive(Arguments)]
 pub struct CallArgs {
-    /// The tool, such as read_file or edit_file.
+    #[arg(help = tools())]
     pub tool: String,
     /// Its arguments as a JSON object; `-` reads them from standard input.
     #[arg(default_value = "{}")]
@@ -49,6 +49,12 @@ pub struct CallArgs {
     pub json: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+/// What is said about the tools: their names.
+fn tools() -> String {
+    let names: Vec<&str> = surehand_engine::tools::TABLE.iter().map(|tool| tool.name).collect();
+    format!("The tool: {}", names.join(", "))
 }
 
 #[derive(Arguments)]

@@ -154,7 +154,8 @@ fn help_names_every_command() {
     Usage: surehand call [OPTIONS] <TOOL> [ARGUMENTS]
 
     Arguments:
-      <TOOL>       The tool: read_file, edit_file, multi_edit, edit_lines, write_file, forget
+      <TOOL>       The tool: read_file, list_files, search_files, edit_file, multi_edit, edit_lines,
+                   write_file, forget
       [ARGUMENTS]  Its arguments as a JSON object; `-` reads them from standard input [default: {}]
 
     Options:

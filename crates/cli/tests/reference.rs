@@ -60,7 +60,9 @@ A result is text for the model. Programs find the same as one JSON object in the
 
 - success: `success: true` and what applies of `path`, `version`, `total_lines`, `shown`, `diff`, `first_changed_line`,
   `shifted: [{after, by}]`, `created`, `noop` with `message`, `rewrites`, `rewritten`, `written`, `unchanged`, `forgotten`,
-  `warnings`; `multi_edit` has one such object for each file in `files: [..]`;
+  `warnings`; `multi_edit` has one such object for each file in `files: [..]`; `list_files` has `files: [path]`, `directories: [{path,
+  files}]` for those given as counts, `total`, `cut`; `search_files` has `files: [{path, version, total_lines, matches, shown}]`,
+  `total` and `total_files` with those not shown, `cut`;
 - a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`, for `anchor_mismatch` also
   `mismatches: [{anchor, expected, found, why}]`. Its text begins with `Error:`
   and nothing on disk has changed.

@@ -82,6 +82,8 @@ pub enum Cause {
     },
     /// There is no such file.
     NoSuchFile,
+    /// There is no such file or directory.
+    NothingThere,
     /// The text to replace is not in the file.
     NotFound {
         /// The lines most like it.
@@ -369,7 +371,7 @@ impl Refusal {
             Cause::Stale { .. } | Cause::Invalidated => "stale",
             Cause::Deleted => "deleted",
             Cause::Partial { .. } => "partial",
-            Cause::NoSuchFile | Cause::NotFound { .. } => "not_found",
+            Cause::NoSuchFile | Cause::NothingThere | Cause::NotFound { .. } => "not_found",
             Cause::Ambiguous { .. } => "ambiguous",
             Cause::NoChange => "no_change",
             Cause::AnchorMismatch { .. } => "anchor_mismatch",

@@ -18,7 +18,7 @@ use crate::{
     tools,
     tracker::{FileTracker, now},
     undo::Since,
-    workspace::Workspace,
+    workspace::{Workspace, is_internal},
 };
 
 /// One model's context window in a workspace.
@@ -204,9 +204,8 @@ impl Session {
     /// The same for a path that is to be written: somebody's internals are refused.
     pub(crate) fn gather_for_writing(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.gather(spelling)?;
-        let internal = |part: &str| part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(crate::workspace::STATE_DIR);
         // The settings say how strict we are: who is held to them does not change them.
-        if gathered.path.as_str() == "surehand.toml" || gathered.path.as_str().split('/').any(internal) {
+        if gathered.path.as_str() == "surehand.toml" || gathered.path.as_str().split('/').any(is_internal) {
             return Err(Refusal::of(&gathered.path, Cause::Protected));
         }
         Ok(gathered)

@@ -114,6 +114,11 @@ struct Handles {
 /// The name of the state directory in the root.
 pub const STATE_DIR: &str = ".surehand";
 
+/// Whether a part of a path is somebody's internals: git's or ours.
+pub fn is_internal(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(STATE_DIR)
+}
+
 /// How long a displaced file is kept before the second look.
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
 /// How long a displaced file is left alone before it is written over.

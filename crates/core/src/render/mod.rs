@@ -2,15 +2,19 @@
 //! shown is also reported as a set of lines, because what is shown is what counts as seen.
 
 pub mod change;
+pub mod list;
 pub mod notice;
 pub mod read;
 pub mod refusal;
 pub mod rules;
+pub mod scope;
+pub mod search;
 pub mod unified;
 
 use crate::{
     hash::LineHash,
     lines::{LineNo, LineSet},
+    refusal::clip,
 };
 
 /// How a line is numbered in front of its text.
@@ -68,4 +72,13 @@ pub fn which(lines: &LineSet) -> String {
 /// `1 line`, `2 lines`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// What somebody typed, in quotes and not too much of it.
+struct Quote<'a>(&'a str);
+
+impl std::fmt::Display for Quote<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", clip(self.0, 100).replace('\n', "\\n"))
+    }
 }

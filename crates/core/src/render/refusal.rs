@@ -66,6 +66,7 @@ fn repeats(cause: &Cause) -> Repeat {
         | Cause::Overlap { .. }
         | Cause::Exists { .. } => Repeat::AfterReading,
         Cause::NoSuchFile
+        | Cause::NothingThere
         | Cause::Binary { .. }
         | Cause::Encoding { .. }
         | Cause::Unencodable { .. }
@@ -91,6 +92,7 @@ pub fn remedy(refusal: &Refusal) -> &'static str {
         Cause::Deleted => "write_file to create it anew, or forget",
         Cause::Partial { .. } => "send the call again if the lines shown allow it, or read_file the unseen lines",
         Cause::NoSuchFile => "check the path, or write_file to create it",
+        Cause::NothingThere => "check the path, or leave it out for the whole workspace",
         Cause::NotFound { .. } => "copy the exact text from the file",
         Cause::Ambiguous { .. } => "add surrounding lines, or replace_all",
         Cause::NoChange => "leave it, or change new_string",
@@ -159,6 +161,9 @@ fn fact(refusal: &Refusal) -> String {
         }
         Cause::NoSuchFile => format!(
             "there is no file {path} in the workspace; paths are relative to its root. Check the path; to create it, use write_file."
+        ),
+        Cause::NothingThere => format!(
+            "there is no file or directory {path} in the workspace; paths are relative to its root. Check the path, or leave it out to look everywhere."
         ),
         Cause::NotFound { nearest, already_at } => not_found(path, nearest.as_ref(), already_at.map(|line| line.get())),
         Cause::Ambiguous { lines } => {
@@ -229,7 +234,7 @@ fn fact(refusal: &Refusal) -> String {
         Cause::TooLarge { unit, size, limit, setting } => in_file(
             path,
             &format!(
-                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: a search or a shell command), or have the owner raise {setting} in surehand.toml."
+                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: with a shell command), or have the owner raise {setting} in surehand.toml."
             ),
         ),
         Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),

@@ -10,4 +10,5 @@ pub mod rescue;
 pub mod root;
 pub mod stage;
 pub mod sys;
+pub mod walk;
 mod work;

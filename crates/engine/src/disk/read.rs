@@ -67,7 +67,7 @@ pub fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
 }
 
 /// What it is, if it is not a regular file.
-fn kind_of(stat: &Stat) -> Option<&'static str> {
+pub fn kind_of(stat: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => None,
         FileType::Directory => Some("a directory"),

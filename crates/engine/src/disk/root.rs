@@ -47,10 +47,7 @@ impl Root {
     /// The one spelling of a path, by its words: relative, absolute, with `.` and `..`. Links are not followed yet.
     pub fn spell(&self, spelling: &str) -> Result<RelPath, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
-        let relative = match spelling.strip_prefix('/') {
-            None => spelling,
-            Some(_) => self.strip(Path::new(spelling)).ok_or_else(|| refuse(Cause::OutsideWorkspace))?,
-        };
+        let relative = self.beneath(spelling)?;
         if relative.ends_with('/') {
             return Err(refuse(Cause::NotAFile { kind: "the name of a directory" }));
         }
@@ -59,6 +56,23 @@ impl Root {
             BadPath::Empty if !spelling.is_empty() => refuse(Cause::NotAFile { kind: "a directory" }),
             bad => refuse(Cause::BadArguments { why: bad.to_string() }),
         })
+    }
+
+    /// The same for a path that may be a directory; `None` is the root itself.
+    pub fn spell_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
+        let refuse = |cause| Refusal::of_spelling(spelling, cause);
+        match RelPath::new(self.beneath(spelling)?) {
+            Ok(path) => Ok(Some(path)),
+            Err(BadPath::Empty) => Ok(None),
+            Err(BadPath::Outside) => Err(refuse(Cause::OutsideWorkspace)),
+            Err(bad) => Err(refuse(Cause::BadArguments { why: bad.to_string() })),
+        }
+    }
+
+    /// A path without the root, if it was absolute.
+    fn beneath<'a>(&self, spelling: &'a str) -> Result<&'a str, Refusal> {
+        let outside = || Refusal::of_spelling(spelling, Cause::OutsideWorkspace);
+        if spelling.starts_with('/') { self.strip(Path::new(spelling)).ok_or_else(outside) } else { Ok(spelling) }
     }
 
     /// An absolute path without the root, if it is beneath it. `..` is left for [`RelPath`] to judge.
@@ -75,6 +89,15 @@ impl Root {
             Err(error) => return Err(refuse_io(path, "resolve", &error)),
         };
         self.relative(path, &settled)
+    }
+
+    /// The same for a path that may be a directory; `None` is the root itself.
+    pub fn settle_place(&self, path: &RelPath) -> Result<Option<RelPath>, Refusal> {
+        match self.path.join(path.as_str()).canonicalize() {
+            Ok(settled) if settled == self.path => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Refusal::of(path, Cause::NothingThere)),
+            _ => self.settle(path).map(Some),
+        }
     }
 
     /// A file that is not there yet: its directory may be behind a link all the same.
@@ -203,6 +226,20 @@ mod tests {
         }
         for outside in ["../a", "/etc/passwd", "src/../../a"] {
             assert_eq!(root.spell(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
+            assert_eq!(root.spell_place(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_directory_may_be_spelled_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let absolute = dir.path().to_str().unwrap();
+        for (spelling, place) in [("src/", "src"), ("./src//a/..", "src"), (&*format!("{absolute}/src/"), "src")] {
+            assert_eq!(root.spell_place(spelling).unwrap().unwrap().as_str(), place, "{spelling}");
+        }
+        for spelling in ["", ".", "./", "src/..", absolute, &format!("{absolute}/")] {
+            assert_eq!(root.spell_place(spelling).unwrap(), None, "{spelling}");
         }
     }
 
@@ -216,6 +253,7 @@ mod tests {
         symlink(dir.path().join("real/a"), dir.path().join("absolute")).unwrap();
         symlink(elsewhere.path(), dir.path().join("out")).unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
+        symlink("../", dir.path().join("real/up")).unwrap();
         let root = Root::open(dir.path()).unwrap();
         let settle = |path: &str| root.settle(&RelPath::new(path).unwrap());
         assert_eq!(settle("alias/a").unwrap().as_str(), "real/a");
@@ -223,6 +261,8 @@ mod tests {
         assert_eq!(settle("alias/new").unwrap().as_str(), "real/new");
         assert_eq!(settle("out/x").unwrap_err().cause, Cause::OutsideWorkspace);
         assert_eq!(settle("dangling").unwrap_err().code(), "io");
+        assert_eq!(root.settle_place(&RelPath::new("real/up").unwrap()).unwrap(), None);
+        assert_eq!(root.settle_place(&RelPath::new("real/up/alias").unwrap()).unwrap().unwrap().as_str(), "real");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use surehand_core::{Anchor, Cause, Refusal, edit::lines::LineEdit, plan, render:
 use super::{arguments, change, check_count};
 use crate::session::{Session, Success};
 
-/// Edit lines of a file by the anchors (`LINE#HASH`) that read_file with `anchors: true` shows. All edits of a call refer to the numbering of the last
+/// Edit lines of a file by the anchors (`LINE#HASH`) that read_file and search_files with `anchors: true` show. All edits of a call refer to the numbering of the last
 /// read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use instead.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,18 +7,23 @@ mod delete_file;
 mod edit_file;
 mod edit_lines;
 mod forget;
+mod list_files;
 mod move_file;
 mod multi_edit;
 mod read_file;
+mod search_files;
 pub(crate) mod undo;
 mod write_file;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use surehand_core::{Cause, Refusal};
+use surehand_core::{Cause, Refusal, RelPath};
 
-use crate::session::{Session, Success};
+use crate::{
+    disk::walk::{self, Globs, Visitor, Walked},
+    session::{Session, Success},
+};
 
 /// A tool that a model can call.
 pub struct Tool {
@@ -44,6 +49,8 @@ pub enum Hints {
 /// All tools, in the order in which they are listed.
 pub const TABLE: &[Tool] = &[
     Tool { name: "read_file", hints: Hints::ReadOnly, describe: schema::<read_file::ReadFile>, run: read_file::run },
+    Tool { name: "list_files", hints: Hints::ReadOnly, describe: schema::<list_files::ListFiles>, run: list_files::run },
+    Tool { name: "search_files", hints: Hints::ReadOnly, describe: schema::<search_files::SearchFiles>, run: search_files::run },
     Tool { name: "edit_file", hints: Hints::Edits, describe: schema::<edit_file::EditFile>, run: edit_file::run },
     Tool { name: "multi_edit", hints: Hints::Edits, describe: schema::<multi_edit::MultiEdit>, run: multi_edit::run },
     Tool { name: "edit_lines", hints: Hints::Edits, describe: schema::<edit_lines::EditLines>, run: edit_lines::run },
@@ -141,6 +148,34 @@ fn check_count(session: &Session, tool: &str, edits: usize) -> Result<(), Refusa
         return Err(Refusal::of_call(Cause::TooLarge { unit, size: edits as u64, limit: limit as u64, setting }));
     }
     Ok(())
+}
+
+/// How many lines a call may show, as far as the settings allow.
+fn limit(tool: &str, asked: Option<Number>, default: usize, session: &Session) -> Result<usize, Refusal> {
+    match asked {
+        Some(Number(0)) => Err(Refusal::of_call(Cause::BadArguments {
+            why: format!("{tool}: limit 0 shows nothing: ask for at least one line"),
+        })),
+        asked => Ok(asked.map_or(default, |asked| asked.0 as usize).min(session.limits().read_lines)),
+    }
+}
+
+/// Walks the workspace from a directory down.
+fn walk<V: Visitor>(
+    tool: &str,
+    session: &Session,
+    below: Option<&RelPath>,
+    glob: Option<&str>,
+    visitor: impl Fn() -> V + Sync,
+) -> Result<Walked<V>, Refusal> {
+    let globs = glob.map_or_else(|| Ok(Globs::all()), Globs::of);
+    let bad = |error| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: glob: {error}") });
+    let mut walked = walk::walk(session.workspace().root(), below, &globs.map_err(bad)?, visitor).map_err(|error| {
+        let why = format!("cannot list it: {error}");
+        Refusal::of_spelling(below.map_or(".", RelPath::as_str), Cause::Io { why })
+    })?;
+    walked.left_out.sort();
+    Ok(walked)
 }
 
 /// The arguments of a call, or what is wrong with them.

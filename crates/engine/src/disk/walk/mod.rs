@@ -1,0 +1,604 @@
+//! Walking a tree: every file beneath a directory of the workspace that no ignore file names, by several threads at once.
+//!
+//! Directories are opened one from the other and never by a path, and no link is followed, so that no link swapped in during the
+//! walk can lead elsewhere. The walk gives names and kinds; what is in a file, and what to do about it, is left to the visitor.
+
+mod queue;
+mod rules;
+
+use std::{
+    ffi::{CStr, CString},
+    io,
+    os::fd::OwnedFd,
+    sync::{Arc, OnceLock},
+};
+
+use ignore::overrides::{Override, OverrideBuilder};
+use rustix::{
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat},
+    io::Errno,
+};
+use surehand_core::{
+    Cause, Refusal, RelPath,
+    render::scope::{Area, LeftOut},
+};
+
+use super::{
+    read::{kind_of, open_patiently},
+    root::{Root, refuse_io},
+};
+use crate::workspace::is_internal;
+use queue::Queue;
+use rules::{Rules, Verdict};
+
+/// Is told what a walk finds. Each thread has its own.
+pub trait Visitor: Send {
+    /// There is something at a path. A directory is told before anything that is in it.
+    fn visit(&mut self, entry: &Entry<'_>);
+}
+
+/// Something that a walk has found.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// Its path, relative to the workspace root.
+    pub path: &'a str,
+    /// What it is.
+    pub kind: Kind,
+    dir: &'a OwnedFd,
+    name: &'a CStr,
+}
+
+/// What something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A link, which is not followed.
+    Link,
+    /// A named pipe, a socket or a device.
+    Special,
+}
+
+impl Kind {
+    fn of(kind: FileType) -> Self {
+        match kind {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Dir,
+            FileType::Symlink => Kind::Link,
+            _ => Kind::Special,
+        }
+    }
+}
+
+impl Entry<'_> {
+    /// Opens a file to be read; `None` if it is no regular file any more.
+    pub fn open(&self) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
+        open_file(self.dir, self.name)
+    }
+
+    /// Its path as a value.
+    pub fn rel_path(&self) -> RelPath {
+        RelPath::new(self.path).expect("a walk gives no path that is too long")
+    }
+}
+
+/// Opens a regular file in a directory, following no link.
+fn open_file(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = match open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        opened => opened?,
+    };
+    let stat = sys::fstat(&fd)?;
+    Ok((Kind::of(FileType::from_raw_mode(stat.st_mode)) == Kind::File).then_some((fd, stat)))
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A directory; `None` is the root itself.
+    Dir(Option<RelPath>),
+    /// A regular file.
+    File(RelPath),
+}
+
+impl Place {
+    /// For words about it.
+    pub fn area(&self) -> Area<'_> {
+        match self {
+            Place::Dir(None) => Area::Workspace,
+            Place::Dir(Some(path)) => Area::Dir(path),
+            Place::File(path) => Area::File(path),
+        }
+    }
+}
+
+/// Finds what is at a path in any spelling, a directory or a file, without opening it.
+pub fn place(root: &Root, spelling: &str) -> Result<Place, Refusal> {
+    let Some(spelled) = root.spell_place(spelling)? else { return Ok(Place::Dir(None)) };
+    let (path, stat) = match stat(root, &spelled) {
+        // A link on the way to a name is "not a directory".
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            let Some(settled) = root.settle_place(&spelled)? else { return Ok(Place::Dir(None)) };
+            let stat = stat(root, &settled);
+            (settled, stat)
+        }
+        stat => (spelled, stat),
+    };
+    if path.as_str().split('/').any(is_internal) {
+        let why = "git's own files and Surehand's are neither listed nor searched".to_owned();
+        return Err(Refusal::of(&path, Cause::BadArguments { why }));
+    }
+    let stat = stat.map_err(|errno| match errno {
+        Errno::NOENT | Errno::NOTDIR => Refusal::of(&path, Cause::NothingThere),
+        Errno::LOOP => {
+            Refusal::of(&path, Cause::Conflict { why: "a link was put in its way during the call; try again".to_owned() })
+        }
+        errno => refuse_io(&path, "look at it", &errno.into()),
+    })?;
+    match (Kind::of(FileType::from_raw_mode(stat.st_mode)), kind_of(&stat)) {
+        (Kind::Dir, _) => Ok(Place::Dir(Some(path))),
+        (_, None) => Ok(Place::File(path)),
+        (_, Some(kind)) => Err(Refusal::of(&path, Cause::NotAFile { kind })),
+    }
+}
+
+/// What is at a path. [`Errno::LOOP`] says that it is a link or that there is one on the way.
+fn stat(root: &Root, path: &RelPath) -> rustix::io::Result<Stat> {
+    let stat = sys::statat(root.open_parent(path)?, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink { Err(Errno::LOOP) } else { Ok(stat) }
+}
+
+/// A choice of files by name, in the words of a `.gitignore` file: `*.rs`, `src/**`, `!*.min.js` for all others.
+#[derive(Debug, Clone)]
+pub struct Globs(Override);
+
+impl Globs {
+    /// Every file.
+    pub fn all() -> Self {
+        Self(Override::empty())
+    }
+
+    /// The files that a glob names; as an error, what is wrong with it.
+    pub fn of(glob: &str) -> Result<Self, ignore::Error> {
+        let mut builder = OverrideBuilder::new("");
+        builder.add(glob)?;
+        builder.build().map(Self)
+    }
+
+    /// Whether a path is out of the choice. Unlike ripgrep's globs these do not bring back what is ignored.
+    fn leave_out(&self, path: &str, is_dir: bool) -> bool {
+        self.0.matched(path, is_dir).is_ignore()
+    }
+}
+
+/// What came of a walk.
+#[derive(Debug)]
+pub struct Walked<V> {
+    /// The visitors, one for each thread.
+    pub visitors: Vec<V>,
+    /// Directories that could not be read and names that we do not take.
+    pub left_out: LeftOut,
+}
+
+/// Walks the tree beneath a directory. The directory itself may be one that is ignored.
+pub fn walk<V: Visitor>(
+    root: &Root,
+    start: Option<&RelPath>,
+    globs: &Globs,
+    visitor: impl Fn() -> V + Sync,
+) -> io::Result<Walked<V>> {
+    walk_with(threads(), root, start, globs, visitor)
+}
+
+/// As many threads as there are cores, up to a dozen: more only wait for each other.
+fn threads() -> usize {
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(12))
+}
+
+fn walk_with<V: Visitor>(
+    threads: usize,
+    root: &Root,
+    start: Option<&RelPath>,
+    globs: &Globs,
+    visitor: impl Fn() -> V + Sync,
+) -> io::Result<Walked<V>> {
+    let queue = Queue::new(Work::List(open_start(root, start)?));
+    let work = || {
+        let mut walker = Walker { globs, queue: &queue, visitor: visitor(), left_out: LeftOut::default(), path: String::new() };
+        queue.drain(|work| walker.act(work));
+        (walker.visitor, walker.left_out)
+    };
+    let done: Vec<(V, LeftOut)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.chain([own]).collect()
+    });
+    let mut walked = Walked { visitors: Vec::new(), left_out: LeftOut::default() };
+    for (visitor, left_out) in done {
+        walked.visitors.push(visitor);
+        walked.left_out.unreadable.extend(left_out.unreadable);
+        walked.left_out.unnamed += left_out.unnamed;
+    }
+    Ok(walked)
+}
+
+const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A directory that is open.
+#[derive(Debug)]
+struct Dir {
+    fd: OwnedFd,
+    /// Its path with a `/` at the end; empty for the root.
+    prefix: String,
+    /// What the ignore files above it say.
+    above: Option<Arc<Rules>>,
+}
+
+/// Opens the directory in which a walk starts, and collects what the ignore files above it say.
+fn open_start(root: &Root, start: Option<&RelPath>) -> io::Result<Arc<Dir>> {
+    let fd = rustix::io::fcntl_dupfd_cloexec(root.dir(), 0)?;
+    let mut dir = Dir { fd, prefix: String::new(), above: None };
+    for part in start.iter().flat_map(|start| start.as_str().split('/')) {
+        let above = Rules::here(&dir.fd, dir.prefix.len(), dir.above);
+        let fd = sys::openat(&dir.fd, part, DIR_FLAGS, Mode::empty())?;
+        dir = Dir { fd, prefix: format!("{}{part}/", dir.prefix), above };
+    }
+    Ok(Arc::new(dir))
+}
+
+/// Something to be done by whoever is free.
+#[derive(Debug)]
+enum Work {
+    /// Open a directory and list it. What it is in stays open as long as there is such work left, so at any time about as many
+    /// directories are open as the tree is deep.
+    Descend { parent: Arc<Dir>, name: CString, above: Option<Arc<Rules>> },
+    /// List a directory.
+    List(Arc<Dir>),
+    /// Visit files of a directory.
+    Visit { dir: Arc<Dir>, names: Vec<CString> },
+}
+
+/// So many files of one directory are visited by one thread before others may help.
+const BATCH: usize = 64;
+
+/// One thread of a walk.
+struct Walker<'a, V> {
+    globs: &'a Globs,
+    queue: &'a Queue<Work>,
+    visitor: V,
+    left_out: LeftOut,
+    /// The path that is being looked at.
+    path: String,
+}
+
+impl<V: Visitor> Walker<'_, V> {
+    fn act(&mut self, work: Work) {
+        match work {
+            Work::Visit { dir, names } => names.iter().for_each(|name| self.visit(&dir, name, Kind::File)),
+            Work::List(dir) => self.list_or_tell(&dir),
+            Work::Descend { parent, name, above } => {
+                self.set_path(&parent, &name);
+                let prefix = format!("{}/", self.path);
+                match sys::openat(&parent.fd, &name, DIR_FLAGS, Mode::empty()) {
+                    Ok(fd) => self.list_or_tell(&Arc::new(Dir { fd, prefix, above })),
+                    // It is gone, or a link has taken its place.
+                    Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
+                    Err(errno) => self.left_out.unreadable.push((prefix, say(errno))),
+                }
+            }
+        }
+    }
+
+    fn list_or_tell(&mut self, dir: &Arc<Dir>) {
+        if let Err(errno) = self.list(dir) {
+            self.left_out.unreadable.push((dir.prefix.clone(), say(errno)));
+        }
+    }
+
+    /// Reads the names in a directory; visits some of its files and leaves the rest and its directories to whoever is free.
+    fn list(&mut self, dir: &Arc<Dir>) -> rustix::io::Result<()> {
+        let entries = entries(dir)?;
+        let has = |name: &CStr| entries.iter().any(|(entry, _)| entry.as_c_str() == name);
+        let is_ruled = rules::NAMES.into_iter().any(has);
+        let rules = if is_ruled { Rules::here(&dir.fd, dir.prefix.len(), dir.above.clone()) } else { dir.above.clone() };
+        let mut files = Vec::new();
+        let mut work = Vec::new();
+        for (name, kind) in entries {
+            if !self.set_path(dir, &name) {
+                self.left_out.unnamed += 1;
+                continue;
+            }
+            if self.is_left_out(dir, rules.as_deref(), kind) {
+                continue;
+            }
+            match kind {
+                Kind::File => files.push(name),
+                Kind::Link | Kind::Special => self.visit(dir, &name, kind),
+                Kind::Dir => {
+                    self.visit(dir, &name, kind);
+                    work.push(Work::Descend { parent: dir.clone(), name, above: rules.clone() });
+                }
+            }
+        }
+        while files.len() > BATCH {
+            work.push(Work::Visit { dir: dir.clone(), names: files.split_off(files.len() - BATCH) });
+        }
+        self.queue.push(work);
+        files.iter().for_each(|name| self.visit(dir, name, Kind::File));
+        Ok(())
+    }
+
+    /// Whether the entry at the path is nobody's business: internals, ignored, or not asked for.
+    fn is_left_out(&self, dir: &Dir, rules: Option<&Rules>, kind: Kind) -> bool {
+        let is_dir = kind == Kind::Dir;
+        is_internal(&self.path[dir.prefix.len()..])
+            || self.globs.leave_out(&self.path, is_dir)
+            || rules.is_some_and(|rules| rules.judge(&self.path, is_dir) == Verdict::Ignored)
+    }
+
+    fn visit(&mut self, dir: &Dir, name: &CStr, kind: Kind) {
+        self.set_path(dir, name);
+        self.visitor.visit(&Entry { path: &self.path, kind, dir: &dir.fd, name });
+    }
+
+    /// Whether the name is one that we take.
+    fn set_path(&mut self, dir: &Dir, name: &CStr) -> bool {
+        let Ok(name) = name.to_str() else { return false };
+        self.path.clear();
+        self.path.push_str(&dir.prefix);
+        self.path.push_str(name);
+        self.path.len() <= 4096
+    }
+}
+
+fn say(errno: Errno) -> String {
+    io::Error::from(errno).to_string()
+}
+
+/// The names in a directory and what they are.
+fn entries(dir: &Dir) -> rustix::io::Result<Vec<(CString, Kind)>> {
+    let mut entries = Vec::new();
+    for entry in sys::Dir::read_from(&dir.fd)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not tell.
+            FileType::Unknown => match sys::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                Err(_) => continue,
+            },
+            kind => kind,
+        };
+        entries.push((name.to_owned(), Kind::of(kind)));
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files and play the other program")]
+mod tests {
+    use std::{fs, os::unix::fs::symlink, path::Path};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Names(Vec<(String, Kind)>);
+
+    impl Visitor for Names {
+        fn visit(&mut self, entry: &Entry<'_>) {
+            self.0.push((entry.path.to_owned(), entry.kind));
+        }
+    }
+
+    fn lay_out(root: &Path, files: &[(&str, &str)]) {
+        for (path, content) in files {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), content).unwrap();
+        }
+    }
+
+    /// The files that a walk finds.
+    fn files(root: &Path, start: Option<&str>, globs: &Globs) -> String {
+        let start = start.map(|start| RelPath::new(start).unwrap());
+        let walked = walk_with(3, &Root::open(root).unwrap(), start.as_ref(), globs, || Names(Vec::new())).unwrap();
+        let mut names: Vec<String> = walked
+            .visitors
+            .into_iter()
+            .flat_map(|names| names.0)
+            .filter(|(_, kind)| *kind == Kind::File)
+            .map(|(path, _)| path)
+            .collect();
+        names.sort();
+        names.join(" ")
+    }
+
+    #[track_caller]
+    fn check(layout: &[(&str, &str)], start: Option<&str>, glob: Option<&str>, found: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        lay_out(dir.path(), layout);
+        let globs = glob.map_or_else(Globs::all, |glob| Globs::of(glob).unwrap());
+        assert_eq!(files(dir.path(), start, &globs), found);
+    }
+
+    #[test]
+    fn ignored_files_and_internals_are_left_out_and_hidden_ones_are_not() {
+        let layout = [
+            (".gitignore", "*.log\n/target\n!keep.log\n"),
+            (".github/ci.yml", ""),
+            (".git/config", ""),
+            (".git/info/exclude", "private\n"),
+            (".surehand/state.db", ""),
+            ("a.log", ""),
+            ("keep.log", ""),
+            ("private", ""),
+            ("target/a", ""),
+            ("sub/target/a", ""),
+            ("sub/.gitignore", "!a.log\n"),
+            ("sub/a.log", ""),
+            ("sub/.ignore", "secret\n"),
+            ("sub/secret", ""),
+            ("sub/.Git/config", ""),
+        ];
+        let found = ".github/ci.yml .gitignore keep.log sub/.gitignore sub/.ignore sub/a.log sub/target/a";
+        check(&layout, None, None, found);
+        check(&layout, Some("sub"), None, "sub/.gitignore sub/.ignore sub/a.log sub/target/a");
+        // What is asked for by name is shown, and the rules above it hold in it.
+        check(&[(".gitignore", "/target\n*.log\n"), ("target/a", ""), ("target/a.log", "")], Some("target"), None, "target/a");
+    }
+
+    #[test]
+    fn another_repository_has_its_own_rules() {
+        let layout = [(".gitignore", "*.log\n"), (".ignore", "*.tmp\n"), ("in/.git/x", ""), ("in/a.log", ""), ("in/a.tmp", "")];
+        check(&layout, None, None, ".gitignore .ignore in/a.log");
+    }
+
+    #[test]
+    fn globs_choose_and_do_not_bring_back_what_is_ignored() {
+        let layout = [(".gitignore", "gen\n"), ("a.rs", ""), ("gen/b.rs", ""), ("src/c.rs", ""), ("src/d.min.js", "")];
+        check(&layout, None, Some("*.rs"), "a.rs src/c.rs");
+        check(&layout, None, Some("src/**"), "src/c.rs src/d.min.js");
+        check(&layout, Some("src"), Some("!*.min.js"), "src/c.rs");
+        check(&layout, None, Some("*.{rs,js}"), "a.rs src/c.rs src/d.min.js");
+        check(&layout, None, Some("!src"), ".gitignore a.rs");
+        assert!(Globs::of("a[").is_err());
+    }
+
+    #[test]
+    fn every_file_of_a_large_directory_is_visited_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..1000).map(|n| format!("d/{n:04}")).collect();
+        lay_out(dir.path(), &names.iter().map(|name| (name.as_str(), "")).collect::<Vec<_>>());
+        assert_eq!(files(dir.path(), None, &Globs::all()), names.join(" "));
+    }
+
+    #[test]
+    fn what_cannot_be_named_is_counted_and_special_files_are_told_apart() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
+        sys::mkfifoat(sys::CWD, dir.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
+        symlink("pipe", dir.path().join("link")).unwrap();
+        let walked = walk_with(1, &Root::open(dir.path()).unwrap(), None, &Globs::all(), || Names(Vec::new())).unwrap();
+        assert_eq!(walked.left_out.unnamed, 1);
+        let mut names = walked.visitors.into_iter().next().unwrap().0;
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(names, [("link".to_owned(), Kind::Link), ("pipe".to_owned(), Kind::Special)]);
+    }
+
+    /// Puts a link to another place where a directory or file has just been found.
+    struct Swapper<'a> {
+        root: &'a Path,
+        elsewhere: &'a Path,
+        read: Vec<String>,
+    }
+
+    impl Visitor for Swapper<'_> {
+        fn visit(&mut self, entry: &Entry<'_>) {
+            let path = self.root.join(entry.path);
+            fs::rename(&path, self.root.join(format!("{}.moved", entry.path))).unwrap();
+            symlink(self.elsewhere.join(if entry.kind == Kind::Dir { "" } else { "secret" }), &path).unwrap();
+            if let Kind::File = entry.kind
+                && entry.open().unwrap().is_some()
+            {
+                self.read.push(entry.path.to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_swapped_in_during_a_walk_leads_nowhere() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        lay_out(dir.path(), &[("a/inside", ""), ("file", "")]);
+        lay_out(elsewhere.path(), &[("secret", "")]);
+        let root = Root::open(dir.path()).unwrap();
+        let swapper = || Swapper { root: dir.path(), elsewhere: elsewhere.path(), read: Vec::new() };
+        let walked = walk_with(1, &root, None, &Globs::all(), swapper).unwrap();
+        assert_eq!(walked.visitors[0].read, [""; 0]);
+        assert!(walked.left_out.unreadable.is_empty(), "{:?}", walked.left_out);
+        // The directory is a link now, and as the start of a walk it is not followed either.
+        assert!(walk_with(1, &root, Some(&RelPath::new("a").unwrap()), &Globs::all(), swapper).is_err());
+    }
+
+    #[test]
+    fn a_place_is_a_directory_or_a_file_inside() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        lay_out(dir.path(), &[("src/a.rs", ""), (".git/config", "")]);
+        symlink("src", dir.path().join("alias")).unwrap();
+        symlink(".git", dir.path().join("git")).unwrap();
+        symlink(".", dir.path().join("self")).unwrap();
+        symlink(elsewhere.path(), dir.path().join("out")).unwrap();
+        sys::mkfifoat(sys::CWD, dir.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let path = |path: &str| RelPath::new(path).unwrap();
+        for (spelling, expected) in [
+            ("", Place::Dir(None)),
+            ("self", Place::Dir(None)),
+            ("src/", Place::Dir(Some(path("src")))),
+            ("alias", Place::Dir(Some(path("src")))),
+            ("alias/a.rs", Place::File(path("src/a.rs"))),
+        ] {
+            assert_eq!(place(&root, spelling).unwrap(), expected, "{spelling}");
+        }
+        for (spelling, code) in [
+            ("out", "outside_workspace"),
+            ("out/x", "outside_workspace"),
+            ("none", "not_found"),
+            ("src/a.rs/b", "not_found"),
+            (".git", "bad_arguments"),
+            ("git/config", "bad_arguments"),
+            ("pipe", "io"),
+        ] {
+            assert_eq!(place(&root, spelling).unwrap_err().code(), code, "{spelling}");
+        }
+    }
+
+    /// A few names, so that rules and files meet.
+    fn line() -> impl Strategy<Value = String> {
+        let pattern = "(!)?(/)?(a|b|\\*|\\*\\*|\\*\\.x|\\.h)(/(a|b|\\*|c\\.x))?(/)?";
+        prop_oneof![8 => pattern, 1 => Just("# note".to_owned()), 1 => Just(String::new())]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn the_walk_finds_what_ripgrep_finds(
+            names in prop::collection::vec("(a|b|\\.h)(/(a|b)){0,2}/(a|c\\.x|d)", 1..12),
+            rules in prop::collection::vec(("((a|b|a/b)/)?\\.(git)?ignore", prop::collection::vec(line(), 0..4)), 0..4),
+            repository in prop::option::of("(a|b|a/b)/\\.git/x"),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            // Outside a repository ripgrep does not look for others in it.
+            fs::create_dir(dir.path().join(".git")).unwrap();
+            for path in names.iter().chain(&repository) {
+                let path = dir.path().join(path);
+                // Where a file is in the way of a directory or the other way round, the first one stays.
+                let _ = fs::create_dir_all(path.parent().unwrap());
+                let _ = fs::write(&path, "");
+            }
+            for (path, lines) in &rules {
+                let _ = fs::create_dir_all(dir.path().join(path).parent().unwrap());
+                let _ = fs::write(dir.path().join(path), lines.join("\n"));
+            }
+            let mut builder = ignore::WalkBuilder::new(dir.path());
+            builder.hidden(false).parents(false).git_global(false);
+            builder.filter_entry(|entry| !is_internal(&entry.file_name().to_string_lossy()));
+            let mut expected: Vec<String> = builder
+                .build()
+                .map(Result::unwrap)
+                .filter(|entry| entry.file_type().unwrap().is_file())
+                .map(|entry| entry.path().strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned())
+                .collect();
+            expected.sort();
+            prop_assert_eq!(files(dir.path(), None, &Globs::all()), expected.join(" "));
+        }
+    }
+}

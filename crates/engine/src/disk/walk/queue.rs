@@ -1,0 +1,105 @@
+//! Work that makes more work, done by several threads until there is none.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What is still to be done. The latest comes first, so that a walk goes deep before it goes wide and little is waiting.
+#[derive(Debug)]
+pub struct Queue<W> {
+    state: Mutex<State<W>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<W> {
+    waiting: Vec<W>,
+    /// How many threads are at work, and may make more of it.
+    busy: usize,
+}
+
+/// A thread at work. However the work ends, the others must learn that it has.
+struct Busy<'a, W>(&'a Queue<W>);
+
+impl<W> Queue<W> {
+    /// A queue with one piece of work.
+    pub fn new(first: W) -> Self {
+        Self { state: Mutex::new(State { waiting: vec![first], busy: 0 }), changed: Condvar::new() }
+    }
+
+    /// Adds work.
+    pub fn push(&self, work: Vec<W>) {
+        if work.is_empty() {
+            return;
+        }
+        self.lock().waiting.extend(work);
+        self.changed.notify_all();
+    }
+
+    /// Does work until there is none and nobody is left who could make more.
+    pub fn drain(&self, mut act: impl FnMut(W)) {
+        while let Some((work, _busy)) = self.next() {
+            act(work);
+        }
+    }
+
+    fn next(&self) -> Option<(W, Busy<'_, W>)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(work) = state.waiting.pop() {
+                state.busy += 1;
+                return Some((work, Busy(self)));
+            }
+            if state.busy == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<W>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W> Drop for Busy<'_, W> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.busy -= 1;
+        if state.busy == 0 && state.waiting.is_empty() {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn all_work_is_done_once_also_what_work_makes() {
+        let queue = Queue::new(12_usize);
+        let done = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    queue.drain(|depth| {
+                        done.fetch_add(1, Ordering::Relaxed);
+                        queue.push(vec![depth - 1; if depth > 1 { 2 } else { 0 }]);
+                    });
+                });
+            }
+        });
+        assert_eq!(done.into_inner(), (1 << 12) - 1);
+    }
+
+    #[test]
+    fn a_thread_that_dies_does_not_keep_the_others_waiting() {
+        let queue = Queue::new(0);
+        std::thread::scope(|scope| {
+            let dies = scope.spawn(|| queue.drain(|_| panic!("as it should")));
+            assert!(dies.join().is_err());
+            scope.spawn(|| queue.drain(|_| ()));
+        });
+    }
+}

@@ -1,0 +1,7 @@
+// a
+fn one() {}
+
+// b
+fn two() {}
+fn five() {}
+fn six() {}
