@@ -12,7 +12,7 @@ use crate::floor::Durability;
 use crate::report::Report;
 use crate::sample::{Pair, Side};
 use crate::server::Launch;
-use crate::{growth, machine, start};
+use crate::{growth, machine, search, start};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,8 @@ impl Bench {
         let began = Instant::now();
         // Described first, because a pinned program sees a single core.
         let machine = machine::describe();
+        progress("search");
+        let search = search::measure(self)?;
         machine::pin()?;
         progress("calls");
         let mut calls = calls::measure(self, &self.fast, &Kind::UNSYNCED)?;
@@ -78,7 +80,7 @@ impl Bench {
         let (growth, grown) = growth::measure(self)?;
         progress("start");
         let start = start::measure(self, &grown, growth.files)?;
-        Ok(Report { machine, pace: self.pace, calls, growth, start, took: began.elapsed() })
+        Ok(Report { machine, pace: self.pace, calls, growth, start, search, took: began.elapsed() })
     }
 
     /// A new empty workspace for each server.

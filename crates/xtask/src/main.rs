@@ -12,6 +12,7 @@ mod growth;
 mod machine;
 mod report;
 mod sample;
+mod search;
 mod server;
 mod start;
 

@@ -8,6 +8,7 @@ use crate::bench::Pace;
 use crate::calls::CallRow;
 use crate::growth::Growth;
 use crate::sample::{Pair, Side, Summary, ratio};
+use crate::search::Search;
 use crate::start::StartRow;
 
 /// Everything that was measured.
@@ -22,6 +23,8 @@ pub struct Report {
     pub growth: Growth,
     /// Starts.
     pub start: Vec<StartRow>,
+    /// Searches.
+    pub search: Search,
     /// How long the whole run took.
     pub took: Duration,
 }
@@ -44,6 +47,8 @@ impl Report {
             self.memory_table(),
             "Start: from spawn to answer, median ms:".into(),
             self.start_table(),
+            format!("Search of {} files on all cores, {}, median ms:", self.search.files, self.ripgrep()),
+            self.search_table(),
         ];
         parts.map(|part| part + "\n").join("\n")
     }
@@ -70,6 +75,16 @@ impl Report {
             "start": self.start.iter().map(|row| json!({
                 "workspace": row.workspace, "initialize": summaries(&row.greeting), "first_read": summaries(&row.read),
             })).collect::<Vec<_>>(),
+            "search": {
+                "files": self.search.files,
+                "ripgrep": self.search.ripgrep,
+                "rows": self.search.rows.iter().map(|row| json!({
+                    "pattern": row.label,
+                    "surehand_p50_us": exact_micros(row.surehand.p50),
+                    "ripgrep_p50_us": row.ripgrep.map(|ripgrep| exact_micros(ripgrep.p50)),
+                    "ratio": row.ripgrep.map(|ripgrep| ratio(row.surehand.p50, ripgrep.p50)),
+                })).collect::<Vec<_>>(),
+            },
         })
     }
 
@@ -115,6 +130,29 @@ impl Report {
             })
         });
         table(2, header, rows)
+    }
+
+    fn ripgrep(&self) -> String {
+        match &self.search.ripgrep {
+            Some(version) => format!("search_files over MCP beside a run of {version}"),
+            None => "search_files over MCP (ripgrep is not installed, so there is nothing beside it)".into(),
+        }
+    }
+
+    fn search_table(&self) -> String {
+        let header = ["pattern", "surehand", "ripgrep", "surehand / ripgrep"];
+        let rows = self.search.rows.iter().map(|row| {
+            let ours = row.surehand.p50;
+            let none = || "—".to_owned();
+            let theirs = row.ripgrep.map(|ripgrep| ripgrep.p50);
+            [
+                row.label.into(),
+                millis(ours),
+                theirs.map_or_else(none, millis),
+                theirs.map_or_else(none, |theirs| times_as_long(ours, theirs)),
+            ]
+        });
+        table(1, header, rows)
     }
 }
 
