@@ -1,5 +1,7 @@
 //! Things that happened to a workspace without anybody asking, to be told once.
 
+use serde::Serialize;
+
 use crate::path::RelPath;
 
 /// Something to tell with the next reply.
@@ -29,6 +31,16 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// Files that a session has seen are not what it saw any more.
+    ChangedOutside {
+        /// Each once for what it has become.
+        files: Vec<ChangedFile>,
+    },
+    /// Changes of files are found out by looking at them, not by being told: slower, and as sure.
+    NotWatching {
+        /// Why.
+        why: String,
+    },
     /// The state directory was removed while it was in use, and made anew.
     StateLost,
     /// The state was damaged and begun anew.
@@ -41,4 +53,29 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+}
+
+/// A file that is not what a session saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangedFile {
+    /// Which.
+    pub path: RelPath,
+    /// Whether it is gone.
+    pub deleted: bool,
+    /// Who did it.
+    pub by: By,
+}
+
+/// Who changed a file, as far as that is known. Nobody is named on suspicion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A command that this session ran.
+    Command,
+    /// Another session, with our tools.
+    AnotherSession,
+    /// A command that another session ran.
+    CommandOfAnotherSession,
+    /// Nobody knows.
+    Unknown,
 }

@@ -244,7 +244,7 @@ enum Fate<'a> {
     /// Nothing yet.
     Untouched,
     /// It is edited; more edits may follow.
-    Edited(Draft<'a>),
+    Edited(Box<Draft<'a>>),
     /// It is settled, by these plans.
     Settled(Vec<Planned>),
 }
@@ -267,7 +267,7 @@ impl<'a> Sheet<'a, '_> {
             }
             FilePatch::Update { chunks, .. } => {
                 let mut draft = match std::mem::replace(&mut self.fates[step.target], Fate::Untouched) {
-                    Fate::Edited(draft) => draft,
+                    Fate::Edited(draft) => *draft,
                     fate => {
                         self.fates[step.target] = fate;
                         self.begin(step.target).map_err(whole)?
@@ -277,7 +277,7 @@ impl<'a> Sheet<'a, '_> {
                     draft.patch(chunks)?;
                 }
                 self.fates[step.target] = match step.to {
-                    None => Fate::Edited(draft),
+                    None => Fate::Edited(Box::new(draft)),
                     Some(to) => Fate::Settled(self.moved(draft, to).map_err(whole)?),
                 };
             }

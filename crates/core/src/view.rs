@@ -20,6 +20,19 @@ pub struct View {
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     gone: LineSet,
     unknown: bool,
+    /// What the file had become when the session was last told that it changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<Outside>,
+}
+
+/// What somebody else made of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outside {
+    /// This version.
+    Version(ContentHash),
+    /// It is not there any more, or is nothing that can be read.
+    Gone,
 }
 
 /// A run of lines that were seen.
@@ -57,7 +70,8 @@ impl Span {
 impl View {
     /// A view of this text of which nothing has been seen yet.
     pub fn of(text: &Text) -> Self {
-        Self { version: text.version(), total_lines: text.line_count(), seen: Vec::new(), gone: LineSet::new(), unknown: false }
+        let (version, total_lines) = (text.version(), text.line_count());
+        Self { version, total_lines, seen: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
     }
 
     /// A view of the whole text, every line under its number.
@@ -80,6 +94,15 @@ impl View {
     /// Whether somebody said that the file may have changed: it must be read again, whatever its bytes are.
     pub fn is_unknown(&self) -> bool {
         self.unknown
+    }
+
+    /// Records that the session is told what the file has become. `false` when it knows already.
+    pub fn tell(&mut self, now: Outside) -> bool {
+        if now == Outside::Version(self.version) || self.told == Some(now) {
+            return false;
+        }
+        self.told = Some(now);
+        true
     }
 
     /// Marks it as unknown until the file is read again.
@@ -195,7 +218,7 @@ impl View {
         };
         let lost = numbers(&self.seen).minus(&numbers(&seen));
         let gone = self.gone.ranges().iter().chain(lost.ranges()).copied().collect();
-        View { version: to.version(), total_lines: to.line_count(), seen, gone, unknown: self.unknown }
+        View { version: to.version(), total_lines: to.line_count(), seen, gone, unknown: self.unknown, told: None }
     }
 
     /// The spans in new numbers. Both the runs of kept lines and the spans are in order, so one pass is enough.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use surehand_core::{
-    Cause, Content, ContentHash, Planned, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText,
+    Cause, Content, ContentHash, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText,
 };
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
@@ -122,6 +122,20 @@ impl Files {
             self.found(workspace, &path, text, now.stamp);
         }
         Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, mode, view: None, seen: None })
+    }
+
+    /// What is at a path now, without its text: read only if the stamp does not tell.
+    pub fn look(&mut self, workspace: &Workspace, path: &RelPath) -> Outside {
+        if let (Ok(Found::File { stat, .. }), Some(known)) = (find(workspace.root(), path), self.known.get(path))
+            && known.stamp.agrees_with(&workspace.clock().stamp(&stat))
+            && !known.stamp.is_racy()
+        {
+            return Outside::Version(known.version);
+        }
+        match self.gather(workspace, path.as_str()).map(|gathered| gathered.present) {
+            Ok(Present::Text(text)) => Outside::Version(text.version()),
+            Ok(Present::Absent | Present::Blob(..) | Present::Unreadable(_)) | Err(_) => Outside::Gone,
+        }
     }
 
     /// Of the names of a file that has several, one that it is known by, as long as that still leads to it. Another

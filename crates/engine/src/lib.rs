@@ -24,6 +24,7 @@ pub mod changes;
 mod config;
 pub mod disk;
 mod files;
+mod lookout;
 mod recorder;
 mod session;
 mod texts;

@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
-    Act, Cause, Content, ContentHash, Limits, Planned, Policy, Present, Refusal, RelPath, Stamp, Target, Text, View, render,
+    Act, Cause, ChangedFile, Content, ContentHash, Limits, Notice, Planned, Policy, Present, Refusal, RelPath, Stamp, Target,
+    Text, View, render,
 };
 use surehand_store::{ChangeId, Event, Record, SessionId};
 
@@ -15,6 +16,7 @@ use crate::{
         journal::How,
     },
     files::{Facts, Files, Gathered},
+    lookout::{Ground, Lookout},
     tools,
     tracker::{FileTracker, now},
     undo::Since,
@@ -27,6 +29,7 @@ pub struct Session {
     workspace: Arc<Workspace>,
     tracker: Option<FileTracker>,
     files: Files,
+    lookout: Lookout,
 }
 
 /// What came of a call.
@@ -51,6 +54,14 @@ pub struct Success {
     pub paths: Vec<RelPath>,
 }
 
+/// What a reply is about.
+enum About {
+    /// These files, as they are now.
+    Shown(Vec<RelPath>),
+    /// This file, which it says what is wrong with.
+    Refused(Option<RelPath>),
+}
+
 /// More ranges than this are told as fewer, larger ones.
 const MAX_RANGES: usize = 200;
 
@@ -72,12 +83,12 @@ impl Session {
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
         let files = Files::of(tracker.session().clone());
-        Self { workspace, tracker: Some(tracker), files }
+        Self { workspace, tracker: Some(tracker), files, lookout: Lookout::default() }
     }
 
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, tracker: None, files: Files::of(fresh_id()) }
+        Self { workspace, tracker: None, files: Files::of(fresh_id()), lookout: Lookout::default() }
     }
 
     /// The workspace.
@@ -118,12 +129,35 @@ impl Session {
     }
 
     fn reply(&mut self, tool: &str, arguments: &Value, outcome: Result<Success, Refusal>) -> Reply {
+        let about = match &outcome {
+            Ok(success) => About::Shown(success.paths.clone()),
+            Err(refusal) => About::Refused(refusal.path.as_deref().and_then(|path| RelPath::new(path).ok())),
+        };
         let mut reply = match outcome {
             Ok(success) => self.say_success(success),
             Err(refusal) => self.say_refusal(tool, arguments, refusal),
         };
+        self.add_changed_files(&mut reply, &about);
         self.add_notices(&mut reply);
         reply
+    }
+
+    /// Names the files that the session has seen and that are something else now, but for those that the reply is about.
+    fn add_changed_files(&mut self, reply: &mut Reply, about: &About) {
+        let Some(tracker) = &mut self.tracker else { return };
+        let mut ground = Ground { workspace: &self.workspace, tracker, files: &mut self.files };
+        let (shown, refused) = match about {
+            About::Shown(paths) => (&paths[..], None),
+            About::Refused(path) => (&[][..], path.as_ref()),
+        };
+        self.lookout.listen(&mut ground, shown);
+        let files = self.lookout.look(&mut ground).into_iter().map(|(file, _)| file);
+        let files: Vec<ChangedFile> = files.filter(|file| Some(&file.path) != refused).collect();
+        if files.is_empty() {
+            return;
+        }
+        reply.result["changed_elsewhere"] = json!(files);
+        reply.text.push_str(&format!("note: {}\n", render::notice::notice(&Notice::ChangedOutside { files })));
     }
 
     fn say_success(&mut self, success: Success) -> Reply {
@@ -363,7 +397,11 @@ impl Session {
     /// Records that lines were shown.
     pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &surehand_core::LineSet) {
         if let Some(tracker) = &mut self.tracker {
+            let is_new = tracker.view(&self.workspace, path).is_none();
             tracker.show(&self.workspace, &mut self.files, path, text, lines);
+            if let (true, Some(watch)) = (is_new, self.workspace.watch()) {
+                watch.also(path);
+            }
         }
     }
 

@@ -14,6 +14,8 @@ pub struct FileTracker {
     session: SessionId,
     /// Whether the store may hold something of this session from before.
     continued: bool,
+    /// Whether the store has been asked for all of it.
+    listed: bool,
     /// `None` for a path that the store has been asked about in vain.
     views: HashMap<RelPath, Option<View>>,
     refused: Option<HashMap<ContentHash, RefusedCall>>,
@@ -31,7 +33,15 @@ impl FileTracker {
     /// A tracker for a session that has never been.
     pub fn new(session: SessionId) -> Self {
         let files = Files::of(session.clone());
-        Self { session, continued: false, views: HashMap::new(), refused: Some(HashMap::new()), rewrites: HashMap::new(), files }
+        Self {
+            session,
+            continued: false,
+            listed: false,
+            views: HashMap::new(),
+            refused: Some(HashMap::new()),
+            rewrites: HashMap::new(),
+            files,
+        }
     }
 
     /// A tracker that goes on where another of the same session left off.
@@ -112,6 +122,15 @@ impl FileTracker {
         let view = workspace.ask(|store| store.view(&self.session, path)).ok().flatten();
         self.views.insert(path.clone(), view.clone());
         view
+    }
+
+    /// The files of which the session has seen something.
+    pub fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
+        if self.continued && !std::mem::replace(&mut self.listed, true) {
+            let stored = workspace.ask(|store| store.viewed(&self.session)).unwrap_or_default();
+            stored.into_iter().for_each(|path| drop(self.view(workspace, &path)));
+        }
+        self.views.iter().filter(|(_, view)| view.is_some()).map(|(path, _)| path.clone()).collect()
     }
 
     /// Records what the session has seen of a file.

@@ -32,6 +32,7 @@ use crate::{
         root::Root,
     },
     recorder::Recorder,
+    watch::Watch,
 };
 
 /// How safe a commit is against a power cut. It is always safe against the crash of a program.
@@ -77,6 +78,7 @@ pub struct Workspace {
     lock_pool: LockPool,
     recorder: OnceLock<Recorder>,
     reader: Mutex<Option<SqliteStore>>,
+    watch: OnceLock<Watch>,
     probe: Option<Probe>,
     can_exchange: AtomicBool,
     stage_beside: AtomicBool,
@@ -150,6 +152,7 @@ impl Workspace {
             lock_pool: LockPool::default(),
             recorder: OnceLock::new(),
             reader: Mutex::new(None),
+            watch: OnceLock::new(),
             probe,
             can_exchange: AtomicBool::new(true),
             stage_beside: AtomicBool::new(false),
@@ -186,6 +189,17 @@ impl Workspace {
         &self.state
     }
 
+    /// Begins to watch the tree, for a process that stays. Without it every file that a session has seen is looked at, call by
+    /// call.
+    pub fn start_watching(&self) {
+        self.watch.get_or_init(|| Watch::start(self.root.path()));
+    }
+
+    /// The watcher, if somebody has started it.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.get()
+    }
+
     /// Takes stamps of files.
     pub fn clock(&self) -> Clock {
         self.state.rescued.clock()
@@ -198,6 +212,9 @@ impl Workspace {
 
     /// What happened without anybody asking, each told once.
     pub fn take_notices(&self) -> Vec<Notice> {
+        if let Some(trouble) = self.watch().and_then(Watch::trouble) {
+            self.state.notify(Notice::NotWatching { why: trouble.to_string() });
+        }
         std::mem::take(&mut *lock(&self.state.notices))
     }
 

@@ -72,6 +72,16 @@ pub struct Event {
     pub undoes: Vec<ChangeId>,
 }
 
+impl Event {
+    /// What the tool of an event begins with that a command of a session did, before the command itself.
+    pub const COMMAND: &str = "command: ";
+
+    /// Whether a command did it.
+    pub fn is_command(&self) -> bool {
+        self.tool.starts_with(Self::COMMAND)
+    }
+}
+
 /// Which events are asked for; those that fit all that is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Which {

@@ -1,6 +1,9 @@
 //! What happened without anybody asking, in words.
 
-use crate::{notice::Notice, path::RelPath};
+use crate::{
+    notice::{By, ChangedFile, Notice},
+    path::RelPath,
+};
 
 /// One line to tell.
 pub fn notice(notice: &Notice) -> String {
@@ -20,6 +23,12 @@ pub fn notice(notice: &Notice) -> String {
             list(kept)
         ),
         Notice::NotRecovered { why } => format!("what a crash left could not be settled yet ({why}); it is tried again at the next start"),
+        Notice::ChangedOutside { files } => {
+            format!("changed since you read {}: {}", if files.len() == 1 { "it" } else { "them" }, changed(files))
+        }
+        Notice::NotWatching { why } => {
+            format!("Surehand cannot watch this workspace ({why}); it looks at the files themselves instead")
+        }
         Notice::StateLost => {
             "the directory .surehand was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()
         }
@@ -30,6 +39,28 @@ pub fn notice(notice: &Notice) -> String {
         }
         Notice::NotRemembered { why } => format!("Surehand could not write its state ({why}); files are not affected"),
     }
+}
+
+fn changed(files: &[ChangedFile]) -> String {
+    const MAX: usize = 20;
+    let name = |file: &ChangedFile| {
+        let deleted = if file.deleted { Some("gone") } else { None };
+        let by = match file.by {
+            By::Command => Some("by your command"),
+            By::AnotherSession => Some("by another session"),
+            By::CommandOfAnotherSession => Some("by a command of another session"),
+            By::Unknown => None,
+        };
+        match [deleted, by].into_iter().flatten().collect::<Vec<_>>().join(" ") {
+            said if said.is_empty() => file.path.to_string(),
+            said => format!("{} ({said})", file.path),
+        }
+    };
+    let mut text = files.iter().take(MAX).map(name).collect::<Vec<_>>().join(", ");
+    if files.len() > MAX {
+        text.push_str(&format!(" and {} more", files.len() - MAX));
+    }
+    text
 }
 
 fn list(paths: &[RelPath]) -> String {

@@ -1,0 +1,102 @@
+//! The lookout of a session: which of the files that it has seen are not what it saw any more, and who changed them. Hints of
+//! the watcher say where to look; without them it looks at everything, some at each call.
+
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Excluded, Unbounded},
+};
+
+use surehand_core::{By, ChangedFile, Outside, RelPath};
+use surehand_store::{Event, SessionId, Which};
+
+use crate::{
+    files::Files,
+    tracker::FileTracker,
+    watch::{Cursor, Hints},
+    workspace::Workspace,
+};
+
+/// So many files are looked at after one call; the rest after the next ones.
+const MOST_LOOKS: usize = 500;
+
+/// Who changed files is looked for among so many of their last events.
+const LAST_EVENTS: usize = 8;
+
+/// What is still to be looked at.
+#[derive(Debug, Default)]
+pub struct Lookout {
+    cursor: Option<Cursor>,
+    left: BTreeSet<RelPath>,
+    last: Option<RelPath>,
+}
+
+/// What a session has, as far as the lookout needs it.
+pub struct Ground<'a> {
+    /// Where.
+    pub workspace: &'a Workspace,
+    /// What it has seen.
+    pub tracker: &'a mut FileTracker,
+    /// What it knows of files.
+    pub files: &'a mut Files,
+}
+
+impl Lookout {
+    /// Notes what may have changed since the last time. What the session has just been told about needs no look.
+    pub fn listen(&mut self, ground: &mut Ground<'_>, fresh: &[RelPath]) {
+        let hints = match ground.workspace.watch() {
+            Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
+            None => Hints::Everything,
+        };
+        match &hints {
+            Hints::Paths(paths) if paths.is_empty() => {}
+            hints => self.left.extend(ground.tracker.viewed(ground.workspace).into_iter().filter(|path| hints.covers(path))),
+        }
+        self.left.retain(|path| !fresh.contains(path));
+    }
+
+    /// Looks, and gives the files that the session must be told about, each once.
+    pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<(ChangedFile, Outside)> {
+        let mut changed = Vec::new();
+        for path in self.next() {
+            let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
+            let now = ground.files.look(ground.workspace, &path);
+            if view.tell(now) {
+                ground.tracker.set_view(ground.workspace, &path, view);
+                let by = who(ground.workspace, ground.tracker.session(), &path, now);
+                changed.push((ChangedFile { path, deleted: now == Outside::Gone, by }, now));
+            }
+        }
+        changed
+    }
+
+    /// The next ones in turn.
+    fn next(&mut self) -> Vec<RelPath> {
+        let after = self.last.take().map_or(Unbounded, Excluded);
+        let mut next: Vec<RelPath> = self.left.range((after, Unbounded)).take(MOST_LOOKS).cloned().collect();
+        let missing = MOST_LOOKS.min(self.left.len()) - next.len();
+        next.extend(self.left.iter().take(missing).cloned().collect::<Vec<_>>());
+        self.last = next.last().cloned();
+        next.sort();
+        self.left.retain(|path| next.binary_search(path).is_err());
+        next
+    }
+}
+
+/// Who made a file what it is, if one of us did.
+fn who(workspace: &Workspace, session: &SessionId, path: &RelPath, now: Outside) -> By {
+    let which = Which { path: Some(path.clone()), ..Which::default() };
+    let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
+    let made_it = |event: &&Event| match now {
+        Outside::Version(version) => event.after == Some(version) && event.moved_to.as_ref().unwrap_or(&event.path) == path,
+        Outside::Gone => (event.after.is_none() || event.moved_to.is_some()) && event.path == *path,
+    };
+    match events.iter().find(made_it) {
+        None => By::Unknown,
+        Some(event) => match (event.session == *session, event.is_command()) {
+            (true, true) => By::Command,
+            (true, false) => By::Unknown,
+            (false, true) => By::CommandOfAnotherSession,
+            (false, false) => By::AnotherSession,
+        },
+    }
+}

@@ -1,0 +1,117 @@
+//! What a session is told about files that changed after it saw them: each once, with who did it as far as that is known.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+mod fixture;
+
+use std::fs;
+
+use fixture::*;
+use serde_json::{Value, json};
+use surehand_engine::{Session, SessionId, Workspace};
+
+/// A session that watches, or one that looks at the files themselves.
+fn session_that(watches: bool, dir: &std::path::Path) -> Session {
+    let workspace = Workspace::open(dir, fast()).unwrap();
+    if watches {
+        workspace.start_watching();
+    }
+    Session::new(workspace)
+}
+
+/// What the next reply names.
+fn named(session: &mut Session) -> Vec<(String, bool, String)> {
+    let reply = session.call("forget", &json!({ "paths": [] }));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let files = reply.result["changed_elsewhere"].as_array().cloned().unwrap_or_default();
+    assert_eq!(reply.text.contains("changed since you read"), !files.is_empty(), "{}", reply.text);
+    files.iter().map(|file| (text(&file["path"]), file["deleted"].as_bool().unwrap(), text(&file["by"]))).collect()
+}
+
+fn modified(path: &str, by: &str) -> (String, bool, String) {
+    (path.to_owned(), false, by.to_owned())
+}
+
+#[test]
+fn a_change_from_outside_is_named_once() {
+    for watches in [true, false] {
+        let dir = lay_out(&[("a.txt", "one\n"), ("b/b.txt", "two\n"), ("c.txt", "three\n"), ("unseen.txt", "four\n")]);
+        let mut session = session_that(watches, dir.path());
+        ["a.txt", "b/b.txt", "c.txt"].iter().for_each(|path| read(&mut session, path));
+        assert_eq!(named(&mut session), []);
+
+        fs::write(dir.path().join("b/b.txt"), "TWO\n").unwrap();
+        fs::write(dir.path().join("unseen.txt"), "FOUR\n").unwrap();
+        fs::remove_file(dir.path().join("c.txt")).unwrap();
+        // The same bytes again are no change.
+        fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+        let gone = ("c.txt".to_owned(), true, "unknown".to_owned());
+        assert_eq!(named(&mut session), [modified("b/b.txt", "unknown"), gone], "watches: {watches}");
+        assert_eq!(named(&mut session), [], "each once");
+
+        fs::write(dir.path().join("b/b.txt"), "2\n").unwrap();
+        assert_eq!(named(&mut session), [modified("b/b.txt", "unknown")], "another change is another one");
+        // A reply about the file itself says all there is to say.
+        fs::write(dir.path().join("b/b.txt"), "zwei\n").unwrap();
+        let reply = session.call("edit_file", &edit("b/b.txt", "zwei", "deux"));
+        assert_eq!(reply.result["refusal"]["code"], "stale");
+        assert!(!reply.text.contains("changed since you read"), "{}", reply.text);
+        assert_eq!(named(&mut session), []);
+    }
+}
+
+#[test]
+fn own_changes_are_not_news() {
+    for watches in [true, false] {
+        let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+        let mut session = session_that(watches, dir.path());
+        ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+        session.call("edit_file", &edit("a.txt", "one", "1"));
+        session.call("move_file", &json!({ "from": "b.txt", "to": "c.txt" }));
+        session.call("delete_file", &json!({ "path": "a.txt" }));
+        session.call("undo", &json!({}));
+        assert_eq!(named(&mut session), []);
+    }
+}
+
+#[test]
+fn another_session_is_named_as_such() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let mut session = session_that(true, dir.path());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+    let mut other = session_that(false, dir.path());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut other, path));
+    other.call("edit_file", &edit("a.txt", "one", "1"));
+    other.call("delete_file", &json!({ "path": "b.txt" }));
+    other.workspace().flush();
+    let gone = ("b.txt".to_owned(), true, "another_session".to_owned());
+    assert_eq!(named(&mut session), [modified("a.txt", "another_session"), gone]);
+    assert_eq!(named(&mut other), []);
+}
+
+#[test]
+fn a_session_that_goes_on_in_another_process_is_told_once_as_well() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let again = || Session::continued(Workspace::open(dir.path(), fast()).unwrap(), SessionId("s".to_owned()));
+    read(&mut again(), "a.txt");
+    fs::write(dir.path().join("a.txt"), "two\n").unwrap();
+    assert_eq!(named(&mut again()), [modified("a.txt", "unknown")]);
+    assert_eq!(named(&mut again()), []);
+    assert_eq!(again().call("edit_file", &edit("a.txt", "one", "1")).result["refusal"]["code"], "stale");
+}
+
+#[test]
+fn a_switch_of_branches_is_told_bit_by_bit() {
+    let names: Vec<String> = (0..1200).map(|number| format!("d{}/{number}.txt", number % 7)).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "old\n")).collect();
+    for watches in [true, false] {
+        let dir = lay_out(&files);
+        let mut session = session_that(watches, dir.path());
+        names.iter().for_each(|name| read(&mut session, name));
+        names.iter().for_each(|name| fs::write(dir.path().join(name), "new\n").unwrap());
+        let mut told: Vec<String> = (0..4).flat_map(|_| named(&mut session)).map(|(path, ..)| path).collect();
+        told.sort();
+        let mut all = names.clone();
+        all.sort();
+        assert_eq!(told, all, "each once, watches: {watches}");
+    }
+}
