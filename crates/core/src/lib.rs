@@ -18,6 +18,7 @@ pub mod policy;
 pub mod rebase;
 pub mod refusal;
 pub mod render;
+pub mod shell;
 pub mod stamp;
 pub mod text;
 pub mod view;

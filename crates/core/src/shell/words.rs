@@ -1,0 +1,226 @@
+//! A shell command taken apart into its words, as `sh` does it. Only what is the same whatever the files, the variables and
+//! the history: anything that a shell would expand, redirect, or run on the side is not understood.
+
+use std::{iter::Peekable, str::Chars};
+
+/// A word after its quotes are gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pub text: String,
+    /// How many bytes at the front were neither quoted nor escaped.
+    plain: usize,
+}
+
+impl Word {
+    /// The name, if this word in front of a command sets a variable.
+    pub fn assigns(&self) -> Option<&str> {
+        let (name, _) = self.text[..self.plain].split_once('=')?;
+        let is_name =
+            name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
+        (is_name && !name.is_empty()).then_some(name)
+    }
+
+    fn push_plain(&mut self, c: char) {
+        if self.plain == self.text.len() {
+            self.plain += c.len_utf8();
+        }
+        self.text.push(c);
+    }
+}
+
+/// The commands that `&&` joins, each as its words; `None` for what is not understood.
+pub(super) fn commands(script: &str) -> Option<Vec<Vec<Word>>> {
+    let script = script.trim_matches([' ', '\t', '\n']);
+    let mut scanner = Scanner { rest: script.chars().peekable(), done: Vec::new(), words: Vec::new(), word: None };
+    while let Some(c) = scanner.rest.next() {
+        scanner.take(c)?;
+    }
+    scanner.end_command()?;
+    Some(scanner.done)
+}
+
+struct Scanner<'a> {
+    rest: Peekable<Chars<'a>>,
+    done: Vec<Vec<Word>>,
+    words: Vec<Word>,
+    word: Option<Word>,
+}
+
+impl Scanner<'_> {
+    fn take(&mut self, c: char) -> Option<()> {
+        match c {
+            ' ' | '\t' => self.end_word(),
+            '\'' => self.single_quoted()?,
+            '"' => self.double_quoted()?,
+            '\\' => match self.rest.next()? {
+                '\n' => {}
+                escaped => self.word().text.push(escaped),
+            },
+            '&' => {
+                self.rest.next_if_eq(&'&')?;
+                self.end_command()?;
+                while self.rest.next_if(|c| matches!(c, ' ' | '\t' | '\n')).is_some() {}
+            }
+            '>' => self.redirection()?,
+            '$' => self.dollar(Quotes::None)?,
+            '\n' | '|' | ';' | '<' | '(' | ')' | '`' | '*' | '?' | '[' | '{' | '}' => return None,
+            // A home directory, a comment, and in zsh the path of a program.
+            '~' | '#' | '=' if self.word.is_none() => return None,
+            plain => self.word().push_plain(plain),
+        }
+        Some(())
+    }
+
+    fn word(&mut self) -> &mut Word {
+        self.word.get_or_insert_default()
+    }
+
+    fn end_word(&mut self) {
+        self.words.extend(self.word.take());
+    }
+
+    fn end_command(&mut self) -> Option<()> {
+        self.end_word();
+        let words = std::mem::take(&mut self.words);
+        (!words.is_empty()).then(|| self.done.push(words))
+    }
+
+    fn single_quoted(&mut self) -> Option<()> {
+        loop {
+            match self.rest.next()? {
+                '\'' => break,
+                quoted => self.word().text.push(quoted),
+            }
+        }
+        self.word();
+        Some(())
+    }
+
+    fn double_quoted(&mut self) -> Option<()> {
+        self.word();
+        loop {
+            match self.rest.next()? {
+                '"' => return Some(()),
+                '`' => return None,
+                '$' => self.dollar(Quotes::Double)?,
+                '\\' => match self.rest.next()? {
+                    '\n' => {}
+                    escaped @ ('$' | '`' | '"' | '\\') => self.word().text.push(escaped),
+                    other => self.word().text.extend(['\\', other]),
+                },
+                quoted => self.word().text.push(quoted),
+            }
+        }
+    }
+
+    /// A dollar sign stands for itself only where nothing follows that it could expand.
+    fn dollar(&mut self, quotes: Quotes) -> Option<()> {
+        let expands =
+            |c: &char| c.is_alphanumeric() || "_{([@*#?$!-".contains(*c) || quotes == Quotes::None && "'\"".contains(*c);
+        if self.rest.peek().is_some_and(expands) {
+            return None;
+        }
+        self.word().text.push('$');
+        Some(())
+    }
+
+    /// Errors may go away or join the output; nothing else may be redirected.
+    fn redirection(&mut self) -> Option<()> {
+        let descriptor = self.word.take()?;
+        if descriptor.text != "2" || descriptor.plain != 1 {
+            return None;
+        }
+        let target = if self.rest.peek() == Some(&'&') { "&1" } else { "/dev/null" };
+        while self.rest.next_if_eq(&' ').is_some() {}
+        for expected in target.chars() {
+            self.rest.next_if_eq(&expected)?;
+        }
+        self.rest.peek().is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '&')).then_some(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Quotes {
+    None,
+    Double,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(script: &str, expected: &str) {
+        let render = |words: &Vec<Word>| words.iter().map(|word| format!("<{}>", word.text)).collect::<String>();
+        let found = commands(script).map(|commands| commands.iter().map(render).collect::<Vec<_>>().join(" && "));
+        assert_eq!(found.as_deref().unwrap_or("not understood"), expected);
+    }
+
+    #[test]
+    fn words_are_taken_apart_as_sh_does_it() {
+        check("cat a b", "<cat><a><b>");
+        check("  cat\ta \n", "<cat><a>");
+        check("cat 'a b' \"c d\"", "<cat><a b><c d>");
+        check("cat a\\ b c'd'\"e\"f", "<cat><a b><cdef>");
+        check("cat '' \"\"", "<cat><><>");
+        check(r#"grep "a\"b\$c\n" 'x\y'"#, r#"<grep><a"b$c\n><x\y>"#);
+        check("cat \\\n a", "<cat><a>");
+        check("grep \"foo$\" a", "<grep><foo$><a>");
+        check("sed -n '5,$p' a#b", "<sed><-n><5,$p><a#b>");
+        check("cat a&&cat b && \n cat c", "<cat><a> && <cat><b> && <cat><c>");
+        check("cat a 2>/dev/null", "<cat><a>");
+        check("cat a 2> /dev/null && cat b 2>&1", "<cat><a> && <cat><b>");
+    }
+
+    #[test]
+    fn what_a_shell_would_expand_or_redirect_is_not_understood() {
+        for script in [
+            "",
+            "cat 'a",
+            "cat \"a",
+            "cat a\\",
+            "cat $a",
+            "cat \"$a\"",
+            "cat $(ls)",
+            "cat `ls`",
+            "cat \"`ls`\"",
+            "cat *.rs",
+            "cat a?",
+            "cat [ab]",
+            "cat {a,b}",
+            "cat ~/a",
+            "cat =a",
+            "cat a # b",
+            "cat a | head",
+            "cat a; cat b",
+            "cat a || cat b",
+            "cat a &",
+            "cat a\ncat b",
+            "cat a > b",
+            "cat a 2> b",
+            "cat a 2>>/dev/null",
+            "cat a 1>&2",
+            "cat a2>/dev/null",
+            "cat < a",
+            "(cat a)",
+            "cat a &&",
+            "&& cat a",
+            "cat $'a'",
+            "sed -n \"1,$p\" a",
+            "cat a 2>/dev/nullx",
+            "cat a '2'>/dev/null",
+        ] {
+            check(script, "not understood");
+        }
+    }
+
+    #[test]
+    fn an_assignment_is_one_only_outside_quotes() {
+        let name = |script| commands(script).unwrap()[0][0].assigns().map(str::to_owned);
+        assert_eq!(name("LC_ALL=C cat a").as_deref(), Some("LC_ALL"));
+        assert_eq!(name("LC_ALL='C d' cat a").as_deref(), Some("LC_ALL"));
+        assert_eq!(name("'LC_ALL=C' cat a"), None);
+        assert_eq!(name("2A=b cat"), None);
+        assert_eq!(name("cat"), None);
+    }
+}
