@@ -1,0 +1,182 @@
+//! Files that are deleted and moved: as safe as edits, whatever happens in between.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+mod fixture;
+
+use fixture::*;
+use serde_json::{Value, json};
+use surehand_engine::disk::commit::{Step, Verdict, steps};
+use surehand_testkit::scenario::tree;
+
+const FILES: &[(&str, &str)] =
+    &[("edit.txt", "one\n"), ("delete.txt", "delete me\n"), ("move.txt", "move me\n"), ("both.txt", "move\nand edit me\n")];
+
+fn patch() -> Value {
+    let patch = "*** Begin Patch
+*** Update File: edit.txt
+@@
+-one
++two
+*** Delete File: delete.txt
+*** Update File: move.txt
+*** Move to: deep/down/moved.txt
+*** Update File: both.txt
+*** Move to: deep/both.txt
+@@
+ move
+-and edit me
++and edited
+*** Add File: new/added.txt
++added
+*** End Patch
+";
+    json!({ "patch": patch })
+}
+
+/// Deletions, moves, edits and a new file in one patch: any prefix of its steps, then a crash, then recovery.
+#[test]
+fn a_crash_after_any_step_of_a_patch_leaves_all_or_nothing() {
+    let done = [
+        ("deep/both.txt", "move\nand edited\n"),
+        ("deep/down/moved.txt", "move me\n"),
+        ("edit.txt", "two\n"),
+        ("new/added.txt", "added\n"),
+    ];
+    let done = done.map(|(path, content)| (path.to_owned(), content.as_bytes().to_vec())).into_iter().collect();
+    for stop_after in 0..steps(6).len() {
+        let dir = lay_out(FILES);
+        let before = tree(dir.path());
+        let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
+        let mut crashing = session_with(dir.path(), stop);
+        FILES.iter().for_each(|(path, _)| read(&mut crashing, path));
+        let reply = crashing.call("apply_patch", &patch());
+        assert!(reply.is_error, "stopped after step {stop_after}: {}", reply.text);
+        std::mem::forget(crashing);
+
+        drop(session(dir.path()));
+        let after = tree(dir.path());
+        assert!(after == before || after == done, "stopped after step {stop_after}: {after:?}");
+        for made in ["deep", "new"] {
+            assert_eq!(dir.path().join(made).exists(), after == done, "no empty directory is left after step {stop_after}");
+        }
+        assert_tidy(dir.path());
+    }
+}
+
+/// Somebody writes the file, in whatever way, after any step of its deletion or move: their bytes are somewhere.
+#[test]
+fn a_foreign_change_while_a_file_is_taken_away_is_never_lost() {
+    let in_place = |path: &Path| fs::write(path, "theirs\n").unwrap();
+    let by_rename = |path: &Path| {
+        fs::write(path.with_extension("tmp"), "theirs\n").unwrap();
+        fs::rename(path.with_extension("tmp"), path).unwrap();
+    };
+    let appending = |path: &Path| {
+        let Ok(mut file) = OpenOptions::new().append(true).open(path) else { return fs::write(path, "theirs\n").unwrap() };
+        file.write_all(b"theirs").unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+        file.write_all(b"\n").unwrap();
+    };
+    let writers: [fn(&Path); 3] = [in_place, by_rename, appending];
+    let calls = [("delete_file", json!({ "path": "a.txt" })), ("move_file", json!({ "from": "a.txt", "to": "sub/b.txt" }))];
+    for (kind, writer) in writers.into_iter().enumerate() {
+        for (tool, call) in &calls {
+            for at in 0..steps(1).len() {
+                let dir = lay_out(&[("a.txt", "one\n")]);
+                let target = dir.path().join("a.txt");
+                let thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>> = Arc::default();
+                let started = thread.clone();
+                let probe = move |number: usize, _: Step| {
+                    let mut started = started.lock().unwrap();
+                    if number == at && started.is_none() {
+                        let target = target.clone();
+                        let handle = std::thread::spawn(move || writer(&target));
+                        let until = Instant::now() + Duration::from_millis(20);
+                        while !handle.is_finished() && Instant::now() < until {
+                            std::thread::sleep(Duration::from_micros(200));
+                        }
+                        *started = Some(handle);
+                    }
+                    Verdict::GoOn
+                };
+                let mut session = session_with(dir.path(), probe);
+                read(&mut session, "a.txt");
+                let reply = session.call(tool, call);
+                thread.lock().unwrap().take().expect("the step was reached").join().unwrap();
+                drop(session);
+                drop(self::session(dir.path()));
+                assert!(
+                    is_somewhere(dir.path(), "theirs"),
+                    "writer {kind}, {tool}, after step {at}: {:?}, told {}",
+                    tree(dir.path()),
+                    reply.text
+                );
+            }
+        }
+    }
+}
+
+/// Somebody makes a file where another is being moved to: it is not written over.
+#[test]
+fn a_file_that_appears_where_another_is_moved_to_stays() {
+    for at in 0..steps(1).len() {
+        let dir = lay_out(&[("a.txt", "ours\n")]);
+        let there = dir.path().join("b.txt");
+        let appear = move || drop(fs::File::create_new(&there).map(|mut file| file.write_all(b"theirs\n")));
+        let mut session = session_with(dir.path(), {
+            let appear = once(|_| true, appear);
+            move |number, step| if number >= at { appear(number, step) } else { Verdict::GoOn }
+        });
+        read(&mut session, "a.txt");
+        let reply = session.call("move_file", &json!({ "from": "a.txt", "to": "b.txt" }));
+        drop(session);
+        // After the swap the name is taken.
+        let appeared = at < 4;
+        assert_eq!(reply.is_error, appeared, "after step {at}: {}", reply.text);
+        assert_eq!(is_somewhere(dir.path(), "theirs"), appeared, "after step {at}");
+        assert_eq!(content(dir.path(), if appeared { "a.txt" } else { "b.txt" }), "ours\n", "after step {at}");
+        assert_tidy(dir.path());
+    }
+}
+
+#[test]
+fn a_moved_file_is_the_same_file() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let path = dir.path().join("a.txt");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
+    fs::hard_link(&path, dir.path().join("other.txt")).unwrap();
+    let inode = fs::metadata(&path).unwrap().ino();
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    let reply = session.call("move_file", &json!({ "from": "a.txt", "to": "b.txt" }));
+    assert!(!reply.is_error, "{}", reply.text);
+    let moved = fs::metadata(dir.path().join("b.txt")).unwrap();
+    assert_eq!((moved.ino(), moved.nlink(), moved.permissions().mode() & 0o777), (inode, 2, 0o751));
+}
+
+#[test]
+fn a_file_that_is_moved_and_edited_keeps_its_mode() {
+    let dir = lay_out(FILES);
+    fs::set_permissions(dir.path().join("both.txt"), fs::Permissions::from_mode(0o750)).unwrap();
+    let mut session = session(dir.path());
+    FILES.iter().for_each(|(path, _)| read(&mut session, path));
+    let reply = session.call("apply_patch", &patch());
+    assert!(!reply.is_error, "{}", reply.text);
+    assert_eq!(fs::metadata(dir.path().join("deep/both.txt")).unwrap().permissions().mode() & 0o777, 0o750);
+    let before = fs::metadata(dir.path().join("deep/both.txt")).unwrap().permissions();
+    // All of it can be taken back.
+    let reply = session.call("undo", &json!({}));
+    assert!(!reply.is_error, "{}", reply.text);
+    let expected = FILES.iter().map(|(path, content)| (path.to_string(), content.as_bytes().to_vec())).collect();
+    assert_eq!(tree(dir.path()), expected);
+    assert_eq!(fs::metadata(dir.path().join("both.txt")).unwrap().permissions(), before);
+}
