@@ -5,6 +5,7 @@
 //! word that a model reads about it.
 
 pub mod change;
+mod characters;
 pub mod content;
 pub mod edit;
 pub mod encoding;

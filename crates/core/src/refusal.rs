@@ -87,9 +87,11 @@ pub enum Cause {
     /// The text to replace is not in the file.
     NotFound {
         /// The lines most like it.
-        nearest: Option<Nearest>,
+        nearest: Option<Box<Nearest>>,
         /// Where the replacement stands already.
         already_at: Option<LineNo>,
+        /// Whether it was given with the line numbers of a read in front.
+        prefixed: Option<Prefixed>,
     },
     /// The text to replace is there more than once.
     Ambiguous {
@@ -259,32 +261,110 @@ pub struct Remap {
     pub to: Anchor,
 }
 
+/// A text to replace that has the prefixes of a read (`12|`, `12#ab|`) in front of its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefixed {
+    /// Where the text is without them.
+    pub places: Vec<LineRange>,
+    /// Whether the replacement has them too.
+    pub also_new: bool,
+}
+
 /// The lines most like a text that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nearest {
     /// Where they are.
     pub lines: LineRange,
-    /// What they are.
+    /// What they are; of many, those around the first difference.
     pub fresh: Excerpt,
-    /// Whether they differ in white space only.
-    pub only_white_space: bool,
+    /// What to use instead, if it looks the same.
+    pub same_looks: Option<SameLooks>,
     /// Where they first differ.
     pub diverges: Option<Divergence>,
 }
 
+/// A text of the file that looks like the one that was not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SameLooks {
+    /// The text, if it is not too long to show.
+    pub exact: Option<String>,
+    /// All ways in which it differs.
+    pub differs_in: Vec<Hidden>,
+    /// How many other places look the same.
+    pub others: usize,
+}
+
+/// A way to differ that is hard to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hidden {
+    /// White space.
+    WhiteSpace,
+    /// Characters without width.
+    Invisible,
+    /// Characters that look like others.
+    LookAlike,
+    /// A letter and its mark as one character or as two.
+    NormalForm,
+}
+
 /// The first place at which a text differs from what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Divergence {
-    /// The line in the file.
-    pub line: LineNo,
-    /// The 1-based column, in characters.
-    pub column: usize,
-    /// That line as the caller gave it.
-    pub expected: String,
-    /// That line in the file.
-    pub found: String,
-    /// How many characters of that line come before the text that was compared.
-    pub start: usize,
+pub enum Divergence {
+    /// A line reads otherwise.
+    Line {
+        /// The line in the file.
+        line: LineNo,
+        /// The 1-based column, in characters.
+        column: usize,
+        /// That line as the caller gave it.
+        expected: Piece,
+        /// That line in the file.
+        found: Piece,
+    },
+    /// The file has lines here that the caller left out.
+    LeftOut {
+        /// Those lines.
+        lines: LineRange,
+    },
+    /// The caller gave a line here that the file does not have.
+    Extra {
+        /// As it was given.
+        expected: String,
+        /// The line of the file before which it would be; `None` at the end.
+        before: Option<LineNo>,
+    },
+    /// The caller gave a newline at the end, and the file ends without one.
+    NoFinalNewline,
+}
+
+/// A place in a line. Of a long line there is only what is around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The line, or the piece of it.
+    pub text: String,
+    /// How many characters come before the place.
+    pub at: usize,
+}
+
+impl Piece {
+    /// The place that so many characters of a line come before.
+    pub fn of(line: &str, at: usize) -> Self {
+        const AROUND: usize = 200;
+        let start = at.saturating_sub(AROUND);
+        Self { text: line.chars().skip(start).take(2 * AROUND).collect(), at: at - start }
+    }
+}
+
+impl Divergence {
+    /// The line in the file, if there is one.
+    pub fn line(&self) -> Option<LineNo> {
+        match self {
+            Divergence::Line { line, .. } => Some(*line),
+            Divergence::LeftOut { lines } => Some(lines.start),
+            Divergence::Extra { before, .. } => *before,
+            Divergence::NoFinalNewline => None,
+        }
+    }
 }
 
 /// Some lines of a text, bounded: what does not fit is named, not shown.
@@ -399,6 +479,7 @@ impl Refusal {
             Cause::Partial { unseen, .. } => unseen.clone(),
             Cause::Ambiguous { lines } => lines.iter().copied().collect(),
             Cause::NotFound { nearest: Some(nearest), .. } => [nearest.lines].into_iter().collect(),
+            Cause::NotFound { prefixed: Some(prefixed), .. } => prefixed.places.iter().copied().collect(),
             Cause::AnchorMismatch { fresh, .. } => fresh.rows.iter().map(|(line, _)| *line).chain(fresh.omitted.iter()).collect(),
             _ => LineSet::new(),
         }

@@ -1,14 +1,11 @@
-//! Finding the text of an edit in a file: every exact place, and when there is none, the lines that come nearest.
+//! Finding the text of an edit in a file: every exact place. When there is none, [`nearest`] says what comes nearest.
 
 use std::{borrow::Cow, ops::Range};
 
 use memchr::memmem;
 
-use crate::{
-    lines::{LineNo, LineRange, LineSet},
-    refusal::{Cause, Divergence, Excerpt, Nearest},
-    text::Text,
-};
+pub use super::nearest::nearest;
+use crate::text::Text;
 
 /// Bytes of the file that match.
 pub type Match = Range<usize>;
@@ -114,97 +111,6 @@ impl Normalized {
     }
 }
 
-/// Why a text was not found: what comes nearest, and whether the edit was made already.
-pub fn nearest(text: &Text, old: &str, new: &str) -> Cause {
-    // A lone brace is there anyway and says nothing.
-    let already_at = (new.trim().len() > 4)
-        .then(|| find(text, new, Overlaps::Count).places)
-        .and_then(|places| places.first().map(|place| text.line_at(place.start)));
-    Cause::NotFound { nearest: nearest_lines(text, old), already_at }
-}
-
-const MAX_LINES_SEARCHED: usize = 20_000;
-
-fn nearest_lines(text: &Text, old: &str) -> Option<Nearest> {
-    let wanted: Vec<&str> = old.lines().collect();
-    if wanted.is_empty() || text.line_count() == 0 {
-        return None;
-    }
-    // The longest line says most about the place; the others are compared where it fits best.
-    let (key, key_line) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
-    let key_pairs = Pairs::of(key_line);
-    let (at, score) = text
-        .lines()
-        .take(MAX_LINES_SEARCHED)
-        .map(|(number, line)| (number.index(), Pairs::of(line).likeness(&key_pairs)))
-        .filter(|(index, _)| *index >= key)
-        .fold(None, |best: Option<(usize, f64)>, next| match best {
-            Some(best) if best.1 >= next.1 => Some(best),
-            _ => Some(next),
-        })?;
-    if score < 0.4 {
-        return None;
-    }
-    let first = at - key;
-    let lines = LineRange::from_indexes(first..(first + wanted.len()).min(text.line_count()))?;
-    let same_words = |a: &str, b: &str| a.split_whitespace().eq(b.split_whitespace());
-    let pairs = || wanted.iter().copied().zip(lines.iter().map(|number| (number, text.line(number))));
-    let only_white_space = lines.count() as usize == wanted.len() && pairs().all(|(want, (_, have))| same_words(want, have));
-    let first_line = lines.start;
-    let diverges = pairs()
-        .find(|(want, (line, have))| !(want == have || *line == first_line && have.ends_with(want)))
-        .map(|(want, (line, have))| diverge(line, want, have, line == first_line));
-    let fresh = Excerpt::of(text, &[lines].into_iter().collect::<LineSet>());
-    Some(Nearest { lines, fresh, only_white_space, diverges })
-}
-
-/// Where two lines first differ. The first line of a text may start anywhere in a line: it is laid where most of it fits.
-fn diverge(line: LineNo, expected: &str, found: &str, may_start_inside: bool) -> Divergence {
-    let have: Vec<char> = found.chars().take(2000).collect();
-    let fits_from = |start: usize| expected.chars().zip(&have[start..]).take_while(|(a, b)| a == *b).count();
-    let starts = if may_start_inside { have.len() + 1 } else { 1 };
-    // The first of the best, so that a line that differs from its start is compared from its start.
-    let best = (0..starts).rev().max_by_key(|start| fits_from(*start)).unwrap_or_default();
-    let start = if fits_from(best) >= 4 { best } else { 0 };
-    let column = start + fits_from(start) + 1;
-    Divergence { line, column, expected: expected.to_owned(), found: found.to_owned(), start }
-}
-
-/// The pairs of neighbouring bytes of a line, blanks left out: a cheap measure of likeness.
-struct Pairs(Vec<[u8; 2]>);
-
-impl Pairs {
-    fn of(line: &str) -> Self {
-        let bytes: Vec<u8> = line.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(400).collect();
-        let mut pairs: Vec<[u8; 2]> = bytes.windows(2).map(|pair| [pair[0], pair[1]]).collect();
-        if let [only] = bytes[..] {
-            pairs.push([only, 0]);
-        }
-        pairs.sort_unstable();
-        Self(pairs)
-    }
-
-    /// From 0, nothing in common, to 1, the same pairs.
-    fn likeness(&self, other: &Pairs) -> f64 {
-        if self.0.is_empty() || other.0.is_empty() {
-            return 0.0;
-        }
-        let (mut a, mut b, mut common) = (0, 0, 0);
-        while a < self.0.len() && b < other.0.len() {
-            match self.0[a].cmp(&other.0[b]) {
-                std::cmp::Ordering::Less => a += 1,
-                std::cmp::Ordering::Greater => b += 1,
-                std::cmp::Ordering::Equal => {
-                    common += 1;
-                    a += 1;
-                    b += 1;
-                }
-            }
-        }
-        2.0 * f64::from(common) / (self.0.len() + other.0.len()) as f64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,27 +140,5 @@ mod tests {
     fn a_byte_order_mark_is_not_text() {
         check("\u{feff}a\n", "a", &["a"]);
         check("\u{feff}a\n", "\u{feff}a", &[]);
-    }
-
-    #[test]
-    fn white_space_is_not_guessed_but_shown() {
-        let Cause::NotFound { nearest: Some(nearest), .. } = nearest(&text("x\n\tif a {\n"), "    if a {", "y") else { panic!() };
-        assert!(nearest.only_white_space);
-        assert_eq!(nearest.diverges.unwrap().column, 1);
-    }
-
-    #[test]
-    fn the_first_divergence_is_named() {
-        let cause = nearest(&text("fn a() {\n    let total = 1;\n}\n"), "fn a() {\n    let totel = 1;\n}", "");
-        let Cause::NotFound { nearest: Some(nearest), already_at } = cause else { panic!() };
-        assert_eq!(already_at, None);
-        let diverges = nearest.diverges.unwrap();
-        assert_eq!((diverges.line.get(), diverges.column), (2, 12));
-    }
-
-    #[test]
-    fn an_edit_that_was_made_already_is_recognised() {
-        let cause = nearest(&text("a\nnew text\n"), "old", "new text");
-        assert_eq!(cause, Cause::NotFound { nearest: None, already_at: LineNo::new(2) });
     }
 }

@@ -3,6 +3,9 @@
 
 pub mod find;
 pub mod lines;
+mod looks;
+mod nearest;
 pub mod patch;
+mod region;
 pub mod replace;
 pub mod write;

@@ -2,6 +2,7 @@
 //! shown is also reported as a set of lines, because what is shown is what counts as seen.
 
 pub mod change;
+mod difference;
 pub mod list;
 pub mod notice;
 pub mod read;

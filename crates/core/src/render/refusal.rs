@@ -2,8 +2,15 @@
 
 use crate::{
     lines::LineNo,
-    refusal::{BatchKind, BatchPlace, Cause, Excerpt, Making, Mismatch, MismatchKind, Nearest, PartialUse, Refusal, Remap},
-    render::{Numbers, count, which},
+    refusal::{
+        BatchKind, BatchPlace, Cause, Excerpt, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed, Refusal, Remap,
+        SameLooks,
+    },
+    render::{
+        Numbers, count,
+        difference::{first_difference, ways},
+        which,
+    },
 };
 
 /// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
@@ -116,6 +123,7 @@ pub fn remedy(refusal: &Refusal) -> &'static str {
 
 fn fact(refusal: &Refusal) -> String {
     let path = refusal.path.as_deref().unwrap_or_default();
+    let sought = Sought::of(refusal);
     match &refusal.cause {
         Cause::Unread => {
             format!("{path} was not read this session — read_file first. An edit must be made from what the file holds now.")
@@ -165,16 +173,20 @@ fn fact(refusal: &Refusal) -> String {
         Cause::NothingThere => format!(
             "there is no file or directory {path} in the workspace; paths are relative to its root. Check the path, or leave it out to look everywhere."
         ),
-        Cause::NotFound { nearest, already_at } => not_found(path, nearest.as_ref(), already_at.map(|line| line.get())),
+        Cause::NotFound { nearest, already_at, prefixed } => {
+            not_found(path, sought, nearest.as_deref(), *already_at, prefixed.as_ref())
+        }
         Cause::Ambiguous { lines } => {
             let mut on: Vec<LineNo> = lines.clone();
             on.dedup();
             let places: Vec<String> = on.iter().take(20).map(ToString::to_string).collect();
             let more = if on.len() > 20 { format!(" and {} more", on.len() - 20) } else { String::new() };
             format!(
-                "old_string is in {path} {} times, on lines {}{more}; nothing was written. Add surrounding lines to name one, or set replace_all.",
+                "{} in {path} {} times, on lines {}{more}; nothing was written. {}",
+                sought.old_is(),
                 lines.len(),
-                places.join(", ")
+                places.join(", "),
+                sought.how_to_name_one()
             )
         }
         Cause::NoChange => format!("the edit would leave {path} as it is; nothing was written. If it is right already, go on."),
@@ -251,39 +263,115 @@ fn in_file(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 
-fn not_found(path: &str, nearest: Option<&Nearest>, already_at: Option<u32>) -> String {
-    let mut text = format!("old_string is not in {path}; nothing was written.");
+/// What was looked for in a file.
+#[derive(Clone, Copy)]
+enum Sought {
+    /// The `old_string` of a replacement.
+    OldString,
+    /// The old lines of a chunk of a patch.
+    Chunk,
+}
+
+impl Sought {
+    fn of(refusal: &Refusal) -> Self {
+        match refusal.batch.map(|place| place.kind) {
+            Some(BatchKind::Patch { .. }) => Sought::Chunk,
+            Some(BatchKind::Edits | BatchKind::Undo) | None => Sought::OldString,
+        }
+    }
+
+    fn old_is(self) -> &'static str {
+        match self {
+            Sought::OldString => "old_string is",
+            Sought::Chunk => "the old lines of the chunk are",
+        }
+    }
+
+    fn new_is(self) -> &'static str {
+        match self {
+            Sought::OldString => "new_string is",
+            Sought::Chunk => "its new lines are",
+        }
+    }
+
+    fn how_to_name_one(self) -> &'static str {
+        match self {
+            Sought::OldString => "Add surrounding lines to name one, or set replace_all.",
+            Sought::Chunk => "Add lines of context, or name the function or class above them after @@.",
+        }
+    }
+}
+
+fn not_found(
+    path: &str,
+    sought: Sought,
+    nearest: Option<&Nearest>,
+    already_at: Option<LineNo>,
+    prefixed: Option<&Prefixed>,
+) -> String {
+    let mut text = format!("{} not in {path}; nothing was written.", sought.old_is());
+    if let Some(prefixed) = prefixed {
+        text.push_str(&without_prefix(prefixed));
+        if !prefixed.places.is_empty() {
+            return text;
+        }
+    }
     if let Some(line) = already_at {
-        text.push_str(&format!(" new_string is there already, on line {line}: the edit may have been made before."));
+        text.push_str(&format!(" {} there already, on line {line}: the edit may have been made before.", sought.new_is()));
     }
     let Some(nearest) = nearest else {
         text.push_str(" No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
         return text;
     };
-    let lines = which(&[nearest.lines].into_iter().collect());
-    if nearest.only_white_space {
-        let exact: Vec<&str> = nearest.fresh.rows.iter().map(|(_, row)| row.as_str()).collect();
-        text.push_str(&format!(" It differs in white space only from {lines}. The exact text to use:\n{}\n", exact.join("\n")));
-    } else {
-        text.push_str(&format!(" Nearest: {lines}:\n{}", rows(&nearest.fresh, Numbers::Plain)));
-    }
-    if let Some(diverges) = &nearest.diverges {
-        text.push_str(&format!(
-            "First difference on line {}, column {}: you gave {:?}, the file has {:?}.",
-            diverges.line,
-            diverges.column,
-            around(&diverges.expected, diverges.column - diverges.start),
-            around(&diverges.found, diverges.column)
-        ));
-    } else {
-        text.push_str("These lines match; what follows or precedes them in old_string does not.");
-    }
+    text.push_str(&match &nearest.same_looks {
+        Some(same) => same_looks(nearest, same),
+        None => format!(" Nearest: {}", nearest_rows(nearest)),
+    });
+    text.push_str(&match &nearest.diverges {
+        Some(diverges) => first_difference(diverges),
+        None => "These lines match; what you gave before or after them does not.".to_owned(),
+    });
     text
 }
 
-/// A piece of a line from a little before a column on.
-fn around(line: &str, column: usize) -> String {
-    line.chars().skip(column.saturating_sub(11)).take(40).collect()
+fn without_prefix(prefixed: &Prefixed) -> String {
+    let also = if prefixed.also_new { "old_string and new_string" } else { "it" };
+    let fact = " It has the LINE| prefixes of a read in front, which are not in the file.";
+    match &prefixed.places[..] {
+        [] => format!("{fact} Give {also} without the LINE| prefix; yet that is not there either."),
+        [lines] => {
+            let lines = which(&[*lines].into_iter().collect());
+            format!("{fact} Without them it is on {lines}: send {also} without the LINE| prefix.")
+        }
+        places => {
+            let starts = which(&places.iter().map(|place| place.start).collect());
+            let times = places.len();
+            format!(
+                "{fact} Without them it is there {times} times, starting on {starts}: send {also} without the LINE| prefix, with lines around to name one."
+            )
+        }
+    }
+}
+
+fn same_looks(nearest: &Nearest, same: &SameLooks) -> String {
+    let lines = which(&[nearest.lines].into_iter().collect());
+    let others = match same.others {
+        0 => String::new(),
+        others => format!(" (and {}: add lines around it to name one)", count(others, "other place")),
+    };
+    let fact = format!(" It differs from {lines}{others} only in {}.", ways(&same.differs_in));
+    match &same.exact {
+        Some(exact) => format!("{fact} The exact text to use:\n{}\n", exact.strip_suffix('\n').unwrap_or(exact)),
+        None => format!("{fact} There: {}", nearest_rows(nearest)),
+    }
+}
+
+/// Which lines are nearest, and those of them that are shown.
+fn nearest_rows(nearest: &Nearest) -> String {
+    let lines = which(&[nearest.lines].into_iter().collect());
+    let shown = nearest.fresh.rows.len() + nearest.fresh.omitted.count() as usize;
+    let part = if shown < nearest.lines.count() as usize { "; around the first difference" } else { "" };
+    format!("{lines}{part}:\n{}", rows(&nearest.fresh, Numbers::Plain))
 }
 
 /// The lines of an excerpt, and which were left out.

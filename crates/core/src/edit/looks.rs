@@ -1,0 +1,187 @@
+//! Places that look like a text: the same but for white space, invisible characters, look-alikes and Unicode normal form. They
+//! are never taken for the text; they are what a refusal shows.
+
+use std::collections::BTreeSet;
+
+use memchr::memmem;
+
+use crate::{
+    characters::{Looks, fold, is_mark, looks},
+    edit::find::Match,
+    refusal::Hidden,
+    text::Text,
+};
+
+/// The places in the file that look like `old`, from top to bottom. Many are as good as all.
+pub(super) fn places(text: &Text, old: &str) -> Vec<Match> {
+    const MANY: usize = 100;
+    let needle = folded(old);
+    if needle.is_empty() {
+        return Vec::new();
+    }
+    let body = &text.as_str()[text.body_start()..];
+    let haystack = folded(body);
+    let hits: Vec<usize> = memmem::find_iter(haystack.as_bytes(), &needle).take(MANY).collect();
+    let place = |place: Match| text.body_start() + place.start..text.body_start() + place.end;
+    unfolded(body, &hits, needle.len()).into_iter().filter_map(|found| with_edges(body, found, old)).map(place).collect()
+}
+
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    text.chars().for_each(|c| fold(c, &mut folded));
+    folded
+}
+
+/// Where pieces of the folded text are in the text itself. A piece that ends inside of a character is none.
+fn unfolded(text: &str, starts: &[usize], length: usize) -> Vec<Match> {
+    let mut places = Vec::with_capacity(starts.len());
+    let mut starts = starts.iter().copied().peekable();
+    let (mut from, mut open, mut scratch) = (0, None, String::new());
+    for (at, c) in text.char_indices() {
+        let Some(&start) = starts.peek() else { break };
+        scratch.clear();
+        fold(c, &mut scratch);
+        if from == start && open.is_none() && !scratch.is_empty() {
+            open = Some(at);
+        }
+        from += scratch.len();
+        if from < start + length {
+            continue;
+        }
+        let end = at + c.len_utf8();
+        let is_whole = from == start + length && !text[end..].starts_with(is_mark);
+        places.extend(open.take().filter(|_| is_whole).map(|open| open..end));
+        starts.next();
+    }
+    places
+}
+
+/// Whether a place may end where the text ends with `edge` and the file goes on with `beyond`: white space needs some, and a word
+/// must not be a part of another.
+fn fits(edge: Option<char>, beyond: Option<char>) -> bool {
+    match (edge, beyond) {
+        (Some(edge), Some(beyond)) if edge.is_whitespace() => beyond.is_whitespace(),
+        (Some(edge), Some(beyond)) => !(edge.is_alphanumeric() && beyond.is_alphanumeric()),
+        _ => true,
+    }
+}
+
+/// The place with as much white space at its edges as the text has there; `None` if it does not fit there.
+fn with_edges(body: &str, found: Match, old: &str) -> Option<Match> {
+    let lead: Vec<char> = old.chars().take_while(|c| c.is_whitespace()).collect();
+    let trail: Vec<char> = old.chars().rev().take_while(|c| c.is_whitespace()).collect();
+    let (before, after) = (&body[..found.start], &body[found.end..]);
+    let back = blanks(before.chars().rev(), lead.into_iter().rev().collect());
+    let on = blanks(after.chars(), trail.into_iter().rev().collect());
+    let fits = fits(old.chars().next(), before.chars().next_back()) && fits(old.chars().next_back(), after.chars().next());
+    let end = found.end + on;
+    // Half of a line ending is not white space of its own.
+    let half = usize::from(body[..end].ends_with('\r') && body[end..].starts_with('\n'));
+    fits.then(|| found.start - back..end - half)
+}
+
+/// How many bytes of white space go with a run of it, both read away from the text: no more line breaks than the run has, and
+/// blanks behind the last of them only if it has some there.
+fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
+    let mut breaks = run.iter().filter(|c| **c == '\n').count();
+    let has_more = run.last().is_some_and(|c| *c != '\n');
+    let mut length = 0;
+    for c in away.take_while(|c| c.is_whitespace()) {
+        match (c, breaks) {
+            ('\n', 0) => break,
+            ('\n', _) => breaks -= 1,
+            (_, 0) if !has_more => break,
+            _ => {}
+        }
+        length += c.len_utf8();
+    }
+    length
+}
+
+/// The ways in which two texts that look the same differ.
+pub(super) fn differs_in(old: &str, found: &str) -> Vec<Hidden> {
+    let (given, given_end) = units(&old.replace("\r\n", "\n"));
+    let (there, there_end) = units(&found.replace("\r\n", "\n"));
+    let mut ways = BTreeSet::new();
+    let visible = |run: &str| run.chars().filter(|c| looks(*c) == Looks::Blank).collect::<String>();
+    let mut compare = |a: &str, b: &str| match a == b {
+        true => {}
+        false if visible(a) == visible(b) => drop(ways.insert(Hidden::Invisible)),
+        false => drop(ways.insert(Hidden::WhiteSpace)),
+    };
+    given.iter().zip(&there).for_each(|(a, b)| compare(&a.before, &b.before));
+    compare(&given_end, &there_end);
+    for (a, b) in given.iter().zip(&there).filter(|(a, b)| a.spelt != b.spelt) {
+        let is_alike = [a, b].iter().any(|unit| matches!(looks(unit.spelt), Looks::Like(_)));
+        ways.insert(if is_alike { Hidden::LookAlike } else { Hidden::NormalForm });
+    }
+    ways.into_iter().collect()
+}
+
+/// A character of the folded text.
+struct Unit {
+    /// The character that it comes from.
+    spelt: char,
+    /// What cannot be seen in front of it.
+    before: String,
+}
+
+/// The characters of the folded text, and what cannot be seen at its end.
+fn units(text: &str) -> (Vec<Unit>, String) {
+    let mut units = Vec::with_capacity(text.len());
+    let (mut before, mut scratch) = (String::new(), String::new());
+    for c in text.chars() {
+        scratch.clear();
+        fold(c, &mut scratch);
+        if scratch.is_empty() {
+            before.push(c);
+        }
+        units.extend(scratch.chars().map(|_| Unit { spelt: c, before: std::mem::take(&mut before) }));
+    }
+    (units, before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content: &str, old: &str, expected: &[(&str, &[Hidden])]) {
+        let text = Text::new(content.as_bytes().to_vec()).unwrap();
+        let places = places(&text, old);
+        let found: Vec<(&str, Vec<Hidden>)> =
+            places.into_iter().map(|place| &text.as_str()[place]).map(|piece| (piece, differs_in(old, piece))).collect();
+        assert_eq!(found, expected.iter().map(|(piece, ways)| (*piece, ways.to_vec())).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn white_space_does_not_show() {
+        check("x\n\tif a {\n", "    if a {", &[("\tif a {", &[Hidden::WhiteSpace])]);
+        check("f(a, b)", "f(a,b)", &[("f(a, b)", &[Hidden::WhiteSpace])]);
+        check("a\n\nb\n", "a\nb\n", &[("a\n\nb\n", &[Hidden::WhiteSpace])]);
+        check("a  \r\nb", "a\nb", &[("a  \r\nb", &[Hidden::WhiteSpace])]);
+        check("a b\u{a0}c", "a b c", &[("a b\u{a0}c", &[Hidden::WhiteSpace])]);
+        check("x\n  y\n", "\n\ty\n", &[("\n  y\n", &[Hidden::WhiteSpace])]);
+        check("b\r\n\r\n", "b\n\t", &[("b\r\n", &[Hidden::WhiteSpace])]);
+        check("xfood", " foo", &[]);
+        check("max=10", "x = 1", &[]);
+        check("max=1", "x = 1", &[]);
+        check("a", "\t", &[]);
+    }
+
+    #[test]
+    fn neither_do_look_alikes() {
+        check("it\u{2019}s", "it's", &[("it\u{2019}s", &[Hidden::LookAlike])]);
+        check("a - b", "a \u{2014} b", &[("a - b", &[Hidden::LookAlike])]);
+        check("a\u{200b}b", "ab", &[("a\u{200b}b", &[Hidden::Invisible])]);
+        check("caf\u{e9}!", "cafe\u{301}", &[("caf\u{e9}", &[Hidden::NormalForm])]);
+        check("cafe\u{301}  x", "caf\u{e9} x", &[("cafe\u{301}  x", &[Hidden::WhiteSpace, Hidden::NormalForm])]);
+        check("caf\u{e9}", "cafe ", &[]);
+        check("caf\u{e9}", "caf e", &[]);
+    }
+
+    #[test]
+    fn all_places_are_found() {
+        check("a  b\na   b\n", "a b", &[("a  b", &[Hidden::WhiteSpace]), ("a   b", &[Hidden::WhiteSpace])]);
+    }
+}

@@ -1,0 +1,267 @@
+//! The first difference between a text that was not found and what is there, in words: what cannot be seen is named, and
+//! made visible in what is quoted, but only where it matters.
+
+use crate::{
+    characters::{Looks, fold, is_mark, looks, name},
+    refusal::{Divergence, Hidden, Piece, clip},
+    render::which,
+};
+
+/// One sentence on the first difference.
+pub(super) fn first_difference(diverges: &Divergence) -> String {
+    match diverges {
+        Divergence::Line { line, column, expected, found } => {
+            let difference = Difference::of(Side::of(expected), Side::of(found));
+            format!("First difference on line {line}, column {column}: {}.", difference.told())
+        }
+        Divergence::LeftOut { lines } => {
+            let lines_left_out = which(&[*lines].into_iter().collect());
+            format!("First difference: the file has {lines_left_out} in between, which you left out.")
+        }
+        Divergence::Extra { expected, before } => {
+            let place = before.map_or("after these lines".to_owned(), |line| format!("before line {line}"));
+            let given = if expected.trim().is_empty() { "an empty line".to_owned() } else { format!("`{}`", clip(expected, 80)) };
+            format!("First difference: you gave {given} {place}, the file has no such line there.")
+        }
+        Divergence::NoFinalNewline => {
+            "The only difference: you gave a newline at the end, and the file ends without one.".to_owned()
+        }
+    }
+}
+
+/// `white space and look-alike characters`
+pub(super) fn ways(ways: &[Hidden]) -> String {
+    let word = |way: &Hidden| match way {
+        Hidden::WhiteSpace => "white space",
+        Hidden::Invisible => "invisible characters",
+        Hidden::LookAlike => "characters that look alike",
+        Hidden::NormalForm => "Unicode normal form",
+    };
+    ways.iter().map(word).collect::<Vec<_>>().join(" and ")
+}
+
+/// One of two lines, and the characters in it that make the difference.
+#[derive(Clone)]
+struct Side {
+    line: Vec<char>,
+    from: usize,
+    to: usize,
+}
+
+/// A difference, and how it is told.
+enum Difference {
+    /// Other words: quoted as they are.
+    Plain(Side, Side),
+    /// White space.
+    Blanks(Side, Side),
+    /// Characters that have to be named.
+    Named(Side, Side),
+    /// The same letter in another form.
+    NormalForm(Side, Side),
+}
+
+impl Difference {
+    fn of(given: Side, there: Side) -> Self {
+        let back = given.blanks_before();
+        let (given_run, there_run) = (given.blank_run(back), there.blank_run(back));
+        if !(given_run.is_empty() && there_run.is_empty()) && given_run.next() == there_run.next() {
+            return Difference::Blanks(given_run, there_run);
+        }
+        let is_inside_letter = [&given, &there].iter().any(|side| side.next().is_some_and(is_mark));
+        let back = usize::from(is_inside_letter && given.from > 0);
+        let (letter, other) = (given.letter(back), there.letter(back));
+        let has_look_alike = letter.has_look_alike() || other.has_look_alike();
+        if letter.folded() == other.folded() && !letter.folded().is_empty() && !has_look_alike {
+            return Difference::NormalForm(letter, other);
+        }
+        let (one, other) = (given.one(), there.one());
+        if one.is_invisible() && one.next() == there.next() {
+            return Difference::Named(one, there);
+        }
+        if other.is_invisible() && other.next() == given.next() {
+            return Difference::Named(given, other);
+        }
+        if one.looks_like(&other) || one.is_hidden() || other.is_hidden() {
+            return Difference::Named(one, other);
+        }
+        Difference::Plain(given, there)
+    }
+
+    fn told(&self) -> String {
+        match self {
+            Difference::Plain(given, there) if given.next().is_none() => {
+                format!("your line ends there ({}), the file goes on ({})", given.quoted(), there.quoted())
+            }
+            Difference::Plain(given, there) if there.next().is_none() => {
+                format!("the line of the file ends there ({}), yours goes on ({})", there.quoted(), given.quoted())
+            }
+            Difference::Plain(given, there) => format!("you gave {}, the file has {}", given.quoted(), there.quoted()),
+            Difference::Blanks(given, there) => {
+                let place = if given.next().is_none() { " at the end of the line" } else { "" };
+                let (blanks, other_blanks) = (given.blanks_named(), there.blanks_named());
+                let quoted = there.quoted();
+                format!(
+                    "you gave {blanks}{place} in {}, the file has {other_blanks} in {quoted}{}",
+                    given.quoted(),
+                    there.in_json()
+                )
+            }
+            Difference::Named(given, there) => {
+                let (name, quoted, escaped) = (there.named(), there.quoted(), there.in_json());
+                format!("you gave {} in {}, the file has {name} in {quoted}{escaped}", given.named(), given.quoted())
+            }
+            Difference::NormalForm(given, there) => {
+                let letter: String = given.chars().iter().collect();
+                format!(
+                    "you gave {letter} as {}, the file has it as {}, the same letter in another Unicode normal form{}",
+                    given.spelt(),
+                    there.spelt(),
+                    there.in_json()
+                )
+            }
+        }
+    }
+}
+
+impl Side {
+    fn of(piece: &Piece) -> Self {
+        let line: Vec<char> = piece.text.chars().collect();
+        let at = piece.at.min(line.len());
+        Self { line, from: at, to: at }
+    }
+
+    fn with(&self, from: usize, to: usize) -> Self {
+        Self { line: self.line.clone(), from, to }
+    }
+
+    fn chars(&self) -> &[char] {
+        &self.line[self.from..self.to]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    /// The character after the difference; `None` at the end of the line.
+    fn next(&self) -> Option<char> {
+        self.line.get(self.to).copied()
+    }
+
+    fn blanks_before(&self) -> usize {
+        self.line[..self.from].iter().rev().take_while(|c| c.is_whitespace()).count()
+    }
+
+    /// The white space at this place, from `back` characters before it on.
+    fn blank_run(&self, back: usize) -> Self {
+        let more = self.line[self.from..].iter().take_while(|c| c.is_whitespace()).count();
+        self.with(self.from - back, self.from + more)
+    }
+
+    /// A letter with its marks, from `back` characters before this place on.
+    fn letter(&self, back: usize) -> Self {
+        let from = self.from - back;
+        let marks = self.line.iter().skip(from + 1).take_while(|c| is_mark(**c)).count();
+        self.with(from, (from + 1 + marks).min(self.line.len()))
+    }
+
+    fn one(&self) -> Self {
+        self.with(self.from, (self.from + 1).min(self.line.len()))
+    }
+
+    fn folded(&self) -> String {
+        let mut folded = String::new();
+        self.chars().iter().for_each(|c| fold(*c, &mut folded));
+        folded
+    }
+
+    fn has_look_alike(&self) -> bool {
+        self.chars().iter().any(|c| matches!(looks(*c), Looks::Like(_)))
+    }
+
+    fn looks_like(&self, other: &Side) -> bool {
+        let (a, b) = (self.folded(), other.folded());
+        !a.is_empty() && !b.is_empty() && (a.starts_with(&b) || b.starts_with(&a))
+    }
+
+    fn is_invisible(&self) -> bool {
+        !self.is_empty() && self.chars().iter().all(|c| looks(*c) == Looks::Invisible)
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.chars().iter().any(|c| is_hidden(*c))
+    }
+
+    /// `a TAB`, `4 spaces`, `a TAB and 2 spaces`
+    fn blanks_named(&self) -> String {
+        if self.is_empty() {
+            return if self.next().is_none() { "nothing" } else { "no white space" }.to_owned();
+        }
+        let runs = self.chars().chunk_by(|a, b| a == b).map(|run| match (run[0], run.len()) {
+            (' ', 1) => "a space".to_owned(),
+            (' ', count) => format!("{count} spaces"),
+            ('\t', 1) => "a TAB".to_owned(),
+            ('\t', count) => format!("{count} TABs"),
+            (c, 1) => called(c),
+            (c, count) => format!("{count} times {}", called(c)),
+        });
+        let runs: Vec<String> = runs.collect();
+        if runs.len() > 4 { "mixed white space".to_owned() } else { runs.join(" and ") }
+    }
+
+    fn named(&self) -> String {
+        match self.chars() {
+            [] if self.next().is_none() => "the end of the line".to_owned(),
+            [] => "nothing at that place".to_owned(),
+            chars => chars.iter().map(|c| called(*c)).collect::<Vec<_>>().join(" and "),
+        }
+    }
+
+    /// How to give what the file has: a copy of something that cannot be seen goes wrong easily.
+    fn in_json(&self) -> String {
+        let escaped = |c: &char| if c.is_ascii() { c.to_string() } else { format!("\\u{:04x}", u32::from(*c)) };
+        match self.chars().iter().all(char::is_ascii) {
+            true => String::new(),
+            false => format!(" (in JSON: `{}`)", self.chars().iter().map(escaped).collect::<String>()),
+        }
+    }
+
+    fn spelt(&self) -> String {
+        let one = |c: &char| match name(*c) {
+            Some(name) => format!("U+{:04X} ({name})", u32::from(*c)),
+            None => format!("U+{:04X}", u32::from(*c)),
+        };
+        self.chars().iter().map(one).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// A piece of the line around the difference, which is made visible if it is something that cannot be seen.
+    fn quoted(&self) -> String {
+        let start = if self.from <= 30 { 0 } else { self.from - 20 };
+        let end = self.line.len().min(self.to + 30).min(start + 100);
+        let mut quoted = String::from("`");
+        for (at, c) in self.line[start..end].iter().enumerate() {
+            let matters = (self.from..self.to).contains(&(start + at));
+            match c {
+                ' ' if matters => quoted.push('·'),
+                '\t' if matters => quoted.push('→'),
+                '\t' => quoted.push('\t'),
+                c if c.is_control() || matters && is_hidden(*c) => quoted.push_str(&format!("⟨U+{:04X}⟩", u32::from(*c))),
+                c => quoted.push(*c),
+            }
+        }
+        quoted.push('`');
+        quoted
+    }
+}
+
+/// Whether one has to be told that this character is there, or that it is not the plain one it looks like.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || !matches!(looks(c), Looks::Itself | Looks::Composed(..)) && c != ' '
+}
+
+/// `U+2019 (right single quotation mark)`, `x (U+0078)`
+fn called(c: char) -> String {
+    match name(c) {
+        Some(name) => format!("U+{:04X} ({name})", u32::from(c)),
+        None => format!("{c} (U+{:04X})", u32::from(c)),
+    }
+}
