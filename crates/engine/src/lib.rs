@@ -21,6 +21,7 @@
 //! ```
 
 pub mod changes;
+mod command;
 mod config;
 pub mod disk;
 mod files;
@@ -34,6 +35,7 @@ mod undo;
 mod watch;
 mod workspace;
 
+pub use command::{Command, Running};
 pub use config::{Config, ConfigError, KEYS, Key};
 pub use session::{Reply, Session};
 pub use surehand_core as core;

@@ -2,11 +2,11 @@
 //! the watcher say where to look; without them it looks at everything, some at each call.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     ops::Bound::{Excluded, Unbounded},
 };
 
-use surehand_core::{By, ChangedFile, Outside, RelPath};
+use surehand_core::{By, Outside, RelPath};
 use surehand_store::{Event, SessionId, Which};
 
 use crate::{
@@ -54,19 +54,24 @@ impl Lookout {
         self.left.retain(|path| !fresh.contains(path));
     }
 
-    /// Looks, and gives the files that the session must be told about, each once.
-    pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<(ChangedFile, Outside)> {
+    /// Looks, and gives the files that the session must be told about, each once, with what they have become.
+    pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<(RelPath, Outside)> {
         let mut changed = Vec::new();
         for path in self.next() {
             let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
             let now = ground.files.look(ground.workspace, &path);
             if view.tell(now) {
                 ground.tracker.set_view(ground.workspace, &path, view);
-                let by = who(ground.workspace, ground.tracker.session(), &path, now);
-                changed.push((ChangedFile { path, deleted: now == Outside::Gone, by }, now));
+                changed.push((path, now));
             }
         }
         changed
+    }
+
+    /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
+    pub fn peek(&mut self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
+        self.listen(ground, &[]);
+        self.left.iter().map(|path| (path.clone(), ground.files.look(ground.workspace, path))).collect()
     }
 
     /// The next ones in turn.
@@ -83,7 +88,7 @@ impl Lookout {
 }
 
 /// Who made a file what it is, if one of us did.
-fn who(workspace: &Workspace, session: &SessionId, path: &RelPath, now: Outside) -> By {
+pub fn who(workspace: &Workspace, session: &SessionId, path: &RelPath, now: Outside) -> By {
     let which = Which { path: Some(path.clone()), ..Which::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
     let made_it = |event: &&Event| match now {

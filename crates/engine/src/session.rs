@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
-    Act, Cause, ChangedFile, Content, ContentHash, Limits, Notice, Planned, Policy, Present, Refusal, RelPath, Stamp, Target,
-    Text, View, render,
+    Act, Cause, ChangedFile, Content, ContentHash, Limits, Notice, Outside, Planned, Policy, Present, Refusal, RelPath, Stamp,
+    Target, Text, View, render,
 };
 use surehand_store::{ChangeId, Event, Record, SessionId};
 
@@ -16,7 +16,7 @@ use crate::{
         journal::How,
     },
     files::{Facts, Files, Gathered},
-    lookout::{Ground, Lookout},
+    lookout::{Ground, Lookout, who},
     tools,
     tracker::{FileTracker, now},
     undo::Since,
@@ -144,20 +144,28 @@ impl Session {
 
     /// Names the files that the session has seen and that are something else now, but for those that the reply is about.
     fn add_changed_files(&mut self, reply: &mut Reply, about: &About) {
-        let Some(tracker) = &mut self.tracker else { return };
-        let mut ground = Ground { workspace: &self.workspace, tracker, files: &mut self.files };
         let (shown, refused) = match about {
             About::Shown(paths) => (&paths[..], None),
             About::Refused(path) => (&[][..], path.as_ref()),
         };
-        self.lookout.listen(&mut ground, shown);
-        let files = self.lookout.look(&mut ground).into_iter().map(|(file, _)| file);
-        let files: Vec<ChangedFile> = files.filter(|file| Some(&file.path) != refused).collect();
-        if files.is_empty() {
-            return;
-        }
-        reply.result["changed_elsewhere"] = json!(files);
-        reply.text.push_str(&format!("note: {}\n", render::notice::notice(&Notice::ChangedOutside { files })));
+        let changed = self.on_the_lookout(|lookout, ground| {
+            lookout.listen(ground, shown);
+            lookout.look(ground)
+        });
+        let changed = changed.into_iter().flatten().filter(|(path, _)| Some(path) != refused).collect::<Vec<_>>();
+        let id = self.id();
+        let file = |(path, now): (RelPath, Outside)| {
+            let by = who(&self.workspace, &id, &path, now);
+            ChangedFile { path, deleted: now == Outside::Gone, by }
+        };
+        add_changed(reply, changed.into_iter().map(file).collect());
+    }
+
+    /// Brings together what the lookout needs; nothing where nobody keeps track.
+    pub(crate) fn on_the_lookout<T>(&mut self, look: impl FnOnce(&mut Lookout, &mut Ground<'_>) -> T) -> Option<T> {
+        let tracker = self.tracker.as_mut()?;
+        let mut ground = Ground { workspace: &self.workspace, tracker, files: &mut self.files };
+        Some(look(&mut self.lookout, &mut ground))
     }
 
     fn say_success(&mut self, success: Success) -> Reply {
@@ -394,6 +402,16 @@ impl Session {
         }
     }
 
+    /// What the session has seen of a file.
+    pub(crate) fn view_of(&mut self, path: &RelPath) -> Option<View> {
+        self.tracker.as_mut().and_then(|tracker| tracker.view(&self.workspace, path))
+    }
+
+    /// Keeps a text, to be compared with or brought back.
+    pub(crate) fn keep_text(&mut self, path: &RelPath, text: &Text) {
+        self.files.keep(&self.workspace, path, text);
+    }
+
     /// Records that lines were shown.
     pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &surehand_core::LineSet) {
         if let Some(tracker) = &mut self.tracker {
@@ -442,13 +460,22 @@ pub(crate) enum Landed {
     Gone,
 }
 
+/// Names files that are not what the session saw.
+pub(crate) fn add_changed(reply: &mut Reply, files: Vec<ChangedFile>) {
+    if files.is_empty() {
+        return;
+    }
+    reply.result["changed_elsewhere"] = json!(files);
+    reply.text.push_str(&format!("note: {}\n", render::notice::notice(&Notice::ChangedOutside { files })));
+}
+
 /// A name for a new session.
 fn fresh_id() -> SessionId {
     SessionId(format!("{:x}-{:016x}", now(), random()))
 }
 
 /// A name for a change: short, because people type it.
-fn fresh_change() -> ChangeId {
+pub(crate) fn fresh_change() -> ChangeId {
     ChangeId(format!("{:08x}", random() as u32))
 }
 

@@ -196,7 +196,7 @@ impl Workspace {
     }
 
     /// The watcher, if somebody has started it.
-    pub(crate) fn watch(&self) -> Option<&Watch> {
+    pub fn watch(&self) -> Option<&Watch> {
         self.watch.get()
     }
 

@@ -79,6 +79,13 @@ pub fn undone(tools: &[&str]) -> String {
     format!("Undid {}{more}. The files are as they were before:\n", tools[..tools.len().min(MAX)].join(", "))
 }
 
+/// Files in which something happened while a command ran.
+pub fn touched(paths: &[RelPath], most: usize) -> String {
+    let named: Vec<&str> = paths.iter().take(most).map(RelPath::as_str).collect();
+    let more = if paths.len() > most { format!(" and {} more", paths.len() - most) } else { String::new() };
+    format!("note: touched while the command ran: {}{more}\n", named.join(", "))
+}
+
 /// Said of an edit that was moved to its new place: what else is new to the session.
 pub fn rebased(rebased: &Rebased, numbers: Numbers) -> String {
     format!(

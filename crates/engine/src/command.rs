@@ -1,0 +1,142 @@
+//! Commands that a session runs in a shell: what they showed counts as read, and what they changed is found out, named, and
+//! put down to them.
+
+use std::{collections::HashMap, path::Path};
+
+use serde_json::{Value, json};
+use surehand_core::{By, ChangedFile, LineSet, Outside, Present, RelPath, Text, render, shell};
+use surehand_store::{Event, Record};
+
+use crate::{
+    lookout::who,
+    session::{Reply, Session, add_changed, fresh_change},
+    tracker::now,
+    watch::{Cursor, Hints},
+};
+
+/// A command that is running. What had changed before it began is not its doing.
+#[derive(Debug, Default)]
+pub struct Running {
+    changed_before: HashMap<RelPath, Outside>,
+    cursor: Option<Cursor>,
+}
+
+/// A command that has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command<'a> {
+    /// As it was given to the shell.
+    pub line: &'a str,
+    /// Where it ran: absolute, or relative to the workspace root.
+    pub directory: &'a str,
+    /// What the model was shown of its output.
+    pub output: &'a str,
+}
+
+/// More files than this are not named; their number is.
+const MOST_TOUCHED: usize = 20;
+
+impl Session {
+    /// Says that a command is about to run.
+    pub fn command_begins(&mut self) -> Running {
+        let changed_before = self.on_the_lookout(|lookout, ground| lookout.peek(ground)).unwrap_or_default();
+        let cursor = self.workspace().watch().map(|watch| {
+            let mut cursor = watch.cursor();
+            watch.hints(&mut cursor);
+            cursor
+        });
+        Running { changed_before, cursor }
+    }
+
+    /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
+    pub fn command_ended(&mut self, running: Running, command: &Command<'_>) -> Reply {
+        let mut reply = Reply { text: String::new(), is_error: false, result: json!({ "success": true }) };
+        let changed = self.changed_by(&running, command);
+        let touched = self.touched(running.cursor, &changed);
+        add_changed(&mut reply, changed);
+        if !touched.is_empty() {
+            reply.text.push_str(&render::change::touched(&touched, MOST_TOUCHED));
+            reply.result["touched"] = json!(touched);
+        }
+        let seen = self.count_as_read(command);
+        if !seen.is_empty() {
+            reply.result["seen"] = json!(seen);
+        }
+        reply
+    }
+
+    /// The files that the session has seen and that are something else now, with who did it.
+    fn changed_by(&mut self, running: &Running, command: &Command<'_>) -> Vec<ChangedFile> {
+        let changed = self.on_the_lookout(|lookout, ground| {
+            lookout.listen(ground, &[]);
+            lookout.look(ground)
+        });
+        let id = self.id();
+        let change = fresh_change();
+        let mut files = Vec::new();
+        for (path, now_is) in changed.unwrap_or_default() {
+            let other = who(self.workspace(), &id, &path, now_is);
+            let is_ours = running.changed_before.get(&path) != Some(&now_is) && other == By::Unknown;
+            if is_ours {
+                let event = self.command_event(&path, now_is, command);
+                self.workspace().record(Record::Happened(Event { change: change.clone(), ..event }));
+            }
+            let by = if is_ours { By::Command } else { other };
+            files.push(ChangedFile { path, deleted: now_is == Outside::Gone, by });
+        }
+        files
+    }
+
+    /// What a command did to a file: kept like any other change, so that it can be looked at and taken back.
+    fn command_event(&mut self, path: &RelPath, now_is: Outside, command: &Command<'_>) -> Event {
+        let before = self.view_of(path).map(|view| view.version());
+        let after = match (now_is, self.gather(path.as_str()).map(|gathered| gathered.present)) {
+            (Outside::Version(version), Ok(Present::Text(text))) if text.version() == version => {
+                self.keep_text(path, &text);
+                Some(version)
+            }
+            (Outside::Version(version), _) => Some(version),
+            (Outside::Gone, _) => None,
+        };
+        let line: String = command.line.lines().next().unwrap_or_default().chars().take(80).collect();
+        Event {
+            change: fresh_change(),
+            at: now(),
+            session: self.id(),
+            tool: format!("{}{line}", Event::COMMAND),
+            path: path.clone(),
+            moved_to: None,
+            before,
+            after,
+            mode: None,
+            undoes: Vec::new(),
+        }
+    }
+
+    /// Other files in which something happened meanwhile, as far as the watcher can tell. It need not have been the command.
+    fn touched(&self, cursor: Option<Cursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
+        let (Some(watch), Some(mut cursor)) = (self.workspace().watch(), cursor) else { return Vec::new() };
+        let Hints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };
+        paths.into_iter().filter(|path| changed.iter().all(|file| file.path != *path)).collect()
+    }
+
+    /// Marks as read what a plain read command has printed.
+    fn count_as_read(&mut self, command: &Command<'_>) -> Vec<Value> {
+        let Some(readings) = shell::reads(command.line) else { return Vec::new() };
+        let mut texts: HashMap<String, (RelPath, Text)> = HashMap::new();
+        let mut text_of = |path: &str| {
+            let full = Path::new(command.directory).join(path);
+            let gathered = self.gather(full.to_str()?).ok()?;
+            let Present::Text(text) = gathered.present else { return None };
+            texts.insert(path.to_owned(), (gathered.path, text.clone()));
+            Some(text)
+        };
+        let seen: Vec<(String, LineSet)> = shell::seen(&readings, &mut text_of, command.output);
+        let mut told = Vec::new();
+        for (name, lines) in seen {
+            let Some((path, text)) = texts.get(&name) else { continue };
+            self.show(path, text, &lines);
+            told.push(json!({ "path": path, "shown": lines }));
+        }
+        told
+    }
+}
