@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use surehand_core::{ContentHash, RelPath};
+use surehand_core::{Content, ContentHash, RelPath};
 use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
 
 use crate::workspace::Workspace;
@@ -117,6 +117,13 @@ impl Workspace {
         // Events come newest first; within a change people read in the order in which it was done.
         log.iter_mut().for_each(|change| change.files.reverse());
         Ok(log)
+    }
+}
+
+impl Workspace {
+    /// What a file held at this path, if it is still kept.
+    pub fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
+        self.ask(|store| store.replaced(path, version)).ok().flatten().map(Content::new)
     }
 }
 

@@ -109,6 +109,7 @@ impl Session {
             after,
             mode: None,
             undoes: Vec::new(),
+            delta: None,
         }
     }
 

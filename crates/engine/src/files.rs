@@ -207,25 +207,27 @@ impl Files {
         }
     }
 
-    /// Keeps what a change replaced, so that it can be brought back, and what it wrote.
-    pub fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) {
+    /// Keeps what a change replaced, so that it can be brought back, and what it wrote. Gives the way back from the one to the
+    /// other, where that is all that is needed.
+    pub fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<Delta> {
         let (before, after) = (planned.base(), planned.text());
-        let (Some(Content::Text(before)), Some(after)) = (before, after) else {
-            before.into_iter().for_each(|before| workspace.record(kept(before)));
-            after.into_iter().for_each(|after| self.keep(workspace, planned.path_after().unwrap_or(planned.path()), after));
-            return;
-        };
-        if before.version() == after.version() {
-            // It was only moved.
-            return workspace.record(kept(&Content::Text(before.clone())));
+        if let Some(after) = after {
+            self.texts.keep(after);
         }
-        let replaced = Record::Replaced { version: before.version(), delta: delta(before, after), at: now() };
-        workspace.record(replaced);
-        self.texts.keep(before);
-        self.texts.keep(after);
-        self.kept.insert(planned.path().clone(), after.version());
-        let record = kept(&Content::Text(after.clone()));
-        workspace.record_text(&self.owner, planned.path(), Some(before.version()), record);
+        match (before, after) {
+            (Some(Content::Text(before)), Some(after)) if before.version() != after.version() => {
+                self.texts.keep(before);
+                self.kept.insert(planned.path().clone(), after.version());
+                let record = kept(&Content::Text(after.clone()));
+                workspace.record_text(&self.owner, planned.path(), Some(before.version()), record);
+                Some(delta(before, after))
+            }
+            _ => {
+                before.into_iter().for_each(|before| workspace.record(kept(before)));
+                after.into_iter().for_each(|after| self.keep(workspace, planned.path_after().unwrap_or(planned.path()), after));
+                None
+            }
+        }
     }
 
     /// The text of a version, from memory or from the store.
@@ -233,20 +235,15 @@ impl Files {
         if let Some(text) = self.texts.get(version) {
             return Some(text);
         }
-        let Content::Text(text) = self.content(workspace, version)? else { return None };
-        self.texts.keep(&text);
-        Some(text)
-    }
-
-    /// What a version holds, from the store.
-    pub fn content(&self, workspace: &Workspace, version: &ContentHash) -> Option<Content> {
         let ask = || workspace.ask(|store| store.version(version)).ok().flatten();
         let bytes = ask().or_else(|| {
             // It may be on its way.
             workspace.flush();
             ask()
         })?;
-        Some(Content::new(bytes))
+        let text = Text::new(bytes).ok()?;
+        self.texts.keep(&text);
+        Some(text)
     }
 }
 
@@ -259,7 +256,7 @@ fn delta(before: &Text, after: &Text) -> Delta {
     let (old, new) = (before.bytes(), after.bytes());
     let prefix = same_start(old, new);
     let suffix = same_end(&old[prefix..], &new[prefix..]);
-    Delta { base: after.version(), prefix, suffix, middle: old[prefix..old.len() - suffix].to_vec() }
+    Delta { prefix, suffix, middle: old[prefix..old.len() - suffix].to_vec() }
 }
 
 /// So many bytes are compared at once.

@@ -47,9 +47,13 @@ impl Lookout {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
             None => Hints::Everything,
         };
-        match &hints {
-            Hints::Paths(paths) if paths.is_empty() => {}
-            hints => self.left.extend(ground.tracker.viewed(ground.workspace).into_iter().filter(|path| hints.covers(path))),
+        match hints {
+            Hints::Everything => self.left.extend(ground.tracker.viewed(ground.workspace)),
+            Hints::Paths(paths) => {
+                for path in paths.iter().filter(|path| !fresh.contains(path)) {
+                    self.left.extend(ground.tracker.viewed_at(ground.workspace, path));
+                }
+            }
         }
         self.left.retain(|path| !fresh.contains(path));
     }

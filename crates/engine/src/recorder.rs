@@ -136,7 +136,7 @@ impl Recorder {
 fn size_of_content(record: &Record) -> usize {
     match record {
         Record::Kept { content, .. } => content.bytes().len(),
-        Record::Replaced { delta, .. } => delta.middle.len(),
+        Record::Happened(event) => event.delta.as_ref().map_or(0, |delta| delta.middle.len()),
         _ => 0,
     }
 }
@@ -198,7 +198,7 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
         }
         queue.lock().written = batch;
         queue.written.notify_all();
-        kept += records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Replaced { .. })).count();
+        kept += records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Happened(_))).count();
         // Now and then, and by one of many short processes: it is not worth doing after every call.
         if kept > TRIM_AFTER || (closed && std::process::id().is_multiple_of(32)) {
             kept = 0;

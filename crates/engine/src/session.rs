@@ -219,11 +219,6 @@ impl Session {
         }
     }
 
-    /// What a version holds, if it is still kept.
-    pub(crate) fn content_of(&self, version: &ContentHash) -> Option<Content> {
-        self.files.content(&self.workspace, version)
-    }
-
     /// The one spelling of a file, without reading it.
     pub fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
         self.files.path_of(&self.workspace, spelling)
@@ -320,8 +315,9 @@ impl Session {
         let mut rewritten = Vec::new();
         let change = fresh_change();
         for ((planned, facts), stamp) in planned.iter().zip(&committed.stamps) {
-            self.files.keep_change(&self.workspace, planned);
-            self.workspace.record(Record::Happened(self.event(deed, &change, planned, facts)));
+            let delta = self.files.keep_change(&self.workspace, planned);
+            let event = self.event(deed, &change, planned, facts);
+            self.workspace.record(Record::Happened(Event { delta, ..event }));
             rewritten.extend(self.settle_file(planned, *stamp).map(|landed| (planned.path().clone(), landed)));
         }
         let planned = planned.into_iter().map(|(planned, _)| planned).collect();
@@ -344,6 +340,7 @@ impl Session {
             after: planned.after().map(Content::version),
             mode: facts.mode.filter(|_| *planned.act() == Act::Remove),
             undoes: deed.undoes.get(planned.path()).cloned().unwrap_or_default(),
+            delta: None,
         }
     }
 

@@ -1,7 +1,11 @@
 //! What one session has seen: an ordinary value, handed to whoever needs it. Without one, nothing is tracked and nothing is
 //! refused for being unread or stale.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+};
 
 use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View};
 use surehand_store::{Record, RefusedCall, SessionId, Store, StoreError};
@@ -17,7 +21,7 @@ pub struct FileTracker {
     /// Whether the store has been asked for all of it.
     listed: bool,
     /// `None` for a path that the store has been asked about in vain.
-    views: HashMap<RelPath, Option<View>>,
+    views: BTreeMap<RelPath, Option<View>>,
     refused: Option<HashMap<ContentHash, RefusedCall>>,
     rewrites: HashMap<RelPath, u32>,
     /// For programs that use the tracker alone; a session gathers files itself.
@@ -37,7 +41,7 @@ impl FileTracker {
             session,
             continued: false,
             listed: false,
-            views: HashMap::new(),
+            views: BTreeMap::new(),
             refused: Some(HashMap::new()),
             rewrites: HashMap::new(),
             files,
@@ -126,11 +130,25 @@ impl FileTracker {
 
     /// The files of which the session has seen something.
     pub fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
+        self.list(workspace);
+        seen(self.views.iter()).collect()
+    }
+
+    /// Those of them that are this path or beneath it.
+    pub fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
+        self.list(workspace);
+        let beneath = format!("{path}/");
+        let inside = self.views.range::<str, _>((Excluded(beneath.as_str()), Unbounded));
+        let inside = inside.take_while(|(file, _)| file.as_str().starts_with(&beneath));
+        seen(self.views.get_key_value(path).into_iter()).chain(seen(inside)).collect()
+    }
+
+    /// Asks the store, once, what this session had seen before.
+    fn list(&mut self, workspace: &Workspace) {
         if self.continued && !std::mem::replace(&mut self.listed, true) {
             let stored = workspace.ask(|store| store.viewed(&self.session)).unwrap_or_default();
             stored.into_iter().for_each(|path| drop(self.view(workspace, &path)));
         }
-        self.views.iter().filter(|(_, view)| view.is_some()).map(|(path, _)| path.clone()).collect()
     }
 
     /// Records what the session has seen of a file.
@@ -202,4 +220,8 @@ impl FileTracker {
         }
         count
     }
+}
+
+fn seen<'a>(views: impl Iterator<Item = (&'a RelPath, &'a Option<View>)>) -> impl Iterator<Item = RelPath> {
+    views.filter(|(_, view)| view.is_some()).map(|(path, _)| path.clone())
 }

@@ -106,7 +106,7 @@ impl Session {
 
     /// A version that was replaced.
     fn kept(&self, path: &RelPath, version: ContentHash) -> Result<Content, Refusal> {
-        self.content_of(&version).ok_or_else(|| {
+        self.workspace().content_at(path, &version).ok_or_else(|| {
             let why = format!(
                 "version {} is no longer kept (see versions.bytes and versions.days in surehand.toml); nothing was undone",
                 version.short()

@@ -106,6 +106,7 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
         after: Some(ContentHash::of(b"after")),
         mode: None,
         undoes: Vec::new(),
+        delta: None,
     };
     let first = event(1, "e", None);
     let second = Event {
@@ -125,18 +126,32 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
 }
 
 fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, again: impl Store) {
-    let versions: [&[u8]; 4] = [b"one two three", b"one 2 three", b"1 2 three", b"1 2 three four"];
-    let hash = |index: usize| ContentHash::of(versions[index]);
-    let replaced = |index: usize, prefix, suffix, middle: &[u8]| Record::Replaced {
-        version: hash(index),
-        delta: Delta { base: hash(index + 1), prefix, suffix, middle: middle.to_vec() },
-        at: 1,
+    let event = |name: &str, before: &[u8], after: &[u8], (prefix, suffix, middle): (usize, usize, &[u8])| Event {
+        change: ChangeId("replaced".to_owned()),
+        at: 0,
+        session: session("r"),
+        tool: "edit_file".to_owned(),
+        path: path(name),
+        moved_to: None,
+        before: Some(ContentHash::of(before)),
+        after: Some(ContentHash::of(after)),
+        mode: None,
+        undoes: Vec::new(),
+        delta: Some(Delta { prefix, suffix, middle: middle.to_vec() }),
     };
-    let last = Record::Kept { version: hash(3), content: Shared::new(versions[3].to_vec()), at: 1 };
-    store.record(&[replaced(0, 4, 6, b"two"), replaced(1, 0, 8, b"one"), replaced(2, 9, 0, b""), last]).unwrap();
-    for (index, content) in versions.iter().enumerate() {
-        assert_eq!(again.version(&hash(index)).unwrap().as_deref(), Some(*content));
+    // A file that is edited, moved with an edit, brought back to what it once was, and edited again.
+    let versions: [&[u8]; 5] = [b"one two three", b"one 2 three", b"1 2 three", b"one two three", b"one two three four"];
+    let first = event("r", versions[0], versions[1], (4, 6, b"two"));
+    let second = Event { moved_to: Some(path("r2")), ..event("r", versions[1], versions[2], (0, 8, b"one")) };
+    let third = event("r2", versions[2], versions[3], (0, 6, b"1 2"));
+    let fourth = event("r2", versions[3], versions[4], (13, 0, b""));
+    let last = Record::Kept { version: ContentHash::of(versions[4]), content: Shared::new(versions[4].to_vec()), at: 1 };
+    let events = [first, second, third, fourth].map(Record::Happened);
+    store.record(&events.into_iter().chain([last]).collect::<Vec<_>>()).unwrap();
+    for (name, version) in ["r", "r", "r2", "r2", "r2"].into_iter().zip(versions) {
+        assert_eq!(again.replaced(&path(name), &ContentHash::of(version)).unwrap().as_deref(), Some(version));
     }
+    assert_eq!(again.replaced(&path("r"), &ContentHash::of(b"never")).unwrap(), None);
 }
 
 fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) {
@@ -156,14 +171,8 @@ fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) 
     store.trim(2500, 0).unwrap();
     let there = |seed| again.version(&ContentHash::of(&content(seed))).unwrap().is_some();
     assert_eq!([there(1), there(2), there(3)], [true, false, true]);
-    // What was made from one that goes, goes with it.
-    let delta = Delta { base: ContentHash::of(&content(3)), prefix: 1000, suffix: 0, middle: b"more".to_vec() };
-    let longer = [content(3), b"more".to_vec()].concat();
-    store.record(&[Record::Replaced { version: ContentHash::of(&longer), delta, at: 50 }]).unwrap();
-    assert_eq!(again.version(&ContentHash::of(&longer)).unwrap().as_ref(), Some(&longer));
     store.trim(u64::MAX, 35).unwrap();
     assert_eq!([there(1), there(3)], [true, false]);
-    assert_eq!(again.version(&ContentHash::of(&longer)).unwrap(), None);
 }
 
 fn handles_see_each_other_while_both_are_open(mut one: impl Store, mut other: impl Store) {

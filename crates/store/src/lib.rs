@@ -70,6 +70,8 @@ pub struct Event {
     pub mode: Option<u32>,
     /// The changes of this file that this one took back.
     pub undoes: Vec<ChangeId>,
+    /// How to make what it was from what it is. Without it, what it was is kept by itself, if at all.
+    pub delta: Option<Delta>,
 }
 
 impl Event {
@@ -94,10 +96,8 @@ pub struct Which {
 }
 
 /// What must be done to one content to get another: the middle of it is replaced.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
-    /// The content that it is made from.
-    pub base: ContentHash,
     /// How many bytes at the start are the same.
     pub prefix: usize,
     /// How many bytes at the end are the same.
@@ -179,15 +179,6 @@ pub enum Record {
         /// When it was last of use.
         at: Millis,
     },
-    /// The same, for a content that was replaced by another that is kept.
-    Replaced {
-        /// Its name.
-        version: ContentHash,
-        /// How to get it back from what came in its place.
-        delta: Delta,
-        /// When it was replaced.
-        at: Millis,
-    },
     /// A file was changed.
     Happened(Event),
     /// A call was refused.
@@ -259,6 +250,9 @@ pub trait Store: Send {
 
     /// The content of a version, if it is still kept.
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The content that a file had at this path, if it is still kept or can be made from what came in its place.
+    fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The calls of a session that were refused and not mended since.
     fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError>;

@@ -50,12 +50,10 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
     ALTER TABLE events ADD COLUMN moved_to TEXT;
     ALTER TABLE events ADD COLUMN mode INTEGER;
     ALTER TABLE events ADD COLUMN undoes TEXT;
-    CREATE INDEX events_by_change ON events (change);
-    CREATE INDEX events_by_path ON events (path);
-    CREATE INDEX events_by_time ON events (at);
-    ALTER TABLE versions ADD COLUMN base BLOB;
-    ALTER TABLE versions ADD COLUMN prefix INTEGER;
-    ALTER TABLE versions ADD COLUMN suffix INTEGER;
+    ALTER TABLE events ADD COLUMN prefix INTEGER;
+    ALTER TABLE events ADD COLUMN suffix INTEGER;
+    ALTER TABLE events ADD COLUMN middle BLOB;
+    CREATE INDEX events_by_path ON events (path, before);
 ",
 ];
 
@@ -157,19 +155,17 @@ impl SqliteStore {
         failed(&self.path, error)
     }
 
-    fn kept(&self, version: &ContentHash) -> Result<Option<Kept>, StoreError> {
-        let sql = "SELECT packed, base, prefix, suffix FROM versions WHERE version = ?1";
-        let row = self.one(sql, params![version.as_bytes()], |row| {
-            let base = row.get::<_, Option<[u8; 32]>>(1)?.map(ContentHash::from_bytes);
-            let length = |column| row.get::<_, Option<i64>>(column).map(|length| length.unwrap_or_default() as usize);
-            Ok((row.get::<_, Vec<u8>>(0)?, base, length(2)?, length(3)?))
+    /// The last event that replaced this content at this path: what came in its place, under which name, and the way back.
+    fn replacement(&self, path: &RelPath, version: &ContentHash) -> Result<Option<(RelPath, ContentHash, Delta)>, StoreError> {
+        let sql = "SELECT after, moved_to, prefix, suffix, middle FROM events
+            WHERE path = ?1 AND before = ?2 AND after IS NOT NULL AND middle IS NOT NULL ORDER BY id DESC LIMIT 1";
+        let row = self.one(sql, params![path.as_str(), version.as_bytes()], |row| {
+            let after = ContentHash::from_bytes(row.get(0)?);
+            Ok((row.get::<_, Option<String>>(1)?, after, read_delta(row, 2)?))
         })?;
-        let Some((packed, base, prefix, suffix)) = row else { return Ok(None) };
-        let content = unpack(packed);
-        Ok(content.map(|middle| match base {
-            None => Kept::Whole(middle),
-            Some(base) => Kept::Delta(Delta { base, prefix, suffix, middle }),
-        }))
+        let Some((moved_to, after, Some(delta))) = row else { return Ok(None) };
+        let name = moved_to.and_then(|path| RelPath::new(&path).ok()).unwrap_or_else(|| path.clone());
+        Ok(Some((name, after, delta)))
     }
 
     fn one<T>(
@@ -242,25 +238,29 @@ impl Store for SqliteStore {
     }
 
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
-        // A content that was replaced is a piece of the one that came in its place, and that perhaps of another.
-        let mut deltas = Vec::new();
-        let mut next = *version;
-        let mut content = loop {
-            let Some(kept) = self.kept(&next)? else { return Ok(None) };
-            match kept {
-                Kept::Whole(content) => break content,
-                Kept::Delta(_) if deltas.len() > MAX_DELTAS => return Ok(None),
-                Kept::Delta(delta) => {
-                    next = delta.base;
-                    deltas.push(delta);
-                }
-            }
-        };
-        for delta in deltas.into_iter().rev() {
-            let Some(replaced) = apply(&delta, &content) else { return Ok(None) };
-            content = replaced;
-        }
+        let sql = "SELECT packed FROM versions WHERE version = ?1";
+        let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
         // Damage shows here as a content that is not the one asked for: then there is none.
+        Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
+    }
+
+    fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
+        let (mut path, mut next) = (path.clone(), *version);
+        let mut deltas = Vec::new();
+        // What came in its place may have been replaced in turn, until one is kept by itself. Each replacement is later than the
+        // one before, so this ends.
+        let mut content = loop {
+            if let Some(content) = self.version(&next)? {
+                break content;
+            }
+            let Some((name, after, delta)) = self.replacement(&path, &next)? else { return Ok(None) };
+            (path, next) = (name, after);
+            deltas.push(delta);
+        };
+        for delta in deltas.iter().rev() {
+            let Some(before) = apply(delta, &content) else { return Ok(None) };
+            content = before;
+        }
         Ok(Some(content).filter(|content| ContentHash::of(content) == *version))
     }
 
@@ -278,9 +278,10 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let sql = "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes FROM events
+        let sql =
+            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle FROM events
             WHERE (?1 IS NULL OR session = ?1) AND (?2 IS NULL OR path = ?2 OR moved_to = ?2) AND (?3 IS NULL OR change = ?3)
-            ORDER BY at DESC, id DESC LIMIT ?4";
+            ORDER BY id DESC LIMIT ?4";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let session = which.session.as_ref().map(|session| &session.0);
         let keys = params![session, which.path.as_ref().map(RelPath::as_str), which.change.as_ref().map(|id| &id.0), limit];
@@ -301,6 +302,7 @@ impl Store for SqliteStore {
                     .get::<_, Option<String>>(9)?
                     .map(|ids| ids.split(' ').map(|id| ChangeId(id.to_owned())).collect())
                     .unwrap_or_default(),
+                delta: read_delta(row, 10)?,
             }))
         })?;
         Ok(events.into_iter().flatten().collect())
@@ -319,9 +321,11 @@ impl Store for SqliteStore {
                 WHERE so_far > ?1)",
                 params![bytes],
             )?;
-            // What was made from something that is gone is gone as well.
-            let orphans = "DELETE FROM versions WHERE base IS NOT NULL AND base NOT IN (SELECT version FROM versions)";
-            while transaction.execute(orphans, [])? > 0 {}
+            transaction.execute(
+                "DELETE FROM events WHERE id IN (
+                SELECT id FROM (SELECT id, sum(length(middle)) OVER (ORDER BY id DESC) AS so_far FROM events) WHERE so_far > ?1)",
+                params![bytes],
+            )?;
             transaction.commit()
         };
         let trimmed: rusqlite::Result<()> = { trim }();
@@ -361,13 +365,15 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
                 ],
             )
         }
-        Record::Kept { version, content, at } => keep(transaction, packer, version, *at, content.bytes(), None),
-        Record::Replaced { version, delta, at } => keep(transaction, packer, version, *at, &delta.middle, Some(delta)),
+        Record::Kept { version, content, at } => keep(transaction, packer, version, content.bytes(), *at),
         Record::Happened(event) => {
             let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
+            let delta = event.delta.as_ref();
+            let middle = delta.map(|delta| pack(packer, &delta.middle)).transpose().map_err(not_packed)?;
             run(
-                "INSERT INTO events (change, at, session, tool, path, moved_to, before, after, mode, undoes)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO events
+                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
                 params![
                     event.change.0,
                     event.at,
@@ -378,7 +384,10 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
                     hash(&event.before),
                     hash(&event.after),
                     event.mode,
-                    joined(&event.undoes)
+                    joined(&event.undoes),
+                    delta.map(|delta| delta.prefix as i64),
+                    delta.map(|delta| delta.suffix as i64),
+                    middle
                 ],
             )
         }
@@ -400,14 +409,13 @@ fn joined(ids: &[ChangeId]) -> Option<String> {
     (!ids.is_empty()).then(|| ids.iter().map(|id| id.0.as_str()).collect::<Vec<_>>().join(" "))
 }
 
-/// Keeps a content, all of it or, with a delta, what is needed to make it. One that is there already is only marked as used.
+/// Keeps a content. One that is there already is only marked as used.
 fn keep(
     transaction: &Transaction<'_>,
     packer: &mut Packer,
     version: &ContentHash,
-    at: Millis,
     content: &[u8],
-    delta: Option<&Delta>,
+    at: Millis,
 ) -> rusqlite::Result<()> {
     let touched = transaction
         .prepare_cached("UPDATE versions SET used_at = max(used_at, ?2) WHERE version = ?1")?
@@ -415,33 +423,24 @@ fn keep(
     if touched > 0 {
         return Ok(());
     }
-    let packed = pack(packer, content).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    let base = delta.map(|delta| delta.base);
-    let length = |length: fn(&Delta) -> usize| delta.map(|delta| length(delta) as i64);
+    let packed = pack(packer, content).map_err(not_packed)?;
     transaction
-        .prepare_cached(
-            "INSERT INTO versions (version, packed_size, used_at, packed, base, prefix, suffix) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            version.as_bytes(),
-            packed.len() as i64,
-            at,
-            packed,
-            base.as_ref().map(ContentHash::as_bytes),
-            length(|delta| delta.prefix),
-            length(|delta| delta.suffix)
-        ])
+        .prepare_cached("INSERT INTO versions VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![version.as_bytes(), packed.len() as i64, at, packed])
         .map(drop)
 }
 
-/// A content as it is kept.
-enum Kept {
-    Whole(Vec<u8>),
-    Delta(Delta),
+fn not_packed(error: std::io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-/// So many contents in a row, each made from the next, are more than one batch of records ever holds.
-const MAX_DELTAS: usize = 10_000;
+/// A delta, from three columns; what cannot be unpacked is none.
+fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Delta>> {
+    let length = |column| row.get::<_, Option<i64>>(column).map(|length| length.unwrap_or_default() as usize);
+    let (prefix, suffix) = (length(column)?, length(column + 1)?);
+    let middle = row.get::<_, Option<Vec<u8>>>(column + 2)?.and_then(unpack);
+    Ok(middle.map(|middle| Delta { prefix, suffix, middle }))
+}
 
 /// The content that a delta describes.
 fn apply(delta: &Delta, base: &[u8]) -> Option<Vec<u8>> {

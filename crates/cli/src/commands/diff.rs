@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Session, Workspace,
     changes::{Net, net},
-    core::{Content, ContentHash, render::unified::unified},
+    core::{Content, ContentHash, RelPath, render::unified::unified},
 };
 
 use crate::{args::DiffArgs, output, place};
@@ -36,13 +36,13 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn diff(workspace: &Workspace, file: &Net) -> anyhow::Result<String> {
-    let content = |version: Option<ContentHash>| -> anyhow::Result<Option<Content>> {
+    let content = |path: &RelPath, version: Option<ContentHash>| -> anyhow::Result<Option<Content>> {
         let Some(version) = version else { return Ok(None) };
-        let bytes = workspace.ask(|store| store.version(&version))?;
-        let gone = || anyhow::anyhow!("{}: version {} is no longer kept", file.path_after, version.short());
-        Ok(Some(Content::new(bytes.ok_or_else(gone)?)))
+        let gone = || anyhow::anyhow!("{path}: version {} is no longer kept", version.short());
+        Ok(Some(workspace.content_at(path, &version).ok_or_else(gone)?))
     };
-    let (before, after) = (content(file.before)?, content(file.after)?);
+    let before = content(&file.path_before, file.before)?;
+    let after = content(&file.path_after, file.after)?;
     Ok(unified((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
 }
 
