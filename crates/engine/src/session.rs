@@ -1,6 +1,12 @@
 //! A session calls tools: it gathers what is there, lets core decide, commits, remembers, and says what came of it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
@@ -473,7 +479,9 @@ fn fresh_id() -> SessionId {
 
 /// A name for a change: short, because people type it.
 pub(crate) fn fresh_change() -> ChangeId {
-    ChangeId(format!("{:08x}", random() as u32))
+    // An odd step leads through all numbers before one comes again; another process begins somewhere else.
+    static NEXT: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(random() as u32));
+    ChangeId(format!("{:08x}", NEXT.fetch_add(0x9e37_79b1, Ordering::Relaxed)))
 }
 
 fn random() -> u64 {

@@ -79,6 +79,8 @@ pub struct Workspace {
     recorder: OnceLock<Recorder>,
     reader: Mutex<Option<SqliteStore>>,
     watch: OnceLock<Watch>,
+    /// As whom we make files.
+    owner: (u32, u32),
     probe: Option<Probe>,
     can_exchange: AtomicBool,
     stage_beside: AtomicBool,
@@ -153,6 +155,7 @@ impl Workspace {
             recorder: OnceLock::new(),
             reader: Mutex::new(None),
             watch: OnceLock::new(),
+            owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             probe,
             can_exchange: AtomicBool::new(true),
             stage_beside: AtomicBool::new(false),
@@ -272,6 +275,11 @@ impl Workspace {
 
     pub(crate) fn probe(&self) -> Option<&Probe> {
         self.probe.as_ref()
+    }
+
+    /// Whether a file is as one that we make, as far as its owner goes.
+    pub(crate) fn is_owner(&self, stat: &sys::Stat) -> bool {
+        (stat.st_uid, stat.st_gid) == self.owner
     }
 
     /// The bits that new files do not get.

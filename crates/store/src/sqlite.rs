@@ -53,7 +53,7 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
     ALTER TABLE events ADD COLUMN prefix INTEGER;
     ALTER TABLE events ADD COLUMN suffix INTEGER;
     ALTER TABLE events ADD COLUMN middle BLOB;
-    CREATE INDEX events_by_path ON events (path, before);
+    CREATE INDEX events_by_path ON events (path);
 ",
 ];
 
@@ -155,17 +155,22 @@ impl SqliteStore {
         failed(&self.path, error)
     }
 
-    /// The last event that replaced this content at this path: what came in its place, under which name, and the way back.
-    fn replacement(&self, path: &RelPath, version: &ContentHash) -> Result<Option<(RelPath, ContentHash, Delta)>, StoreError> {
-        let sql = "SELECT after, moved_to, prefix, suffix, middle FROM events
-            WHERE path = ?1 AND before = ?2 AND after IS NOT NULL AND middle IS NOT NULL ORDER BY id DESC LIMIT 1";
-        let row = self.one(sql, params![path.as_str(), version.as_bytes()], |row| {
-            let after = ContentHash::from_bytes(row.get(0)?);
-            Ok((row.get::<_, Option<String>>(1)?, after, read_delta(row, 2)?))
+    /// An event that replaced this content at this path: the last one or, after another one, the next.
+    fn replacement(&self, path: &RelPath, version: &ContentHash, after: Option<i64>) -> Result<Option<Replacement>, StoreError> {
+        // The next one is nearly always the very next row of the path, so that a long chain is walked quickly.
+        let order = if after.is_some() { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT id, after, moved_to, prefix, suffix, middle FROM events
+                WHERE path = ?1 AND before = ?2 AND id > ?3 AND after IS NOT NULL AND middle IS NOT NULL ORDER BY id {order} LIMIT 1"
+        );
+        let keys = params![path.as_str(), version.as_bytes(), after.unwrap_or(i64::MIN)];
+        let row = self.one(&sql, keys, |row| {
+            let by = ContentHash::from_bytes(row.get(1)?);
+            Ok((row.get(0)?, by, row.get::<_, Option<String>>(2)?, read_delta(row, 3)?))
         })?;
-        let Some((moved_to, after, Some(delta))) = row else { return Ok(None) };
-        let name = moved_to.and_then(|path| RelPath::new(&path).ok()).unwrap_or_else(|| path.clone());
-        Ok(Some((name, after, delta)))
+        let Some((event, by, moved_to, Some(delta))) = row else { return Ok(None) };
+        let path = moved_to.and_then(|path| RelPath::new(&path).ok()).unwrap_or_else(|| path.clone());
+        Ok(Some(Replacement { event, path, by, delta }))
     }
 
     fn one<T>(
@@ -245,7 +250,7 @@ impl Store for SqliteStore {
     }
 
     fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
-        let (mut path, mut next) = (path.clone(), *version);
+        let (mut path, mut next, mut event) = (path.clone(), *version, None);
         let mut deltas = Vec::new();
         // What came in its place may have been replaced in turn, until one is kept by itself. Each replacement is later than the
         // one before, so this ends.
@@ -253,9 +258,9 @@ impl Store for SqliteStore {
             if let Some(content) = self.version(&next)? {
                 break content;
             }
-            let Some((name, after, delta)) = self.replacement(&path, &next)? else { return Ok(None) };
-            (path, next) = (name, after);
-            deltas.push(delta);
+            let Some(replacement) = self.replacement(&path, &next, event)? else { return Ok(None) };
+            (path, next, event) = (replacement.path, replacement.by, Some(replacement.event));
+            deltas.push(replacement.delta);
         };
         for delta in deltas.iter().rev() {
             let Some(before) = apply(delta, &content) else { return Ok(None) };
@@ -440,6 +445,15 @@ fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Delta>> {
     let (prefix, suffix) = (length(column)?, length(column + 1)?);
     let middle = row.get::<_, Option<Vec<u8>>>(column + 2)?.and_then(unpack);
     Ok(middle.map(|middle| Delta { prefix, suffix, middle }))
+}
+
+/// What came in the place of a content.
+struct Replacement {
+    event: i64,
+    /// The name that the file had then.
+    path: RelPath,
+    by: ContentHash,
+    delta: Delta,
 }
 
 /// The content that a delta describes.

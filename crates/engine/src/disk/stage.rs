@@ -17,7 +17,12 @@ use rustix::{
 /// The result of staging a replacement.
 pub enum Staged {
     /// A file that can take the old one's place.
-    Ready(File),
+    Ready {
+        /// The file.
+        file: File,
+        /// Whether the old one has attributes besides mode and owner.
+        has_attributes: bool,
+    },
     /// Owner or marks of the old file cannot be given to a new one: write the old one in place.
     CannotCopyMarks,
 }
@@ -51,7 +56,7 @@ pub fn replacement(
         file.set_len(content.len() as u64)?;
     }
     match copy_marks(old, stat, &file, &now) {
-        Ok(()) => Ok(Staged::Ready(file)),
+        Ok(has_attributes) => Ok(Staged::Ready { file, has_attributes }),
         Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
             remove(dir, name);
             Ok(Staged::CannotCopyMarks)
@@ -114,21 +119,25 @@ fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 pub fn give_marks(of: &File, stat: &Stat, file: &File) -> rustix::io::Result<()> {
     match copy_marks(of, stat, file, &sys::fstat(file)?) {
         Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => sys::fchmod(file, Mode::from_raw_mode(stat.st_mode & 0o777)),
-        copied => copied,
+        copied => copied.map(drop),
     }
 }
 
-fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Result<()> {
+/// Says whether there were attributes to copy.
+fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Result<bool> {
     let same_owner = (now.st_uid, now.st_gid) == (stat.st_uid, stat.st_gid);
     if !same_owner {
         sys::fchown(new, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
     }
-    copy_attributes(old.as_fd(), new.as_fd())?;
+    let has_attributes = copy_attributes(old.as_fd(), new.as_fd())?;
     // Last, because a change of owner takes special bits away.
-    if same_owner && now.st_mode == stat.st_mode { Ok(()) } else { sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o7777)) }
+    if !same_owner || now.st_mode != stat.st_mode {
+        sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+    }
+    Ok(has_attributes)
 }
 
-fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Result<()> {
+fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     let (wanted, there) = (attributes(old)?, attributes(new)?);
     for name in there.iter().filter(|name| !wanted.contains(name) && !name.starts_with(b"security.")) {
         // A new file may be born with some, from its directory.
@@ -144,7 +153,7 @@ fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Resu
             set => set?,
         }
     }
-    Ok(())
+    Ok(!wanted.is_empty())
 }
 
 /// The names of the extended attributes of a file.

@@ -52,6 +52,8 @@ pub struct Work<'a> {
     written: Option<Stamp>,
     /// The file that is there, with what the system says about it.
     old: Option<(File, Box<Stat>)>,
+    /// Whether the old file has nothing that would have to be taken off before it can be another: owner, attributes.
+    is_ordinary: bool,
     leased: bool,
     progress: Progress,
     /// The stamp of what came out, if it is the file that was checked and nobody else had it open then.
@@ -85,6 +87,7 @@ impl<'a> Work<'a> {
             new: None,
             written: None,
             old: None,
+            is_ordinary: false,
             leased: false,
             progress: Progress::Untouched,
             out: None,
@@ -282,8 +285,9 @@ impl<'a> Work<'a> {
                 self.announce(&name)?;
             }
             let staged = stage::replacement(dir.as_fd(), &name, spare, self.content(), &old, &stat);
-            if let Staged::Ready(file) = staged.map_err(|error| self.failed("write", error))? {
+            if let Staged::Ready { file, has_attributes } = staged.map_err(|error| self.failed("write", error))? {
                 self.how = How::Swap;
+                self.is_ordinary = !has_attributes && self.workspace.is_owner(&stat);
                 self.new = Some(file);
                 self.old = Some((old, stat));
                 return Ok(());
@@ -517,8 +521,7 @@ impl<'a> Work<'a> {
             How::Move => {}
             How::Swap | How::Rename | How::Remove => {
                 let Some(version) = self.base_version() else { return };
-                let (old, old_stat) = self.old();
-                let reusable = self.how != How::Rename && self.out.is_some() && is_ordinary(old, old_stat);
+                let reusable = self.how == How::Swap && self.out.is_some() && self.is_ordinary;
                 let path = self.path().clone();
                 self.workspace.displace(Displaced { dir, name, path, version, stamp: self.out, reusable });
             }
@@ -535,12 +538,6 @@ fn identity(stat: &Stat) -> (u64, u64) {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let identity = (stat.st_dev as u64, stat.st_ino as u64);
     identity
-}
-
-/// Whether a file has nothing that would have to be taken off before it can be another: owner, attributes, special bits.
-fn is_ordinary(file: &File, stat: &Stat) -> bool {
-    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    (stat.st_uid, stat.st_gid) == (user, group) && matches!(sys::flistxattr_query(file), Ok(0) | Err(Errno::OPNOTSUPP))
 }
 
 fn file_is(dir: &File, name: &str, content: &[u8]) -> bool {
