@@ -420,8 +420,8 @@ impl Session {
         if let Some(tracker) = &mut self.tracker {
             let is_new = tracker.view(&self.workspace, path).is_none();
             tracker.show(&self.workspace, &mut self.files, path, text, lines);
-            if let (true, Some(watch)) = (is_new, self.workspace.watch()) {
-                watch.also(path);
+            if is_new {
+                self.workspace.watch_file(path);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! refused for being unread or stale.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeSet, HashMap},
     ops::Bound::{Excluded, Unbounded},
     sync::Arc,
 };
@@ -21,7 +21,9 @@ pub struct FileTracker {
     /// Whether the store has been asked for all of it.
     listed: bool,
     /// `None` for a path that the store has been asked about in vain.
-    views: BTreeMap<RelPath, Option<View>>,
+    views: HashMap<RelPath, Option<View>>,
+    /// The paths that have a view, in order.
+    paths: BTreeSet<RelPath>,
     refused: Option<HashMap<ContentHash, RefusedCall>>,
     rewrites: HashMap<RelPath, u32>,
     /// For programs that use the tracker alone; a session gathers files itself.
@@ -41,7 +43,8 @@ impl FileTracker {
             session,
             continued: false,
             listed: false,
-            views: BTreeMap::new(),
+            views: HashMap::new(),
+            paths: BTreeSet::new(),
             refused: Some(HashMap::new()),
             rewrites: HashMap::new(),
             files,
@@ -95,6 +98,7 @@ impl FileTracker {
     /// Forgets everything that the session has seen: its context was reset.
     pub fn clear_session(&mut self, workspace: &Workspace) {
         self.views.clear();
+        self.paths.clear();
         self.rewrites.clear();
         self.refused = Some(HashMap::new());
         // From here on the store holds nothing of this session that is not in memory.
@@ -107,7 +111,7 @@ impl FileTracker {
         let mut forgotten = Vec::new();
         for path in paths {
             if self.view(workspace, path).is_some() {
-                self.views.insert(path.clone(), None);
+                self.put(path, None);
                 workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
                 forgotten.push(path.clone());
             }
@@ -124,23 +128,25 @@ impl FileTracker {
             return None;
         }
         let view = workspace.ask(|store| store.view(&self.session, path)).ok().flatten();
-        self.views.insert(path.clone(), view.clone());
+        self.put(path, view.clone());
         view
     }
 
     /// The files of which the session has seen something.
     pub fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
         self.list(workspace);
-        seen(self.views.iter()).collect()
+        self.paths.iter().cloned().collect()
     }
 
     /// Those of them that are this path or beneath it.
     pub fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
         self.list(workspace);
+        if let Some(Some(_)) = self.views.get(path) {
+            return vec![path.clone()];
+        }
         let beneath = format!("{path}/");
-        let inside = self.views.range::<str, _>((Excluded(beneath.as_str()), Unbounded));
-        let inside = inside.take_while(|(file, _)| file.as_str().starts_with(&beneath));
-        seen(self.views.get_key_value(path).into_iter()).chain(seen(inside)).collect()
+        let inside = self.paths.range::<str, _>((Excluded(beneath.as_str()), Unbounded));
+        inside.take_while(|file| file.as_str().starts_with(&beneath)).cloned().collect()
     }
 
     /// Asks the store, once, what this session had seen before.
@@ -156,8 +162,18 @@ impl FileTracker {
         if self.views.get(path).is_some_and(|last| last.as_ref() == Some(&view)) {
             return;
         }
-        self.views.insert(path.clone(), Some(view.clone()));
+        self.put(path, Some(view.clone()));
         workspace.record(Record::Viewed { session: self.session.clone(), path: path.clone(), view });
+    }
+
+    fn put(&mut self, path: &RelPath, view: Option<View>) {
+        let is_seen = view.is_some();
+        let was_seen = self.views.insert(path.clone(), view).is_some_and(|view| view.is_some());
+        if is_seen && !was_seen {
+            self.paths.insert(path.clone());
+        } else if was_seen && !is_seen {
+            self.paths.remove(path);
+        }
     }
 
     /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
@@ -220,8 +236,4 @@ impl FileTracker {
         }
         count
     }
-}
-
-fn seen<'a>(views: impl Iterator<Item = (&'a RelPath, &'a Option<View>)>) -> impl Iterator<Item = RelPath> {
-    views.filter(|(_, view)| view.is_some()).map(|(path, _)| path.clone())
 }

@@ -78,6 +78,7 @@ pub struct Workspace {
     lock_pool: LockPool,
     recorder: OnceLock<Recorder>,
     reader: Mutex<Option<SqliteStore>>,
+    watches: AtomicBool,
     watch: OnceLock<Watch>,
     /// As whom we make files.
     owner: (u32, u32),
@@ -154,6 +155,7 @@ impl Workspace {
             lock_pool: LockPool::default(),
             recorder: OnceLock::new(),
             reader: Mutex::new(None),
+            watches: AtomicBool::new(false),
             watch: OnceLock::new(),
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             probe,
@@ -192,13 +194,20 @@ impl Workspace {
         &self.state
     }
 
-    /// Begins to watch the tree, for a process that stays. Without it every file that a session has seen is looked at, call by
-    /// call.
+    /// Begins to watch the tree as soon as a session has seen a file, for a process that stays. Without it every file that a
+    /// session has seen is looked at, call by call.
     pub fn start_watching(&self) {
-        self.watch.get_or_init(|| Watch::start(self.root.path()));
+        self.watches.store(true, Ordering::Relaxed);
     }
 
-    /// The watcher, if somebody has started it.
+    /// A session has seen a file that it had not seen before.
+    pub(crate) fn watch_file(&self, path: &RelPath) {
+        if self.watches.load(Ordering::Relaxed) {
+            self.watch.get_or_init(|| Watch::start(self.root.path())).also(path);
+        }
+    }
+
+    /// The watcher, if it has begun.
     pub fn watch(&self) -> Option<&Watch> {
         self.watch.get()
     }

@@ -21,7 +21,6 @@ fn run(session: &mut Session, dir: &Path, line: &str) -> Reply {
 fn watching(dir: &Path) -> Session {
     let workspace = Workspace::open(dir, fast()).unwrap();
     workspace.start_watching();
-    workspace.watch().unwrap().wait();
     Session::new(workspace)
 }
 
@@ -50,6 +49,7 @@ fn what_a_command_changes_is_put_down_to_it() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut session = watching(dir.path());
     ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut session, path));
+    session.workspace().watch().unwrap().wait();
     // Changed before the command began, by somebody else.
     fs::write(dir.path().join("c.txt"), "3\n").unwrap();
     let reply = run(&mut session, dir.path(), "sed -i s/one/1/ a.txt; rm b.txt; echo new > generated.txt");

@@ -12,7 +12,7 @@ use crate::floor::Durability;
 use crate::report::Report;
 use crate::sample::{Pair, Side};
 use crate::server::Launch;
-use crate::{growth, machine, search, start};
+use crate::{depth, growth, machine, search, start};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,11 +76,13 @@ impl Bench {
             progress("synced edits");
             calls.extend(calls::measure(self, full, &Kind::SYNCED)?);
         }
+        progress("depth");
+        let depth = depth::measure(self)?;
         progress("growth");
         let (growth, grown) = growth::measure(self)?;
         progress("start");
         let start = start::measure(self, &grown, growth.files)?;
-        Ok(Report { machine, pace: self.pace, calls, growth, start, search, took: began.elapsed() })
+        Ok(Report { machine, pace: self.pace, calls, depth, growth, start, search, took: began.elapsed() })
     }
 
     /// A new empty workspace for each server.

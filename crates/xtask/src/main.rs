@@ -6,6 +6,7 @@
 mod bench;
 mod calls;
 mod client;
+mod depth;
 mod files;
 mod floor;
 mod growth;

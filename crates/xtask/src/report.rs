@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::Pace;
 use crate::calls::CallRow;
+use crate::depth::{Depth, LINES};
 use crate::growth::Growth;
 use crate::sample::{Pair, Side, Summary, ratio};
 use crate::search::Search;
@@ -19,6 +20,8 @@ pub struct Report {
     pub pace: Pace,
     /// Round trips.
     pub calls: Vec<CallRow>,
+    /// What else an edit may need.
+    pub depth: Depth,
     /// Early and late calls of a long session.
     pub growth: Growth,
     /// Starts.
@@ -41,6 +44,8 @@ impl Report {
             ),
             "Round trips over MCP stdio, µs (floor = a bare server: read, hash, write a temporary file, swap):".into(),
             self.calls_table(),
+            format!("A file of {LINES} lines, µs:"),
+            self.depth_table(),
             format!("Growth: {} files read and edited once each in one session, median µs:", self.growth.files),
             self.growth_table(),
             format!("Resident memory after those {} calls:", self.growth.operations()),
@@ -62,6 +67,7 @@ impl Report {
             "calls": self.calls.iter().map(|row| json!({
                 "call": row.kind.label(), "bytes": row.bytes, "times": summaries(&row.times),
             })).collect::<Vec<_>>(),
+            "depth": self.depth.rows.iter().map(|(label, times)| json!({ "call": label, "times": summary(times) })).collect::<Vec<_>>(),
             "growth": {
                 "files": self.growth.files,
                 "operations": self.growth.operations(),
@@ -114,6 +120,11 @@ impl Report {
             })
         });
         table(2, header, rows)
+    }
+
+    fn depth_table(&self) -> String {
+        let rows = self.depth.rows.iter().map(|(label, times)| [label.to_string(), micros(times.p50), micros(times.p95)]);
+        table(1, ["call", "p50", "p95"], rows)
     }
 
     fn memory_table(&self) -> String {
@@ -194,9 +205,12 @@ fn times_as_long(a: Duration, b: Duration) -> String {
 
 /// Both servers' percentiles and the ratio of the medians.
 fn summaries(times: &Pair<Summary>) -> Value {
-    let Pair { surehand, floor } = times
-        .map(|summary| json!({"p50_us": exact_micros(summary.p50), "p95_us": exact_micros(summary.p95), "calls": summary.calls}));
+    let Pair { surehand, floor } = times.map(summary);
     json!({"surehand": surehand, "floor": floor, "ratio": ratio(times.surehand.p50, times.floor.p50)})
+}
+
+fn summary(times: &Summary) -> Value {
+    json!({"p50_us": exact_micros(times.p50), "p95_us": exact_micros(times.p95), "calls": times.calls})
 }
 
 /// The two windows of a long session and their ratio.
