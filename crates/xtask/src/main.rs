@@ -1,5 +1,5 @@
 //! Chores of this repository, run as `cargo xtask`.
-//! `bench` measures Surehand beside a bare server; `floor` is that bare server, started by `bench`.
+//! `histories` replays a git history through rebase. `bench` measures Surehand beside a bare server; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
@@ -10,6 +10,7 @@ mod depth;
 mod files;
 mod floor;
 mod growth;
+mod histories;
 mod machine;
 mod report;
 mod sample;
@@ -38,6 +39,8 @@ struct Cli {
 enum Command {
     /// Measure the server beside a bare one and print a markdown report
     Bench(BenchArgs),
+    /// Replay the history of a git repository: rebased edits must be what somebody would have done who saw the other change
+    Histories(HistoriesArgs),
     /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
     #[command(hide = true, alias = "mcp")]
     Floor(FloorArgs),
@@ -60,6 +63,17 @@ struct BenchArgs {
     durability: Durability,
 }
 
+/// The flags of `histories`.
+#[derive(Args)]
+struct HistoriesArgs {
+    /// The repository
+    #[arg(default_value = ".")]
+    repository: PathBuf,
+    /// At most so many pairs of successive commits of a file
+    #[arg(long, default_value_t = 10_000)]
+    limit: usize,
+}
+
 /// The flags of `floor`.
 #[derive(Args)]
 struct FloorArgs {
@@ -74,8 +88,19 @@ struct FloorArgs {
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Bench(args) => bench(args),
+        Command::Histories(args) => histories(&args),
         Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }
+}
+
+/// Replays a history and says what came of it. A wrong result ends it with an error.
+fn histories(args: &HistoriesArgs) -> Result<()> {
+    let tally = histories::replay(&args.repository, args.limit)?;
+    println!(
+        "{} pairs of commits, {} edits: {} rebased, every one as if made by somebody who saw the change; {} refused",
+        tally.pairs, tally.edits, tally.rebased, tally.refused
+    );
+    Ok(())
 }
 
 /// Runs the benchmark and prints its report.
