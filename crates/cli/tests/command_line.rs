@@ -19,11 +19,21 @@ fn surehand(dir: &Path, words: &[&str]) -> String {
     without_change_ids(&transcript)
 }
 
-/// Changes get random names.
+/// Changes get random names, and happen when they happen.
 fn without_change_ids(transcript: &str) -> String {
-    let mut parts = transcript.split("\"change\": \"");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |sum, part| format!("{sum}\"change\": \"{{id}}{}", &part[8..]))
+    let is_id = |word: &str| word.len() == 8 && word.chars().all(|char| char.is_ascii_hexdigit());
+    let is_moment = |word: &str| word.len() > 20 && word.contains('T') && word.ends_with('Z');
+    let mut words = String::new();
+    for piece in transcript.split_inclusive([' ', '"', '\n']) {
+        let (word, end) = piece.split_at(piece.len() - piece.chars().next_back().map_or(0, char::len_utf8));
+        match (is_id(word), is_moment(word)) {
+            (true, _) => words.push_str("{change}"),
+            (_, true) => words.push_str("{moment}"),
+            _ => words.push_str(word),
+        }
+        words.push_str(end);
+    }
+    (1..9).fold(words, |words, second| words.replace(&format!("  {second} s ago"), "  0 s ago"))
 }
 
 #[test]
@@ -45,7 +55,7 @@ fn a_call_a_refusal_and_a_repair() {
     assert_snapshot!(surehand(dir.path(), &["call", "edit_file", edit, "--json"]), @r#"
     $ surehand call edit_file {"path": "a.txt", "old_string": "one", "new_string": "two"} --json
     {
-      "change": "{id}",
+      "change": "{change}",
       "diff": "-1|one\n+1|two\n",
       "first_changed_line": 1,
       "path": "a.txt",
@@ -193,4 +203,137 @@ fn the_demo_tells_its_story() {
     let objects =
         lines.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     assert_eq!(objects.count(), 9);
+}
+
+#[test]
+fn what_was_done_can_be_looked_at_and_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let call = |tool: &str, arguments: &str| surehand(dir.path(), &["call", tool, arguments]);
+    assert_snapshot!(surehand(dir.path(), &["log"]), @"
+    $ surehand log
+    no changes
+    [exit 0]
+    ");
+    call("read_file", r#"{"path": "a.txt"}"#);
+    call("edit_file", r#"{"path": "a.txt", "old_string": "one", "new_string": "1"}"#);
+    call("write_file", r#"{"path": "sub/b.txt", "content": "new\n"}"#);
+    assert_snapshot!(surehand(dir.path(), &["log"]), @"
+    $ surehand log
+    {change}   0 s ago  write_file  session cli
+        sub/b.txt created
+    {change}   0 s ago  edit_file  session cli
+        a.txt edited
+    [exit 0]
+    ");
+    assert_snapshot!(surehand(dir.path(), &["diff", "a.txt"]), @"
+    $ surehand diff a.txt
+    diff --git a/a.txt b/a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,2 @@
+    -one
+    +1
+     two
+    [exit 0]
+    ");
+    assert_snapshot!(surehand(dir.path(), &["undo"]), @"
+    $ surehand undo
+    Undid write_file. The files are as they were before:
+    sub/b.txt deleted (1 line, version 7aa7a5; undo brings it back)
+    [exit 0]
+    ");
+    assert!(!dir.path().join("sub/b.txt").exists());
+    fs::write(dir.path().join("a.txt"), "1\ntwo\nthree\n").unwrap();
+    assert_snapshot!(surehand(dir.path(), &["undo", "a.txt"]), @"
+    $ surehand undo a.txt
+    Error: a.txt has changed since, and undoing would lose that; nothing was written. What would go (-) and come back (+):
+    -1|1
+    +1|one
+     2|two
+    -3|three
+    Leave it, edit the file, or undo with force.
+    [exit 1]
+    ");
+    assert_snapshot!(surehand(dir.path(), &["undo", "a.txt", "--force", "--json"]), @r#"
+    $ surehand undo a.txt --force --json
+    {
+      "change": "{change}",
+      "diff": "-1|1\n+1|one\n 2|two\n-3|three\n",
+      "files": [
+        {
+          "diff": "-1|1\n+1|one\n 2|two\n-3|three\n",
+          "first_changed_line": 1,
+          "path": "a.txt",
+          "shifted": [],
+          "shown": [
+            {
+              "end": 2,
+              "start": 1
+            }
+          ],
+          "total_lines": 2,
+          "version": "c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8"
+        }
+      ],
+      "first_changed_line": 1,
+      "path": "a.txt",
+      "shifted": [],
+      "shown": [
+        {
+          "end": 2,
+          "start": 1
+        }
+      ],
+      "success": true,
+      "text": "Undid edit_file. The files are as they were before:\na.txt edited (+1 -2, now 2 lines, version c3f9c8)\n-1|1\n+1|one\n 2|two\n-3|three\n",
+      "total_lines": 2,
+      "undone": [
+        "{change}"
+      ],
+      "version": "c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8"
+    }
+    [exit 0]
+    "#);
+    assert_snapshot!(surehand(dir.path(), &["log", "a.txt", "--json", "-n", "1"]), @r#"
+    $ surehand log a.txt --json -n 1
+    [
+      {
+        "at": "{moment}",
+        "change": "{change}",
+        "files": [
+          {
+            "after": "c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8",
+            "before": "f74b2050e790fe840ea4a7ea07f7e474327035c8c84a030f37cdae4ebb68d103",
+            "moved_to": null,
+            "path": "a.txt",
+            "undoes": [
+              "{change}"
+            ]
+          }
+        ],
+        "session": "cli",
+        "tool": "undo",
+        "undone": false
+      }
+    ]
+    [exit 0]
+    "#);
+    assert_snapshot!(surehand(dir.path(), &["undo"]), @"
+    $ surehand undo
+    Error: there is no change to undo
+    [exit 1]
+    ");
+    assert_snapshot!(surehand(dir.path(), &["diff", "../x"]), @"
+    $ surehand diff ../x
+    [standard error]
+    error: ../x leads outside the workspace. Use a path inside it.
+    [exit 2]
+    ");
+    assert_snapshot!(surehand(dir.path(), &["diff", "--session", "nobody"]), @"
+    $ surehand diff --session nobody
+    [standard error]
+    error: there is no such change
+    [exit 2]
+    ");
 }
