@@ -18,13 +18,16 @@ from mcp.client.stdio import stdio_client
 from checks import ENVIRONMENT, assert_done, assert_refused, check, outcome, text
 
 BINARY = sys.argv[1]
-NAMES = ["read_file", "list_files", "search_files", "edit_file", "multi_edit", "edit_lines", "write_file", "forget"]
+NAMES = [
+    "read_file", "list_files", "search_files", "edit_file", "multi_edit", "edit_lines", "apply_patch", "write_file", "delete_file",
+    "move_file", "undo", "forget",
+]
 READ_ONLY = {"read_file", "list_files", "search_files", "forget"}
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
 
 
 def check_tools(who, tools):
-    with check(f"{who}: tools/list gives exactly the six tools"):
+    with check(f"{who}: tools/list gives exactly the tools that there are"):
         assert [tool["name"] for tool in tools] == NAMES, [tool["name"] for tool in tools]
     with check(f"{who}: every tool has a description and the schema of an object"):
         for tool in tools:
@@ -105,6 +108,21 @@ async def python_calls(who, client, root):
         anchor = re.search(r"^(3#\w+)\|three$", shown, re.MULTILINE)[1]
         assert_done(await call("edit_lines", path="a.txt", edits=[{"op": "replace", "at": anchor, "text": "THREE"}]))
         assert file.read_text() == TEXT.upper(), file.read_text()
+    with check(f"{who}: a patch edits, adds and deletes, and undo takes all of it back"):
+        patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-THREE\n+3\n*** Add File: new.txt\n+new\n*** Delete File: sub/b.txt\n*** End Patch\n"
+        assert_done(await call("apply_patch", patch=patch))
+        assert "3\n" in file.read_text() and (root / "new.txt").exists() and not (root / "sub/b.txt").exists()
+        assert_done(await call("undo"))
+        assert file.read_text() == TEXT.upper() and not (root / "new.txt").exists() and (root / "sub/b.txt").read_text() == "B\n"
+    with check(f"{who}: search_files shows lines that may be edited, and list_files the files"):
+        (root / "c.txt").write_text("gamma\ndelta\n")
+        assert "2|delta" in text(await call("search_files", pattern="^del"))
+        assert_done(await call("edit_file", path="c.txt", old_string="delta", new_string="DELTA"))
+        assert "c.txt" in text(await call("list_files"))
+    with check(f"{who}: a file that somebody else changes is named in the next reply, once"):
+        (root / "c.txt").write_text("epsilon\n")
+        assert "changed since you read it: c.txt" in text(await call("list_files"))
+        assert "changed since" not in text(await call("list_files"))
     with check(f"{who}: after forget an edit is refused as unread"):
         assert_done(await call("forget"))
         assert_refused(await call("edit_file", path="a.txt", old_string="ONE", new_string="1"), "unread")
