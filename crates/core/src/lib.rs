@@ -21,6 +21,7 @@ pub mod refusal;
 pub mod render;
 pub mod shell;
 pub mod stamp;
+pub mod state;
 pub mod text;
 pub mod view;
 
@@ -35,5 +36,6 @@ pub use plan::{Act, Planned};
 pub use policy::{Limits, OnChange, Policy};
 pub use refusal::{Cause, Refusal, Remap};
 pub use stamp::Stamp;
+pub use state::{FileState, FileStatus, RepoState, Task, TaskStatus};
 pub use text::Text;
 pub use view::{Outside, View};
