@@ -18,6 +18,12 @@ pub enum Command {
     Mcp(McpArgs),
     /// Call one tool from a shell or script; exit code 1 when it is refused.
     Call(CallArgs),
+    /// Show what is there, what changed outside, and what is left to do.
+    Status(StateArgs),
+    /// Print the state of the repository as a model gets it.
+    Snapshot(StateArgs),
+    /// List the tasks, or add and change them.
+    Tasks(TasksArgs),
     /// List the changes that were made, newest first.
     Log(LogArgs),
     /// Show what a change did: the last one, the last one of a file, a named one, or all of a session.
@@ -55,6 +61,68 @@ pub struct CallArgs {
 fn tools() -> String {
     let names: Vec<&str> = surehand_engine::tools::TABLE.iter().map(|tool| tool.name).collect();
     format!("The tool: {}", names.join(", "))
+}
+
+#[derive(Arguments)]
+pub struct StateArgs {
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub struct TasksArgs {
+    #[command(subcommand)]
+    pub act: Option<TasksAct>,
+    /// Print a JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Subcommand)]
+pub enum TasksAct {
+    /// Add a task.
+    Add {
+        /// What is to be done.
+        description: String,
+        /// 1 comes first; without it the task comes last.
+        #[arg(long, value_name = "N")]
+        priority: Option<u32>,
+    },
+    /// Say that a task is begun.
+    Start {
+        /// Its number.
+        id: u32,
+    },
+    /// Say that a task is completed.
+    Complete {
+        /// Its number.
+        id: u32,
+    },
+    /// Say that a task is still to be done.
+    Reopen {
+        /// Its number.
+        id: u32,
+    },
+    /// Change the words or the priority of a task.
+    Edit {
+        /// Its number.
+        id: u32,
+        /// What is to be done.
+        description: Option<String>,
+        /// 1 comes first.
+        #[arg(long, value_name = "N")]
+        priority: Option<u32>,
+    },
+    /// Say what the work is about.
+    Story {
+        /// The name or number of a story or ticket.
+        id: String,
+    },
 }
 
 #[derive(Arguments)]
@@ -120,6 +188,6 @@ pub struct DemoArgs {
 #[derive(Arguments)]
 pub struct PlaceArgs {
     /// The workspace; by default the nearest parent with .surehand or .git, else the current directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub root: Option<PathBuf>,
 }

@@ -16,6 +16,9 @@ fn main() -> ExitCode {
     let done = match args.command {
         Command::Mcp(args) => commands::mcp::run(&args),
         Command::Call(args) => commands::call::run(&args),
+        Command::Status(args) => commands::status::run(&args),
+        Command::Snapshot(args) => commands::snapshot::run(&args),
+        Command::Tasks(args) => commands::tasks::run(&args),
         Command::Log(args) => commands::log::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Undo(args) => commands::undo::run(&args),

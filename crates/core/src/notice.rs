@@ -48,6 +48,8 @@ pub enum Notice {
         /// Where the damaged file is.
         to: String,
     },
+    /// The written state of the repository was damaged, and made anew from the files.
+    RepoStateRebuilt,
     /// What was done could not be remembered.
     NotRemembered {
         /// Why.

@@ -181,6 +181,11 @@ impl Files {
         }
     }
 
+    /// The stamp that a file was last found with.
+    pub fn stamp(&self, path: &RelPath) -> Option<Stamp> {
+        self.known.get(path).map(|known| known.stamp)
+    }
+
     /// Takes back what is known of a file: the next look reads it.
     pub fn doubt(&mut self, path: &RelPath) {
         self.known.remove(path);

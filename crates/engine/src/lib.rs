@@ -27,6 +27,7 @@ pub mod disk;
 mod files;
 mod lookout;
 mod recorder;
+pub mod repo;
 mod session;
 mod texts;
 pub mod tools;
@@ -37,6 +38,7 @@ mod workspace;
 
 pub use command::{Command, Running};
 pub use config::{Config, ConfigError, KEYS, Key};
+pub use repo::RepoTracker;
 pub use session::{Reply, Session};
 pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};

@@ -16,8 +16,11 @@ use crate::{
     workspace::Workspace,
 };
 
-/// So many files are looked at after one call; the rest after the next ones.
+/// So many files that hints are about are looked at after one call; the rest after the next ones.
 const MOST_LOOKS: usize = 500;
+
+/// So many when there are no hints, and every call is as good as any other.
+const MOST_LOOKS_WITHOUT_HINTS: usize = 50;
 
 /// Who changed files is looked for among so many of their last events.
 const LAST_EVENTS: usize = 8;
@@ -28,6 +31,8 @@ pub struct Lookout {
     cursor: Option<Cursor>,
     left: BTreeSet<RelPath>,
     last: Option<RelPath>,
+    /// How many looks the next time may take.
+    room: usize,
 }
 
 /// What a session has, as far as the lookout needs it.
@@ -44,8 +49,15 @@ impl Lookout {
     /// Notes what may have changed since the last time. What the session has just been told about needs no look.
     pub fn listen(&mut self, ground: &mut Ground<'_>, fresh: &[RelPath]) {
         let hints = match ground.workspace.watch() {
-            Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
-            None => Hints::Everything,
+            Some(watch) => {
+                self.room = MOST_LOOKS;
+                watch.hints(self.cursor.get_or_insert_with(|| watch.cursor()))
+            }
+            None => {
+                // The first call of a session may be its last, in this process.
+                self.room = if self.last.is_none() { MOST_LOOKS } else { MOST_LOOKS_WITHOUT_HINTS };
+                Hints::Everything
+            }
         };
         match hints {
             Hints::Everything => self.left.extend(ground.tracker.viewed(ground.workspace)),
@@ -81,8 +93,8 @@ impl Lookout {
     /// The next ones in turn.
     fn next(&mut self) -> Vec<RelPath> {
         let after = self.last.take().map_or(Unbounded, Excluded);
-        let mut next: Vec<RelPath> = self.left.range((after, Unbounded)).take(MOST_LOOKS).cloned().collect();
-        let missing = MOST_LOOKS.min(self.left.len()) - next.len();
+        let mut next: Vec<RelPath> = self.left.range((after, Unbounded)).take(self.room).cloned().collect();
+        let missing = self.room.min(self.left.len()) - next.len();
         next.extend(self.left.iter().take(missing).cloned().collect::<Vec<_>>());
         self.last = next.last().cloned();
         next.sort();

@@ -143,9 +143,18 @@ impl Session {
             Ok(success) => self.say_success(success),
             Err(refusal) => self.say_refusal(tool, arguments, refusal),
         };
+        self.track_files(tool, &reply);
         self.add_changed_files(&mut reply, &about);
         self.add_notices(&mut reply);
         reply
+    }
+
+    /// Keeps the state of the repository up to date with what a tool did.
+    fn track_files(&self, tool: &str, reply: &Reply) {
+        let mut repo = self.workspace.repo();
+        if repo.update_from_tool_result(tool, &reply.result, |path| self.files.stamp(path)) {
+            repo.persist_soon(&self.workspace);
+        }
     }
 
     /// Names the files that the session has seen and that are something else now, but for those that the reply is about.
@@ -159,6 +168,9 @@ impl Session {
             lookout.look(ground)
         });
         let changed = changed.into_iter().flatten().filter(|(path, _)| Some(path) != refused).collect::<Vec<_>>();
+        for (path, now) in &changed {
+            self.workspace.repo().changed_outside(path, *now);
+        }
         let id = self.id();
         let file = |(path, now): (RelPath, Outside)| {
             let by = who(&self.workspace, &id, &path, now);

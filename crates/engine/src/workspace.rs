@@ -18,7 +18,7 @@ use rustix::{
     io::Errno,
 };
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{Plan, PlanChange, Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Config,
@@ -32,6 +32,7 @@ use crate::{
         root::Root,
     },
     recorder::Recorder,
+    repo::Repo,
     watch::Watch,
 };
 
@@ -105,6 +106,8 @@ pub struct State {
     /// Held while displaced files are looked at: they are in nobody's list then.
     tidying: Mutex<()>,
     notices: Arc<Mutex<Vec<Notice>>>,
+    work_dir: String,
+    repo: Mutex<Repo>,
 }
 
 /// The open directories of the state.
@@ -168,7 +171,7 @@ impl Workspace {
         let state = workspace.state.clone();
         let keeping = state.clone();
         let (versions, notices) = (workspace.config.versions, state.notices.clone());
-        let recorder = Recorder::start(opened.store, versions, notices, move || keeping.tidy(SECOND_LOOK_AFTER));
+        let recorder = Recorder::start(opened.store, versions, notices, move || keeping.keep_house());
         let recorder = recorder.map_err(bad_state)?;
         drop(workspace.recorder.set(recorder));
         Ok(Arc::new(workspace))
@@ -217,6 +220,21 @@ impl Workspace {
         self.state.rescued.clock()
     }
 
+    /// What is known of the files.
+    pub(crate) fn repo(&self) -> MutexGuard<'_, Repo> {
+        lock(&self.state.repo)
+    }
+
+    /// Changes what there is to do, all of it or nothing.
+    pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
+        let plan = self.with_store(|store| store.change_plan(change))?;
+        let mut repo = self.repo();
+        repo.load(self);
+        repo.set_plan(plan.clone());
+        repo.persist(&self.state);
+        Ok(plan)
+    }
+
     /// The rescued files.
     pub fn rescued(&self) -> &Rescued {
         &self.state.rescued
@@ -253,11 +271,15 @@ impl Workspace {
 
     /// Asks the store. What the recorder has not written yet is not in it.
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.with_store(|store| question(store))
+    }
+
+    fn with_store<T>(&self, act: impl FnOnce(&mut dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut reader = lock(&self.reader);
         if reader.is_none() {
             *reader = Some(SqliteStore::open(&store_path(&self.root))?.store);
         }
-        question(reader.as_ref().expect("opened above"))
+        act(reader.as_mut().expect("opened above"))
     }
 
     /// Says that this file system cannot exchange two files, as a test or the user may know.
@@ -400,6 +422,7 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         drop(self.recorder.take());
+        lock(&self.state.repo).persist(&self.state);
         self.state.tidy(Duration::ZERO);
         // A journal with displaced files that somebody still has open is left for the next start.
         if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty()) {
@@ -410,6 +433,7 @@ impl Drop for Workspace {
 
 impl State {
     fn open(root: &Root) -> io::Result<Self> {
+        let work_dir = root.path().display().to_string();
         let root = Arc::new(File::from(root.dir().try_clone_to_owned()?));
         let handles = Handles::open(&root)?;
         let rescued = Rescued::of(root.clone(), &handles.dir)?;
@@ -422,6 +446,8 @@ impl State {
             displaced: Mutex::default(),
             tidying: Mutex::default(),
             notices: Arc::default(),
+            work_dir,
+            repo: Mutex::default(),
         })
     }
 
@@ -450,8 +476,27 @@ impl State {
         lock(&self.handles).journals.clone()
     }
 
-    fn notify(&self, notice: Notice) {
+    /// The state directory itself.
+    pub(crate) fn dir(&self) -> Arc<File> {
+        lock(&self.handles).dir.clone()
+    }
+
+    /// The workspace that it is the state of.
+    pub(crate) fn work_dir(&self) -> &str {
+        &self.work_dir
+    }
+
+    pub(crate) fn notify(&self, notice: Notice) {
         lock(&self.notices).push(notice);
+    }
+
+    /// What is done now and then. Says whether there is more to do soon.
+    fn keep_house(&self) -> bool {
+        // Whoever has it now may be waiting for the thread that this runs on.
+        if let Ok(mut repo) = self.repo.try_lock() {
+            repo.persist(self);
+        }
+        self.tidy(SECOND_LOOK_AFTER)
     }
 
     /// Takes a second look at the displaced files that are old enough. Says whether some are left.

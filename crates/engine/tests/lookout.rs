@@ -108,7 +108,7 @@ fn a_switch_of_branches_is_told_bit_by_bit() {
         let mut session = session_that(watches, dir.path());
         names.iter().for_each(|name| read(&mut session, name));
         names.iter().for_each(|name| fs::write(dir.path().join(name), "new\n").unwrap());
-        let mut told: Vec<String> = (0..4).flat_map(|_| named(&mut session)).map(|(path, ..)| path).collect();
+        let mut told: Vec<String> = (0..40).flat_map(|_| named(&mut session)).map(|(path, ..)| path).collect();
         told.sort();
         let mut all = names.clone();
         all.sort();

@@ -1,8 +1,11 @@
 //! What every backend must do. A backend's tests call [`check`] with a way to open one and the same memory again and again.
 
-use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
+use surehand_core::{ContentHash, RelPath, Stamp, TaskStatus, Text, View};
 
-use crate::{ChangeId, Delta, Event, KnownFile, Record, RefusedCall, SessionId, Shared, Store, Which};
+use crate::{
+    ChangeId, Delta, Event, KnownFile, Plan, PlanChange, Record, RefusedCall, SessionId, Shared, Store, StoreError, TaskChange,
+    Which,
+};
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
 ///
@@ -17,6 +20,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     events_come_newest_first(open(), open());
     what_was_replaced_is_made_from_what_came_in_its_place(open(), open());
     trimming_drops_the_oldest_versions(open(), open());
+    what_there_is_to_do_is_changed_as_a_whole(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
 }
 
@@ -173,6 +177,24 @@ fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) 
     assert_eq!([there(1), there(2), there(3)], [true, false, true]);
     store.trim(u64::MAX, 35).unwrap();
     assert_eq!([there(1), there(3)], [true, false]);
+}
+
+fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {
+    assert_eq!(again.plan().unwrap(), Plan::default());
+    let add = vec![("first".to_owned(), None), ("second".to_owned(), None), ("urgent".to_owned(), Some(1))];
+    let plan = store.change_plan(&PlanChange { add, story: Some("S-1".to_owned()), ..PlanChange::default() }).unwrap();
+    assert_eq!(plan.tasks.iter().map(|task| (task.id, task.priority)).collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 1)]);
+    assert_eq!(again.plan().unwrap(), plan);
+    let set = |id, status| TaskChange { id, status: Some(status), description: None, priority: None };
+    let refused = store.change_plan(&PlanChange {
+        set: vec![set(1, TaskStatus::Completed), set(9, TaskStatus::Completed)],
+        ..PlanChange::default()
+    });
+    assert!(matches!(refused, Err(StoreError::NoSuchTask { id: 9 })));
+    assert_eq!(again.plan().unwrap(), plan, "nothing of it was done");
+    let plan = store.change_plan(&PlanChange { set: vec![set(1, TaskStatus::InProgress)], ..PlanChange::default() }).unwrap();
+    assert_eq!((plan.story.as_str(), plan.tasks[0].status), ("S-1", TaskStatus::InProgress));
+    assert_eq!(again.plan().unwrap(), plan);
 }
 
 fn handles_see_each_other_while_both_are_open(mut one: impl Store, mut other: impl Store) {

@@ -9,7 +9,7 @@ mod sqlite;
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use surehand_core::{ContentHash, RelPath, Stamp, View};
+use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
 
 pub use sqlite::{Opened, SqliteStore};
 
@@ -206,6 +206,39 @@ pub enum Record {
     },
 }
 
+/// What there is to do, and what it is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// What the work is about, as whoever gave it out calls it.
+    pub story: String,
+    /// All tasks, by number.
+    pub tasks: Vec<Task>,
+}
+
+/// A change of what there is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanChange {
+    /// Tasks to add, in this order, with their priority; without one they come last.
+    pub add: Vec<(String, Option<u32>)>,
+    /// Tasks to change.
+    pub set: Vec<TaskChange>,
+    /// What the work is about from now on.
+    pub story: Option<String>,
+}
+
+/// A change of one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskChange {
+    /// Its number.
+    pub id: u32,
+    /// How far it is now.
+    pub status: Option<TaskStatus>,
+    /// What is to be done.
+    pub description: Option<String>,
+    /// What comes first.
+    pub priority: Option<u32>,
+}
+
 /// Why something could not be remembered or recalled.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -220,6 +253,12 @@ pub enum StoreError {
         found: i64,
         /// The newest schema that this program knows.
         known: i64,
+    },
+    /// There is no task with this number.
+    #[error("there is no task {id}")]
+    NoSuchTask {
+        /// The number.
+        id: u32,
     },
     /// The backend failed.
     #[error("{path}: {error}")]
@@ -262,6 +301,15 @@ pub trait Store: Send {
 
     /// The latest of these events, newest first.
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// What there is to do.
+    fn plan(&self) -> Result<Plan, StoreError>;
+
+    /// Changes what there is to do, all of it or nothing, and gives the result.
+    fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError>;
+
+    /// The paths that events were about, by path, each with what was there before its first event.
+    fn touched(&self) -> Result<Vec<(RelPath, Option<ContentHash>)>, StoreError>;
 
     /// Drops the versions that were of use longest ago, until the rest takes at most `bytes`, and whatever is older than `oldest`.
     fn trim(&mut self, bytes: u64, oldest: Millis) -> Result<(), StoreError>;

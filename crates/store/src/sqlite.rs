@@ -7,11 +7,13 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, params};
-use surehand_core::{ContentHash, RelPath, Stamp, View};
+use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
 
-use crate::{ChangeId, Delta, Event, KnownFile, Millis, Record, RefusedCall, SessionId, Store, StoreError, Which};
+use crate::{
+    ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Store, StoreError, Which,
+};
 
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,6 +56,12 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
     ALTER TABLE events ADD COLUMN suffix INTEGER;
     ALTER TABLE events ADD COLUMN middle BLOB;
     CREATE INDEX events_by_path ON events (path);
+",
+    "
+    CREATE TABLE tasks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, description TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL
+    );
+    CREATE TABLE story (id TEXT NOT NULL);
 ",
 ];
 
@@ -313,6 +321,54 @@ impl Store for SqliteStore {
         Ok(events.into_iter().flatten().collect())
     }
 
+    fn plan(&self) -> Result<Plan, StoreError> {
+        let story = self.one("SELECT id FROM story", [], |row| row.get(0))?.unwrap_or_default();
+        let tasks = self.all("SELECT id, description, status, priority FROM tasks ORDER BY id", [], |row| {
+            let status = match row.get::<_, String>(2)?.as_str() {
+                "completed" => TaskStatus::Completed,
+                "in_progress" => TaskStatus::InProgress,
+                _ => TaskStatus::Pending,
+            };
+            Ok(Task { id: row.get(0)?, description: row.get(1)?, status, priority: row.get(3)? })
+        })?;
+        Ok(Plan { story, tasks })
+    }
+
+    fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError> {
+        let path = self.path.clone();
+        let failed = |error| failed(&path, error);
+        let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+        for task in &change.set {
+            let sql = "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description),
+                priority = coalesce(?4, priority) WHERE id = ?1";
+            let values = params![task.id, task.status.map(status_name), task.description, task.priority];
+            if transaction.execute(sql, values).map_err(failed)? == 0 {
+                return Err(StoreError::NoSuchTask { id: task.id });
+            }
+        }
+        for (description, priority) in &change.add {
+            let sql = "INSERT INTO tasks (description, status, priority)
+                VALUES (?1, 'pending', coalesce(?2, (SELECT max(priority) + 1 FROM tasks), 1))";
+            transaction.execute(sql, params![description, priority]).map_err(failed)?;
+        }
+        if let Some(story) = &change.story {
+            transaction.execute("DELETE FROM story", []).map_err(failed)?;
+            transaction.execute("INSERT INTO story VALUES (?1)", params![story]).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)?;
+        self.plan()
+    }
+
+    fn touched(&self) -> Result<Vec<(RelPath, Option<ContentHash>)>, StoreError> {
+        // Of the rows of a group, the bare column is that of the row with the smallest number.
+        let sql = "SELECT path, before, min(id) FROM events GROUP BY path
+            UNION SELECT moved_to, before, min(id) FROM events WHERE moved_to IS NOT NULL GROUP BY moved_to ORDER BY 1";
+        let rows = self.all(sql, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<[u8; 32]>>(1)?)))?;
+        let path =
+            |(path, before): (String, Option<[u8; 32]>)| Some((RelPath::new(&path).ok()?, before.map(ContentHash::from_bytes)));
+        Ok(rows.into_iter().filter_map(path).collect())
+    }
+
     fn trim(&mut self, bytes: u64, oldest: Millis) -> Result<(), StoreError> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let trim = || {
@@ -406,6 +462,14 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
         Record::Rewrote { session, path, count } => {
             run("INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), count])
         }
+    }
+}
+
+fn status_name(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Pending => "pending",
+        TaskStatus::InProgress => "in_progress",
+        TaskStatus::Completed => "completed",
     }
 }
 

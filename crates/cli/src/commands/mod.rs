@@ -5,4 +5,7 @@ pub mod demo;
 pub mod diff;
 pub mod log;
 pub mod mcp;
+pub mod snapshot;
+pub mod status;
+pub mod tasks;
 pub mod undo;

@@ -10,6 +10,8 @@ pub mod refusal;
 pub mod rules;
 pub mod scope;
 pub mod search;
+pub mod snapshot;
+pub mod tasks;
 pub mod unified;
 
 use crate::{

@@ -37,6 +37,9 @@ pub fn notice(notice: &Notice) -> String {
                 "Surehand's state was damaged and begun anew (the damaged file is {to}); what was read before counts no longer"
             )
         }
+        Notice::RepoStateRebuilt => {
+            "repostate.json was damaged; it was made anew from the files that were touched by these tools".to_owned()
+        }
         Notice::NotRemembered { why } => format!("Surehand could not write its state ({why}); files are not affected"),
     }
 }

@@ -9,6 +9,7 @@ pub mod recover;
 pub mod rescue;
 pub mod root;
 pub mod stage;
+pub mod state_file;
 pub mod sys;
 pub mod walk;
 mod work;

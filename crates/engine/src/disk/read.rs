@@ -103,7 +103,7 @@ pub fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> 
         }
         let mut bytes = Vec::with_capacity(size as usize + 1);
         file.rewind().map_err(failed)?;
-        (&mut *file).take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+        (&mut *file).take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
         let after = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
         let stamp = clock.stamp(&after);
         if stamp.agrees_with(&clock.stamp(&before)) && bytes.len() as u64 == stamp.size {

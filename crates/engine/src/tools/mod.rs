@@ -11,8 +11,10 @@ mod list_files;
 mod move_file;
 mod multi_edit;
 mod read_file;
+mod repo_state;
 mod search_files;
 pub(crate) mod undo;
+mod update_tasks;
 mod write_file;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -59,6 +61,8 @@ pub const TABLE: &[Tool] = &[
     Tool { name: "delete_file", hints: Hints::Edits, describe: schema::<delete_file::DeleteFile>, run: delete_file::run },
     Tool { name: "move_file", hints: Hints::Edits, describe: schema::<move_file::MoveFile>, run: move_file::run },
     Tool { name: "undo", hints: Hints::Edits, describe: schema::<undo::Undo>, run: undo::run },
+    Tool { name: "repo_state", hints: Hints::ReadOnly, describe: schema::<repo_state::RepoStateArguments>, run: repo_state::run },
+    Tool { name: "update_tasks", hints: Hints::Edits, describe: schema::<update_tasks::UpdateTasks>, run: update_tasks::run },
     Tool { name: "forget", hints: Hints::ReadOnly, describe: schema::<forget::Forget>, run: forget::run },
 ];
 

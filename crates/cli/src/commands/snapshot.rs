@@ -1,0 +1,14 @@
+//! `surehand snapshot`: the state of the repository as a model gets it.
+
+use std::process::ExitCode;
+
+use surehand_engine::{RepoTracker, core::render::snapshot::format_for_prompt, repo};
+
+use crate::{args::StateArgs, output, place};
+
+pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+    let state = RepoTracker::load(place::open(&args.place)?).snapshot();
+    let text = if args.json { format!("{:#}\n", repo::to_json(&state)) } else { format_for_prompt(&state) };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

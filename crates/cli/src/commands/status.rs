@@ -1,0 +1,92 @@
+//! `surehand status`: what is there, what changed outside, what is left to do.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use surehand_engine::{
+    RepoTracker, Workspace,
+    changes::Logged,
+    core::{FileState, FileStatus, RepoState, render},
+    store::Which,
+};
+
+use crate::{args::StateArgs, output, place};
+
+/// So many names of a kind are listed; the rest is counted.
+const MOST: usize = 10;
+
+pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+    let workspace = place::open(&args.place)?;
+    let state = RepoTracker::load(workspace.clone()).snapshot();
+    let last = workspace.log(&Which::default(), 1)?.into_iter().next();
+    let rescued = rescued(&workspace);
+    let notices: Vec<String> = workspace.take_notices().iter().map(render::notice::notice).collect();
+    if args.json {
+        let value = json!({
+            "work_dir": state.work_dir,
+            "story_id": state.story_id,
+            "files": {
+                "created": paths(&state, |file| file.status == FileStatus::Created),
+                "modified": paths(&state, |file| file.status == FileStatus::Modified),
+                "deleted": paths(&state, |file| file.status == FileStatus::Deleted),
+                "unchanged": state.files.iter().filter(|file| file.status == FileStatus::Unchanged).count(),
+                "changed_outside": paths(&state, |file| file.changed_outside),
+            },
+            "open_tasks": state.open_tasks(),
+            "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": output::rfc3339(change.at), "tool": change.tool, "session": change.session })),
+            "rescued": rescued,
+            "notices": notices,
+        });
+        output::print(&format!("{value:#}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::print(&as_text(&state, last.as_ref(), &rescued))?;
+    for notice in notices {
+        output::print(&format!("note: {notice}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_text(state: &RepoState, last: Option<&Logged>, rescued: &[String]) -> String {
+    let mut text = format!("workspace {}\n", state.work_dir);
+    if !state.story_id.is_empty() {
+        text.push_str(&format!("story {}\n", state.story_id));
+    }
+    for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
+    {
+        text.push_str(&named(word, &paths(state, |file| file.status == status)));
+    }
+    text.push_str(&named("changed outside since it was read", &paths(state, |file| file.changed_outside)));
+    if let Some(last) = last {
+        let ago = output::ago(output::now() - last.at);
+        text.push_str(&format!("last change {} ({}, {ago}; surehand undo takes it back)\n", last.change, last.tool));
+    }
+    text.push_str(&named("rescued, with what others wrote into a file while it was replaced", rescued));
+    text.push_str(&render::tasks::tasks(&state.tasks));
+    text
+}
+
+fn named(word: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{} {word}:\n", names.len());
+    names.iter().take(MOST).for_each(|name| text.push_str(&format!("    {name}\n")));
+    if names.len() > MOST {
+        text.push_str(&format!("    … and {} more\n", names.len() - MOST));
+    }
+    text
+}
+
+fn paths(state: &RepoState, fits: impl Fn(&FileState) -> bool) -> Vec<String> {
+    state.files.iter().filter(|file| fits(file)).map(|file| file.path.to_string()).collect()
+}
+
+fn rescued(workspace: &Workspace) -> Vec<String> {
+    let dir = workspace.root().path().join(".surehand/rescued");
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| format!(".surehand/rescued/{}", entry.file_name().to_string_lossy())).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,151 @@
+//! A file of the state directory that is replaced as a whole: whoever reads it sees the old or the new content, never a part,
+//! and several processes change it one after the other.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::{fd::AsFd, unix::fs::FileExt},
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags},
+    io::Errno,
+};
+
+use super::sys::{drop_lease, take_lease};
+
+/// Such a file.
+#[derive(Debug)]
+pub struct StateFile {
+    name: &'static str,
+    /// Held while it is changed.
+    lock: Option<File>,
+    /// The file that we put there last.
+    ours: Option<(u64, u64)>,
+}
+
+impl StateFile {
+    /// The file of this name.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, lock: None, ours: None }
+    }
+
+    /// Its content; `None` when there is none.
+    pub fn read(&mut self, dir: &File) -> io::Result<Option<Vec<u8>>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut file = match sys::openat(dir, self.name, flags, Mode::empty()) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        self.ours = Some(identity(&file)?);
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        Ok(Some(content))
+    }
+
+    /// Replaces it. `content` is asked for while nobody else changes it; it is told whether somebody has, since we last did.
+    pub fn replace(&mut self, dir: &File, content: impl FnOnce(&mut Self, bool) -> io::Result<Vec<u8>>) -> io::Result<()> {
+        let lock = match self.lock.take() {
+            Some(lock) => lock,
+            None => File::from(sys::openat(
+                dir,
+                format!("{}.lock", self.name),
+                OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+                Mode::from_raw_mode(0o600),
+            )?),
+        };
+        lock.lock()?;
+        let there = sys::statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        let is_theirs = there.is_some() && there != self.ours;
+        let replaced = content(self, is_theirs).and_then(|content| self.put(dir, &content));
+        lock.unlock()?;
+        self.lock = Some(lock);
+        replaced
+    }
+
+    fn put(&mut self, dir: &File, content: &[u8]) -> io::Result<()> {
+        let new = format!("{}.new", self.name);
+        let file = fresh_or_free(dir, &new)?;
+        file.write_all_at(content, 0)?;
+        if file.metadata()?.len() != content.len() as u64 {
+            file.set_len(content.len() as u64)?;
+        }
+        drop_lease(file.as_fd());
+        // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
+        match sys::renameat_with(dir, &new, dir, self.name, RenameFlags::EXCHANGE) {
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(dir, &new, dir, self.name)?,
+            exchanged => exchanged?,
+        }
+        self.ours = Some(identity(&file)?);
+        Ok(())
+    }
+}
+
+/// A file that nobody is reading: the one that was there before, if it is free, else a new one.
+fn fresh_or_free(dir: &File, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let open = || sys::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(File::from);
+    if let Ok(file) = open()
+        && take_lease(file.as_fd())
+    {
+        return Ok(file);
+    }
+    match sys::unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(open()?),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let stat = sys::fstat(file)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_see_whole_contents_and_writers_take_turns() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || File::open(dir.path()).unwrap();
+        let content = |number: usize| format!("{number};").repeat(5000);
+        std::thread::scope(|scope| {
+            for writer in 0..2 {
+                scope.spawn(move || {
+                    let (dir, mut file) = (open(), StateFile::new("state"));
+                    for round in 0..200 {
+                        file.replace(&dir, |_, _| Ok(content(writer * 1000 + round).into_bytes())).unwrap();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let (dir, mut file) = (open(), StateFile::new("state"));
+                for _ in 0..500 {
+                    let Some(seen) = file.read(&dir).unwrap() else { continue };
+                    let seen = String::from_utf8(seen).unwrap();
+                    let number = seen.split(';').next().unwrap().parse().unwrap();
+                    assert_eq!(seen, content(number), "a part of a file was read");
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn who_changed_it_in_between_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = File::open(dir.path()).unwrap();
+        let (mut one, mut other) = (StateFile::new("state"), StateFile::new("state"));
+        let seen = |file: &mut StateFile| {
+            let mut seen = None;
+            file.replace(&dir, |_, is_theirs| {
+                seen = Some(is_theirs);
+                Ok(b"x".to_vec())
+            })
+            .unwrap();
+            seen.unwrap()
+        };
+        assert_eq!([seen(&mut one), seen(&mut one), seen(&mut other), seen(&mut one)], [false, false, true, true]);
+    }
+}

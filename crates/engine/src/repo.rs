@@ -1,0 +1,448 @@
+//! The state of the repository as sessions leave it: which files they touched and what became of them, kept in
+//! `.surehand/repostate.json` for everybody to read. What is to be done is kept in the store and shown with it.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use surehand_core::{
+    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, kinds::kind_of, state::Millis,
+};
+use surehand_store::Plan;
+
+use crate::{
+    disk::{
+        read::{Found, find, read_whole},
+        state_file::StateFile,
+    },
+    tracker::now,
+    workspace::{State, Workspace},
+};
+
+/// More than this is not written after every change, but a moment later.
+const WRITTEN_AT_ONCE: usize = 256 << 10;
+
+/// Follows what tools do to the files of a workspace. All trackers of a workspace are one. A failure here never fails a tool: it is
+/// told, and the state is rebuilt the next time.
+#[derive(Debug, Clone)]
+pub struct RepoTracker {
+    workspace: Arc<Workspace>,
+}
+
+impl RepoTracker {
+    /// Loads the state of a workspace. What is damaged is made anew from the files, and told with the next reply.
+    pub fn load(workspace: Arc<Workspace>) -> Self {
+        workspace.repo().load(&workspace);
+        Self { workspace }
+    }
+
+    /// Takes in the result of a tool, as [`crate::Reply::result`] holds it. Sessions do that themselves.
+    pub fn update_from_tool_result(&self, tool: &str, result: &Value) {
+        let stamp_of = |path: &RelPath| match find(self.workspace.root(), path) {
+            Ok(Found::File { stat, .. }) => Some(self.workspace.clock().stamp(&stat)),
+            _ => None,
+        };
+        self.workspace.repo().update_from_tool_result(tool, result, stamp_of);
+    }
+
+    /// The state as it is: files that are not what they were are looked at again.
+    pub fn snapshot(&self) -> RepoState {
+        self.workspace.repo().snapshot(&self.workspace)
+    }
+
+    /// Writes the state down, if what is written is behind.
+    pub fn persist(&self) {
+        let mut repo = self.workspace.repo();
+        repo.load(&self.workspace);
+        repo.persist(self.workspace.state());
+    }
+}
+
+/// What is known of the files of a workspace.
+#[derive(Debug)]
+pub(crate) struct Repo {
+    files: BTreeMap<RelPath, Tracked>,
+    /// What was touched before the state was loaded, which is put off until it is needed.
+    waiting: Vec<Touch>,
+    is_loaded: bool,
+    plan: Plan,
+    last_updated: Millis,
+    /// The bytes of all entries.
+    bytes: usize,
+    file: StateFile,
+    /// Whether the file on the disk is behind.
+    is_behind: bool,
+    /// What we touched since we last wrote it: there nobody else knows better.
+    ours: HashSet<RelPath>,
+}
+
+#[derive(Debug)]
+struct Tracked {
+    state: FileState,
+    stamp: Option<Stamp>,
+    /// Its entry in the file.
+    json: String,
+}
+
+/// What a tool did to a file.
+#[derive(Debug, Clone)]
+struct Touch {
+    path: RelPath,
+    did: Did,
+}
+
+#[derive(Debug, Clone)]
+enum Did {
+    /// It was found, made or left like this.
+    Put { hash: ContentHash, stamp: Option<Stamp>, status: FileStatus },
+    /// It was taken away.
+    Delete,
+}
+
+impl Repo {
+    /// One that has not looked at anything yet.
+    pub fn new() -> Self {
+        Self {
+            files: BTreeMap::new(),
+            waiting: Vec::new(),
+            is_loaded: false,
+            plan: Plan::default(),
+            last_updated: now(),
+            bytes: 0,
+            file: StateFile::new("repostate.json"),
+            is_behind: false,
+            ours: HashSet::new(),
+        }
+    }
+
+    /// Takes in the result of a tool, as [`crate::Reply::result`] holds it. Says whether a file was changed.
+    ///
+    /// `stamp_of` gives what the system says about a file, for those that are there.
+    pub fn update_from_tool_result(&mut self, tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
+        let touches = touches(tool, result, stamp_of);
+        let is_change = touches.iter().any(|touch| !matches!(touch.did, Did::Put { status: FileStatus::Unchanged, .. }));
+        match self.is_loaded {
+            true => touches.into_iter().for_each(|touch| self.take_in(touch)),
+            false => self.waiting.extend(touches),
+        }
+        self.is_behind |= is_change;
+        is_change
+    }
+
+    /// Notes that a file is not what the sessions saw.
+    pub(crate) fn changed_outside(&mut self, path: &RelPath, now_is: Outside) {
+        let Some(tracked) = self.files.get_mut(path) else { return };
+        let mut state = FileState { changed_outside: true, ..tracked.state.clone() };
+        match now_is {
+            Outside::Gone => state.status = FileStatus::Deleted,
+            Outside::Version(hash) => {
+                state.hash = hash;
+                state.status = if state.status == FileStatus::Created { FileStatus::Created } else { FileStatus::Modified };
+            }
+        }
+        self.ours.insert(path.clone());
+        self.put(state, None);
+        self.is_behind = true;
+    }
+
+    /// The state as it is: files that are not what they were are looked at again.
+    pub fn snapshot(&mut self, workspace: &Workspace) -> RepoState {
+        self.load(workspace);
+        self.validate(workspace);
+        RepoState {
+            work_dir: workspace.root().path().display().to_string(),
+            story_id: self.plan.story.clone(),
+            files: self.files.values().map(|tracked| tracked.state.clone()).collect(),
+            tasks: self.plan.tasks.clone(),
+            last_updated: self.last_updated,
+        }
+    }
+
+    /// Takes over what there is to do.
+    pub(crate) fn set_plan(&mut self, plan: Plan) {
+        if self.plan != plan {
+            self.plan = plan;
+            self.is_behind = true;
+        }
+    }
+
+    /// Writes the state down, unless it is so large that this is better done a moment later.
+    pub(crate) fn persist_soon(&mut self, workspace: &Workspace) {
+        self.load(workspace);
+        if self.bytes <= WRITTEN_AT_ONCE {
+            self.persist(workspace.state());
+        }
+    }
+
+    /// Writes the state down, if what is written is behind. That it could not be is told once.
+    pub(crate) fn persist(&mut self, state: &State) {
+        if !self.is_loaded || !std::mem::take(&mut self.is_behind) {
+            return;
+        }
+        self.last_updated = now();
+        let dir = state.dir();
+        let mut file = std::mem::replace(&mut self.file, StateFile::new("repostate.json"));
+        let written = file.replace(&dir, |file, is_theirs| {
+            if is_theirs && let Some(theirs) = file.read(&dir)?.as_deref().and_then(parse) {
+                self.merge(theirs);
+            }
+            Ok(self.to_json(state.work_dir()))
+        });
+        self.file = file;
+        self.ours.clear();
+        if let Err(error) = written {
+            state.notify(Notice::NotRemembered { why: format!("repostate.json: {error}") });
+        }
+    }
+
+    /// Brings in what another process has written, but for the files that we touched since.
+    fn merge(&mut self, theirs: Vec<FileState>) {
+        for state in theirs {
+            if !self.ours.contains(&state.path) {
+                self.put(state, None);
+            }
+        }
+    }
+
+    /// Loads what is written, once. What is damaged is made anew from the files.
+    pub(crate) fn load(&mut self, workspace: &Workspace) {
+        if std::mem::replace(&mut self.is_loaded, true) {
+            return;
+        }
+        self.plan = workspace.ask(|store| store.plan()).unwrap_or_default();
+        let written = self.file.read(&workspace.state().dir());
+        match written.map(|content| content.map(|content| parse(&content))) {
+            Ok(Some(Some(files))) => files.into_iter().for_each(|state| self.put(state, None)),
+            Ok(None) => self.rebuild(workspace),
+            Ok(Some(None)) | Err(_) => {
+                self.rebuild(workspace);
+                workspace.state().notify(Notice::RepoStateRebuilt);
+            }
+        }
+        for touch in std::mem::take(&mut self.waiting) {
+            self.take_in(touch);
+        }
+    }
+
+    /// Makes the state anew from what the store knows was touched. What is on its way there is among what waits.
+    fn rebuild(&mut self, workspace: &Workspace) {
+        for (path, before) in workspace.ask(|store| store.touched()).unwrap_or_default() {
+            let status = if before.is_some() { FileStatus::Modified } else { FileStatus::Created };
+            match look(workspace, &path, None) {
+                Some((hash, stamp)) => self.take_in(Touch { path, did: Did::Put { hash, stamp: Some(stamp), status } }),
+                None => {
+                    let Some(hash) = before else { continue };
+                    self.take_in(Touch { path: path.clone(), did: Did::Put { hash, stamp: None, status } });
+                    self.take_in(Touch { path, did: Did::Delete });
+                }
+            }
+        }
+        self.is_behind = true;
+    }
+
+    /// Looks at every file whose stamp is not the one that it had.
+    fn validate(&mut self, workspace: &Workspace) {
+        let mut found = Vec::new();
+        for (path, tracked) in &self.files {
+            let state = &tracked.state;
+            match look(workspace, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
+                Some((hash, stamp)) if hash == state.hash && state.status != FileStatus::Deleted => {
+                    found.push((path.clone(), None, Some(stamp)));
+                }
+                Some((hash, stamp)) => found.push((path.clone(), Some(Outside::Version(hash)), Some(stamp))),
+                None if state.status == FileStatus::Deleted => {}
+                None => found.push((path.clone(), Some(Outside::Gone), None)),
+            }
+        }
+        for (path, changed, stamp) in found {
+            if let Some(now_is) = changed {
+                self.changed_outside(&path, now_is);
+            }
+            if let (Some(stamp), Some(tracked)) = (stamp, self.files.get(&path)) {
+                let is_news = tracked.stamp.is_none_or(|known| !known.agrees_with(&stamp));
+                if is_news {
+                    let state = FileState { size: stamp.size, modified: millis(&stamp), ..tracked.state.clone() };
+                    self.put(state, Some(stamp));
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, touch: Touch) {
+        self.ours.insert(touch.path.clone());
+        let known = self.files.get(&touch.path).map(|tracked| tracked.state.clone());
+        let (hash, stamp, status) = match touch.did {
+            Did::Put { hash, stamp, status } => (hash, stamp, status),
+            Did::Delete => {
+                if let Some(known) = known {
+                    self.put(FileState { status: FileStatus::Deleted, modified: now(), changed_outside: false, ..known }, None);
+                }
+                return;
+            }
+        };
+        let status = match (known.as_ref().map(|known| known.status), status) {
+            (Some(FileStatus::Created), _) => FileStatus::Created,
+            (Some(FileStatus::Modified | FileStatus::Deleted), _) => FileStatus::Modified,
+            (Some(FileStatus::Unchanged), FileStatus::Unchanged) if known.as_ref().is_some_and(|known| known.hash != hash) => {
+                FileStatus::Modified
+            }
+            (_, status) => status,
+        };
+        let size = stamp.map(|stamp| stamp.size).or(known.as_ref().map(|known| known.size)).unwrap_or_default();
+        let modified = stamp.as_ref().map(millis).or(known.as_ref().map(|known| known.modified)).unwrap_or_else(now);
+        self.put(FileState { path: touch.path, hash, size, modified, status, changed_outside: false }, stamp);
+    }
+
+    fn put(&mut self, state: FileState, stamp: Option<Stamp>) {
+        let json = entry(&state);
+        self.bytes += json.len();
+        if let Some(last) = self.files.insert(state.path.clone(), Tracked { state, stamp, json }) {
+            self.bytes -= last.json.len();
+        }
+    }
+
+    /// The promised shape, put together from the entries: most of them are as they were.
+    fn to_json(&self, work_dir: &str) -> Vec<u8> {
+        let mut out = String::with_capacity(self.bytes + 2 * self.files.len() + 4096);
+        out.push_str(&format!("{{\"work_dir\":{},\"story_id\":{},\"files\":[", json!(work_dir), json!(self.plan.story)));
+        for (index, tracked) in self.files.values().enumerate() {
+            out.push_str(if index == 0 { "\n" } else { ",\n" });
+            out.push_str(&tracked.json);
+        }
+        out.push_str("],\"open_tasks\":");
+        out.push_str(&open_tasks(&self.plan).to_string());
+        out.push_str(&format!(",\"last_updated\":\"{}\"}}\n", rfc3339(self.last_updated)));
+        out.into_bytes()
+    }
+}
+
+impl Default for Repo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A state in the shape in which it is written.
+pub fn to_json(state: &RepoState) -> Value {
+    let plan = Plan { story: state.story_id.clone(), tasks: state.tasks.clone() };
+    json!({
+        "work_dir": state.work_dir,
+        "story_id": state.story_id,
+        "files": state.files.iter().map(entry_json).collect::<Vec<_>>(),
+        "open_tasks": open_tasks(&plan),
+        "last_updated": rfc3339(state.last_updated),
+    })
+}
+
+fn open_tasks(plan: &Plan) -> Value {
+    let state = RepoState {
+        work_dir: String::new(),
+        story_id: String::new(),
+        files: Vec::new(),
+        tasks: plan.tasks.clone(),
+        last_updated: 0,
+    };
+    let task = |task: &&surehand_core::Task| json!({ "description": task.description, "status": task.status, "priority": task.priority });
+    Value::Array(state.open_tasks().iter().map(task).collect())
+}
+
+fn entry_json(state: &FileState) -> Value {
+    json!({
+        "path": state.path,
+        "hash": state.hash,
+        "size": state.size,
+        "mod_time": rfc3339(state.modified),
+        "type": kind_of(&state.path),
+        "status": state.status,
+    })
+}
+
+fn entry(state: &FileState) -> String {
+    entry_json(state).to_string()
+}
+
+fn rfc3339(millis: Millis) -> String {
+    jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
+}
+
+fn millis(stamp: &Stamp) -> Millis {
+    stamp.modified / 1_000_000
+}
+
+/// The files of a written state; `None` when it is damaged.
+fn parse(content: &[u8]) -> Option<Vec<FileState>> {
+    #[derive(Deserialize)]
+    struct Written {
+        files: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    struct Entry {
+        path: String,
+        hash: String,
+        size: u64,
+        mod_time: String,
+        status: FileStatus,
+    }
+    let written: Written = serde_json::from_slice(content).ok()?;
+    let state = |entry: Entry| {
+        Some(FileState {
+            path: RelPath::new(&entry.path).ok()?,
+            hash: entry.hash.parse().ok()?,
+            size: entry.size,
+            modified: entry.mod_time.parse::<jiff::Timestamp>().ok()?.as_millisecond(),
+            status: entry.status,
+            changed_outside: false,
+        })
+    };
+    written.files.into_iter().map(state).collect()
+}
+
+/// What a file holds now and what the system says about it; read only if the stamp does not tell. `None` when it is gone.
+fn look(workspace: &Workspace, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
+    let Ok(Found::File { mut file, stat }) = find(workspace.root(), path) else { return None };
+    let stamp = workspace.clock().stamp(&stat);
+    if let Some((hash, known)) = known
+        && known.agrees_with(&stamp)
+        && !known.is_racy()
+    {
+        return Some((hash, stamp));
+    }
+    let now = read_whole(path, &mut file, u64::MAX, workspace.clock()).ok()?;
+    Some((ContentHash::of(&now.bytes), now.stamp))
+}
+
+/// What a result says about files.
+fn touches(tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> Vec<Touch> {
+    if result["success"] != true || result["noop"] == true {
+        return Vec::new();
+    }
+    let is_read = matches!(tool, "read_file" | "search_files");
+    let files = result["files"].as_array().map_or(std::slice::from_ref(result), Vec::as_slice);
+    let mut touches = Vec::new();
+    for file in files {
+        let Some(path) = path_in(file, "path") else { continue };
+        if let Some(from) = path_in(file, "from") {
+            touches.push(Touch { path: from, did: Did::Delete });
+        }
+        if file["deleted"] == true {
+            touches.push(Touch { path, did: Did::Delete });
+            continue;
+        }
+        let Some(hash) = file["version"].as_str().and_then(|hash| hash.parse().ok()) else { continue };
+        let status = match (is_read, file["created"] == true) {
+            (true, _) => FileStatus::Unchanged,
+            (false, true) => FileStatus::Created,
+            (false, false) => FileStatus::Modified,
+        };
+        let stamp = stamp_of(&path);
+        touches.push(Touch { path, did: Did::Put { hash, stamp, status } });
+    }
+    touches
+}
+
+fn path_in(file: &Value, field: &str) -> Option<RelPath> {
+    file[field].as_str().and_then(|path| RelPath::new(path).ok())
+}

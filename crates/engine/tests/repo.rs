@@ -1,0 +1,179 @@
+//! The state of the repository: what tools did to files, written down after every change, shared by processes, rebuilt when lost.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+mod fixture;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use fixture::*;
+use serde_json::{Value, json};
+use surehand_engine::{
+    RepoTracker, Session, Workspace,
+    core::{ContentHash, FileStatus},
+};
+
+/// What is written, by path: status and hash.
+fn written(dir: &Path) -> BTreeMap<String, (String, String)> {
+    let state = state(dir);
+    let files = state["files"].as_array().unwrap().iter();
+    let text = |file: &Value, field: &str| file[field].as_str().unwrap().to_owned();
+    files.map(|file| (text(file, "path"), (text(file, "status"), text(file, "hash")))).collect()
+}
+
+fn state(dir: &Path) -> Value {
+    serde_json::from_slice(&fs::read(dir.join(".surehand/repostate.json")).unwrap()).unwrap()
+}
+
+fn entry(status: &str, content: &str) -> (String, String) {
+    (status.to_owned(), ContentHash::of(content.as_bytes()).to_string())
+}
+
+#[test]
+fn every_change_is_written_down_at_once_in_the_promised_shape() {
+    let dir = lay_out(&[("a.rs", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n"), ("unseen.txt", "x\n")]);
+    let mut session = session(dir.path());
+    ["a.rs", "b.txt", "c.txt"].iter().for_each(|path| read(&mut session, path));
+    session.call("edit_file", &edit("a.rs", "one", "1"));
+    let state = state(dir.path());
+    assert_eq!(
+        state.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["files", "last_updated", "open_tasks", "story_id", "work_dir"]
+    );
+    let file = &state["files"][0];
+    assert_eq!(file.as_object().unwrap().keys().collect::<Vec<_>>(), ["hash", "mod_time", "path", "size", "status", "type"]);
+    assert_eq!(
+        (file["path"].as_str(), file["size"].as_u64(), file["type"].as_str()),
+        (Some("a.rs"), Some(2), Some("rust source"))
+    );
+    for moment in [&file["mod_time"], &state["last_updated"]] {
+        let moment = moment.as_str().unwrap();
+        assert!(moment.ends_with('Z') && moment.contains('T'), "{moment}");
+    }
+
+    session.call("write_file", &json!({ "path": "new.txt", "content": "new\n" }));
+    session.call("edit_file", &edit("new.txt", "new", "newer"));
+    session.call("delete_file", &json!({ "path": "b.txt" }));
+    session.call("move_file", &json!({ "from": "c.txt", "to": "d.txt" }));
+    let expected = [
+        ("a.rs", entry("modified", "1\n")),
+        ("b.txt", entry("deleted", "two\n")),
+        ("c.txt", entry("deleted", "three\n")),
+        ("d.txt", entry("modified", "three\n")),
+        ("new.txt", entry("created", "newer\n")),
+    ];
+    assert_eq!(written(dir.path()), expected.map(|(path, entry)| (path.to_owned(), entry)).into());
+}
+
+#[test]
+fn a_restart_goes_on_where_it_was_and_sees_what_changed_meanwhile() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
+    let mut first = session(dir.path());
+    ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut first, path));
+    first.call("edit_file", &edit("a.txt", "one", "1"));
+    drop(first);
+    fs::write(dir.path().join("b.txt"), "TWO\n").unwrap();
+    fs::remove_file(dir.path().join("c.txt")).unwrap();
+    let tracker = RepoTracker::load(Workspace::open(dir.path(), fast()).unwrap());
+    let state = tracker.snapshot();
+    let files: Vec<_> = state.files.iter().map(|file| (file.path.as_str(), file.status, file.changed_outside)).collect();
+    assert_eq!(
+        files,
+        [("a.txt", FileStatus::Modified, false), ("b.txt", FileStatus::Modified, true), ("c.txt", FileStatus::Deleted, true)]
+    );
+    tracker.persist();
+    assert_eq!(written(dir.path())["b.txt"], entry("modified", "TWO\n"));
+}
+
+#[test]
+fn a_damaged_state_is_told_and_made_anew_from_the_files() {
+    for damage in
+        ["{\"work_dir\": \"/x\", \"files\": [{\"path\"", "", "[]", "{\"files\": [{\"path\": \"../x\", \"hash\": \"1\"}]}"]
+    {
+        let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+        let mut first = session(dir.path());
+        ["a.txt", "b.txt"].iter().for_each(|path| read(&mut first, path));
+        first.call("edit_file", &edit("a.txt", "one", "1"));
+        first.call("delete_file", &json!({ "path": "b.txt" }));
+        first.call("write_file", &json!({ "path": "c.txt", "content": "three\n" }));
+        let before = written(dir.path());
+        drop(first);
+        fs::write(dir.path().join(".surehand/repostate.json"), damage).unwrap();
+        let mut next = session(dir.path());
+        let reply = next.call("repo_state", &json!({}));
+        assert!(!reply.is_error && reply.text.contains("repostate.json was damaged"), "{damage}: {}", reply.text);
+        drop(next);
+        assert_eq!(written(dir.path()), before, "{damage}");
+    }
+}
+
+#[test]
+fn two_processes_write_one_state() {
+    let dir = lay_out(&[("a.txt", "0\n"), ("b.txt", "0\n")]);
+    let (mut one, mut other) = (session(dir.path()), session(dir.path()));
+    read(&mut one, "a.txt");
+    read(&mut other, "b.txt");
+    for number in 0..5 {
+        let (from, to) = (number.to_string(), (number + 1).to_string());
+        one.call("edit_file", &edit("a.txt", &from, &to));
+        other.call("edit_file", &edit("b.txt", &from, &to));
+        let content = format!("{to}\n");
+        let expected = [("a.txt".to_owned(), entry("modified", &content)), ("b.txt".to_owned(), entry("modified", &content))];
+        assert_eq!(written(dir.path()), expected.into());
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_written_fails_no_tool() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    fs::create_dir(dir.path().join(".surehand/repostate.json.new")).unwrap();
+    let reply = session.call("edit_file", &edit("a.txt", "one", "1"));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert!(reply.text.contains("repostate.json"), "{}", reply.text);
+    assert_eq!(content(dir.path(), "a.txt"), "1\n");
+}
+
+#[test]
+fn a_large_state_is_written_a_moment_later() {
+    let names: Vec<String> = (0..1600).map(|number| format!("d/{number}.txt")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x\n")).collect();
+    let dir = lay_out(&files);
+    let mut session = session(dir.path());
+    names.iter().for_each(|name| read(&mut session, name));
+    session.call("edit_file", &edit("d/7.txt", "x", "y"));
+    drop(session);
+    let written = written(dir.path());
+    assert_eq!((written.len(), &written["d/7.txt"]), (1600, &entry("modified", "y\n")));
+}
+
+#[test]
+fn tasks_outlive_a_restart_and_are_in_the_state() {
+    let dir = lay_out(&[]);
+    let mut first = session(dir.path());
+    let reply = first.call(
+        "update_tasks",
+        &json!({ "story": "S-7", "add": [{ "description": "write it" }, { "description": "test it" }, { "description": "now", "priority": 1 }] }),
+    );
+    assert!(!reply.is_error, "{}", reply.text);
+    let shown = |dir: &Path| state(dir)["open_tasks"].clone();
+    assert_eq!(
+        shown(dir.path()),
+        json!([
+            { "description": "write it", "status": "pending", "priority": 1 },
+            { "description": "now", "status": "pending", "priority": 1 },
+            { "description": "test it", "status": "pending", "priority": 2 },
+        ])
+    );
+    drop(first);
+    let mut next: Session = session(dir.path());
+    let done = |id: u32| json!({ "set": [{ "id": id, "status": "completed" }] });
+    next.call("update_tasks", &done(1));
+    next.call("update_tasks", &done(2));
+    let reply = next.call("update_tasks", &json!({ "set": [{ "id": 3, "status": "in_progress" }] }));
+    assert!(reply.text.contains("3. [in_progress] now"), "{}", reply.text);
+    assert_eq!((state(dir.path())["story_id"].as_str(), shown(dir.path()).as_array().unwrap().len()), (Some("S-7"), 1));
+    let reply = next.call("update_tasks", &done(3));
+    assert!(reply.text.contains("everything is done") && reply.text.contains("done"), "{}", reply.text);
+    assert_eq!(next.call("update_tasks", &done(4)).result["refusal"]["code"], "bad_arguments");
+}
