@@ -98,11 +98,17 @@ impl View {
 
     /// Records that the session is told what the file has become. `false` when it knows already.
     pub fn tell(&mut self, now: Outside) -> bool {
-        if now == Outside::Version(self.version) || self.told == Some(now) {
+        if self.last_known() == now {
             return false;
         }
-        self.told = Some(now);
-        true
+        // What is again as it was seen needs no word, but the next change of it does.
+        self.told = (now != Outside::Version(self.version)).then_some(now);
+        self.told.is_some()
+    }
+
+    /// What the session takes the file to be: what it was told last, or else what it saw.
+    pub fn last_known(&self) -> Outside {
+        self.told.unwrap_or(Outside::Version(self.version))
     }
 
     /// Marks it as unknown until the file is read again.

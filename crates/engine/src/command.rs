@@ -8,7 +8,7 @@ use surehand_core::{By, ChangedFile, LineSet, Outside, Present, RelPath, Text, r
 use surehand_store::{Event, Record};
 
 use crate::{
-    lookout::who,
+    lookout::{Changed, who},
     session::{Reply, Session, add_changed, fresh_change},
     tracker::now,
     watch::{Cursor, Hints},
@@ -73,30 +73,34 @@ impl Session {
         let id = self.id();
         let change = fresh_change();
         let mut files = Vec::new();
-        for (path, now_is) in changed.unwrap_or_default() {
-            let other = who(self.workspace(), &id, &path, now_is);
-            let is_ours = running.changed_before.get(&path) != Some(&now_is) && other == By::Unknown;
+        for mut changed in changed.unwrap_or_default() {
+            let mut other = who(self.workspace(), &id, &changed);
+            // What somebody did to it before the command is not to be taken back with it.
+            let before = running.changed_before.get(&changed.path).copied().unwrap_or(changed.was);
+            if std::mem::replace(&mut changed.was, before) != before && other == By::Unknown {
+                other = who(self.workspace(), &id, &changed);
+            }
+            let is_ours = changed.was != changed.now && other == By::Unknown;
             if is_ours {
-                let event = self.command_event(&path, now_is, command);
+                let event = self.command_event(&changed, command);
                 self.workspace().record(Record::Happened(Event { change: change.clone(), ..event }));
             }
             let by = if is_ours { By::Command } else { other };
-            files.push(ChangedFile { path, deleted: now_is == Outside::Gone, by });
+            files.push(ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by });
         }
         files
     }
 
     /// What a command did to a file: kept like any other change, so that it can be looked at and taken back.
-    fn command_event(&mut self, path: &RelPath, now_is: Outside, command: &Command<'_>) -> Event {
-        let before = self.view_of(path).map(|view| view.version());
-        let after = match (now_is, self.gather(path.as_str()).map(|gathered| gathered.present)) {
-            (Outside::Version(version), Ok(Present::Text(text))) if text.version() == version => {
-                self.keep_text(path, &text);
-                Some(version)
-            }
-            (Outside::Version(version), _) => Some(version),
-            (Outside::Gone, _) => None,
-        };
+    fn command_event(&mut self, changed: &Changed, command: &Command<'_>) -> Event {
+        let path = &changed.path;
+        let [before, after] = [changed.was, changed.now].map(|outside| match outside {
+            Outside::Version(version) => Some(version),
+            Outside::Gone => None,
+        });
+        for version in [before, after].into_iter().flatten() {
+            self.keep_version(path, &version);
+        }
         let line: String = command.line.lines().next().unwrap_or_default().chars().take(80).collect();
         Event {
             change: fresh_change(),

@@ -6,8 +6,8 @@ use std::{
     ops::Bound::{Excluded, Unbounded},
 };
 
-use surehand_core::{By, Outside, RelPath};
-use surehand_store::{Event, SessionId, Which};
+use surehand_core::{By, ContentHash, Outside, RelPath};
+use surehand_store::{SessionId, Which};
 
 use crate::{
     files::Files,
@@ -22,8 +22,8 @@ const MOST_LOOKS: usize = 500;
 /// So many when there are no hints, and every call is as good as any other.
 const MOST_LOOKS_WITHOUT_HINTS: usize = 50;
 
-/// Who changed files is looked for among so many of their last events.
-const LAST_EVENTS: usize = 8;
+/// Who changed a file is looked for among so many of its last events.
+const LAST_EVENTS: usize = 64;
 
 /// What is still to be looked at.
 #[derive(Debug, Default)]
@@ -43,6 +43,17 @@ pub struct Ground<'a> {
     pub tracker: &'a mut FileTracker,
     /// What it knows of files.
     pub files: &'a mut Files,
+}
+
+/// A file that is not what the session takes it to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The file.
+    pub path: RelPath,
+    /// What the session was last shown or told.
+    pub was: Outside,
+    /// What it has become.
+    pub now: Outside,
 }
 
 impl Lookout {
@@ -70,15 +81,17 @@ impl Lookout {
         self.left.retain(|path| !fresh.contains(path));
     }
 
-    /// Looks, and gives the files that the session must be told about, each once, with what they have become.
-    pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<(RelPath, Outside)> {
+    /// Looks, and gives the files that the session must be told about, each once.
+    pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
         let mut changed = Vec::new();
         for path in self.next() {
             let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
             let now = ground.files.look(ground.workspace, &path);
-            if view.tell(now) {
-                ground.tracker.set_view(ground.workspace, &path, view);
-                changed.push((path, now));
+            let was = view.last_known();
+            let is_news = view.tell(now);
+            ground.tracker.set_view(ground.workspace, &path, view);
+            if is_news {
+                changed.push(Changed { path, was, now });
             }
         }
         changed
@@ -103,21 +116,33 @@ impl Lookout {
     }
 }
 
-/// Who made a file what it is, if one of us did.
-pub fn who(workspace: &Workspace, session: &SessionId, path: &RelPath, now: Outside) -> By {
-    let which = Which { path: Some(path.clone()), ..Which::default() };
+/// Who made a file what it is, if one of us did: only where our events lead all the way from what it was. Somebody may have put
+/// back what one of us had made of it once.
+pub fn who(workspace: &Workspace, session: &SessionId, changed: &Changed) -> By {
+    let which = Which { path: Some(changed.path.clone()), ..Which::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
-    let made_it = |event: &&Event| match now {
-        Outside::Version(version) => event.after == Some(version) && event.moved_to.as_ref().unwrap_or(&event.path) == path,
-        Outside::Gone => (event.after.is_none() || event.moved_to.is_some()) && event.path == *path,
-    };
-    match events.iter().find(made_it) {
-        None => By::Unknown,
-        Some(event) => match (event.session == *session, event.is_command()) {
+    let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);
+    let mut last = None;
+    let mut now = changed.now;
+    for event in &events {
+        let (before, after) = match &event.moved_to {
+            Some(to) if *to == changed.path => (Outside::Gone, outside(event.after)),
+            Some(_) => (outside(event.before), Outside::Gone),
+            None => (outside(event.before), outside(event.after)),
+        };
+        if after != now {
+            continue;
+        }
+        let by = last.get_or_insert(match (event.session == *session, event.is_command()) {
             (true, true) => By::Command,
             (true, false) => By::Unknown,
             (false, true) => By::CommandOfAnotherSession,
             (false, false) => By::AnotherSession,
-        },
+        });
+        if before == changed.was {
+            return *by;
+        }
+        now = before;
     }
+    By::Unknown
 }

@@ -22,7 +22,7 @@ use crate::{
         journal::How,
     },
     files::{Facts, Files, Gathered},
-    lookout::{Ground, Lookout, who},
+    lookout::{Changed, Ground, Lookout, who},
     tools,
     tracker::{FileTracker, now},
     undo::Since,
@@ -167,14 +167,14 @@ impl Session {
             lookout.listen(ground, shown);
             lookout.look(ground)
         });
-        let changed = changed.into_iter().flatten().filter(|(path, _)| Some(path) != refused).collect::<Vec<_>>();
-        for (path, now) in &changed {
-            self.workspace.repo().changed_outside(path, *now);
+        let changed = changed.into_iter().flatten().filter(|changed| Some(&changed.path) != refused).collect::<Vec<_>>();
+        for changed in &changed {
+            self.workspace.repo().changed_outside(&changed.path, changed.now);
         }
         let id = self.id();
-        let file = |(path, now): (RelPath, Outside)| {
-            let by = who(&self.workspace, &id, &path, now);
-            ChangedFile { path, deleted: now == Outside::Gone, by }
+        let file = |changed: Changed| {
+            let by = who(&self.workspace, &id, &changed);
+            ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };
         add_changed(reply, changed.into_iter().map(file).collect());
     }
@@ -417,14 +417,11 @@ impl Session {
         }
     }
 
-    /// What the session has seen of a file.
-    pub(crate) fn view_of(&mut self, path: &RelPath) -> Option<View> {
-        self.tracker.as_mut().and_then(|tracker| tracker.view(&self.workspace, path))
-    }
-
-    /// Keeps a text, to be compared with or brought back.
-    pub(crate) fn keep_text(&mut self, path: &RelPath, text: &Text) {
-        self.files.keep(&self.workspace, path, text);
+    /// Keeps what a file held, if that is at hand, so that it can be brought back.
+    pub(crate) fn keep_version(&mut self, path: &RelPath, version: &ContentHash) {
+        if let Some(text) = self.files.text(&self.workspace, version) {
+            self.files.keep(&self.workspace, path, &text);
+        }
     }
 
     /// Records that lines were shown.

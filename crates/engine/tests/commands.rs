@@ -92,3 +92,23 @@ fn without_a_watcher_the_files_are_looked_at() {
     let reply = other.call("forget", &json!({ "paths": [] }));
     assert!(reply.text.contains("a.txt (by a command of another session)"), "{}", reply.text);
 }
+
+/// Somebody changes a file, the session is told or is not, then a command changes it once more: only that is the command's.
+#[test]
+fn undoing_a_command_keeps_what_somebody_did_before_it() {
+    for (watches, is_told) in [(false, false), (true, false), (false, true), (true, true)] {
+        let dir = lay_out(&[("a.txt", "one\n")]);
+        let mut session = if watches { watching(dir.path()) } else { session(dir.path()) };
+        read(&mut session, "a.txt");
+        session.workspace().watch().inspect(|watch| watch.wait());
+        fs::write(dir.path().join("a.txt"), "one\ntheirs\n").unwrap();
+        if is_told {
+            let reply = session.call("forget", &json!({ "paths": [] }));
+            assert!(reply.text.contains("a.txt"), "{}", reply.text);
+        }
+        run(&mut session, dir.path(), "echo more >> a.txt");
+        let reply = session.call("undo", &json!({}));
+        assert!(!reply.is_error, "{}", reply.text);
+        assert_eq!(content(dir.path(), "a.txt"), "one\ntheirs\n", "watches: {watches}, is told: {is_told}");
+    }
+}

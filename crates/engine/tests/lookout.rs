@@ -115,3 +115,36 @@ fn a_switch_of_branches_is_told_bit_by_bit() {
         assert_eq!(told, all, "each once, watches: {watches}");
     }
 }
+
+#[test]
+fn nobody_is_named_for_what_somebody_else_put_back() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut other = session_that(false, dir.path());
+    read(&mut other, "a.txt");
+    other.call("edit_file", &edit("a.txt", "one", "two"));
+    other.workspace().flush();
+    fs::write(dir.path().join("a.txt"), "three\n").unwrap();
+    let mut session = session_that(false, dir.path());
+    read(&mut session, "a.txt");
+    fs::write(dir.path().join("a.txt"), "two\n").unwrap();
+    assert_eq!(named(&mut session), [modified("a.txt", "unknown")]);
+    // Several changes of the other one in a row lead to what it is.
+    read(&mut other, "a.txt");
+    other.call("edit_file", &edit("a.txt", "two", "2"));
+    other.call("edit_file", &edit("a.txt", "2", "zwei"));
+    other.workspace().flush();
+    assert_eq!(named(&mut session), [modified("a.txt", "another_session")]);
+}
+
+#[test]
+fn what_changes_back_and_forth_is_named_each_time() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session_that(false, dir.path());
+    read(&mut session, "a.txt");
+    for _ in 0..2 {
+        fs::write(dir.path().join("a.txt"), "two\n").unwrap();
+        assert_eq!(named(&mut session), [modified("a.txt", "unknown")]);
+        fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+        assert_eq!(named(&mut session), []);
+    }
+}
