@@ -180,3 +180,19 @@ fn a_file_that_is_moved_and_edited_keeps_its_mode() {
     assert_eq!(tree(dir.path()), expected);
     assert_eq!(fs::metadata(dir.path().join("both.txt")).unwrap().permissions(), before);
 }
+
+/// A crash in the middle of a batch, and its directory is gone before the next start: the deletion was taken back, so the file is kept.
+#[test]
+fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
+    let dir = lay_out(&[("sub/a.txt", "one\n"), ("b.txt", "two\n")]);
+    let mut crashing = session_with(dir.path(), crash_after(Step::Verify(0)));
+    ["sub/a.txt", "b.txt"].iter().for_each(|path| read(&mut crashing, path));
+    let patch = "*** Begin Patch\n*** Delete File: sub/a.txt\n*** Update File: b.txt\n@@\n-two\n+2\n*** End Patch\n";
+    crashing.call("apply_patch", &json!({ "patch": patch }));
+    std::mem::forget(crashing);
+    fs::remove_dir(dir.path().join("sub")).unwrap();
+
+    let reply = session(dir.path()).call("read_file", &json!({ "path": "b.txt" }));
+    assert_eq!((content(dir.path(), "b.txt"), rescued(dir.path())), ("two\n".to_owned(), vec!["one\n".to_owned()]));
+    assert!(reply.text.contains(".surehand/rescued/1-sub__a.txt"), "{}", reply.text);
+}

@@ -338,7 +338,7 @@ impl<'a> Left<'a> {
 
     /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
     fn undo(&self) -> io::Result<bool> {
-        let Some(dir) = &self.dir else { return Ok(true) };
+        let Some(dir) = &self.dir else { return Ok(self.keep_without_place()) };
         let is_ours = self.target.is_new_file_of(self.intent);
         match self.intent.how {
             How::Create if is_ours => self.take_out(dir),
@@ -362,6 +362,18 @@ impl<'a> Left<'a> {
                 Ok(false)
             }
             Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The directory has been removed since. A file that was taken out of it has no place to go back to, and is all there is of
+    /// it; anything else went with the directory.
+    fn keep_without_place(&self) -> bool {
+        match (&self.staged_name, &self.staged) {
+            (Some(name), Thing::File { .. }) if self.intent.how == How::Remove => {
+                self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+                false
+            }
+            _ => true,
         }
     }
 
