@@ -64,8 +64,8 @@ pub struct Success {
 enum About {
     /// These files, as they are now.
     Shown(Vec<RelPath>),
-    /// This file, which it says what is wrong with.
-    Refused(Option<RelPath>),
+    /// This file, with the code of what is wrong with it.
+    Refused(Option<RelPath>, &'static str),
 }
 
 /// More ranges than this are told as fewer, larger ones.
@@ -137,7 +137,7 @@ impl Session {
     fn reply(&mut self, tool: &str, arguments: &Value, outcome: Result<Success, Refusal>) -> Reply {
         let about = match &outcome {
             Ok(success) => About::Shown(success.paths.clone()),
-            Err(refusal) => About::Refused(refusal.path.as_deref().and_then(|path| RelPath::new(path).ok())),
+            Err(refusal) => About::Refused(refusal.path.as_deref().and_then(|path| RelPath::new(path).ok()), refusal.code()),
         };
         let mut reply = match outcome {
             Ok(success) => self.say_success(success),
@@ -159,16 +159,20 @@ impl Session {
 
     /// Names the files that the session has seen and that are something else now, but for those that the reply is about.
     fn add_changed_files(&mut self, reply: &mut Reply, about: &About) {
-        let (shown, refused) = match about {
-            About::Shown(paths) => (&paths[..], None),
-            About::Refused(path) => (&[][..], path.as_ref()),
+        let shown = match about {
+            About::Shown(paths) => &paths[..],
+            About::Refused(..) => &[],
+        };
+        // Not every refusal says that its file has changed: a bad range does not.
+        let is_said = |changed: &Changed| match about {
+            About::Refused(Some(path), code) => *path == changed.path && (changed.now == Outside::Gone || *code == "stale"),
+            About::Refused(None, _) | About::Shown(_) => false,
         };
         let changed = self.on_the_lookout(|lookout, ground| {
             lookout.listen(ground, shown);
             lookout.look(ground)
         });
-        let changed = changed.into_iter().flatten().filter(|changed| Some(&changed.path) != refused).collect::<Vec<_>>();
-        for changed in &changed {
+        for changed in changed.iter().flatten() {
             self.workspace.repo().changed_outside(&changed.path, changed.now);
         }
         let id = self.id();
@@ -176,7 +180,7 @@ impl Session {
             let by = who(&self.workspace, &id, &changed);
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };
-        add_changed(reply, changed.into_iter().map(file).collect());
+        add_changed(reply, changed.into_iter().flatten().filter(|changed| !is_said(changed)).map(file).collect());
     }
 
     /// Brings together what the lookout needs; nothing where nobody keeps track.
@@ -413,7 +417,11 @@ impl Session {
 
     pub(crate) fn set_view(&mut self, path: &RelPath, view: View) {
         if let Some(tracker) = &mut self.tracker {
+            let is_new = tracker.view(&self.workspace, path).is_none();
             tracker.set_view(&self.workspace, path, view);
+            if is_new {
+                self.workspace.watch_file(path);
+            }
         }
     }
 

@@ -148,3 +148,29 @@ fn what_changes_back_and_forth_is_named_each_time() {
         assert_eq!(named(&mut session), []);
     }
 }
+
+#[test]
+fn a_refusal_for_another_reason_does_not_hide_a_change() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session_that(false, dir.path());
+    read(&mut session, "a.txt");
+    fs::write(dir.path().join("a.txt"), "two\n").unwrap();
+    let reply = session.call("read_file", &json!({ "path": "a.txt", "ranges": [{ "start": 5, "end": 2 }] }));
+    assert_eq!(reply.result["refusal"]["code"], "bad_range");
+    assert_eq!(reply.result["changed_elsewhere"], json!([{ "path": "a.txt", "deleted": false, "by": "unknown" }]));
+    assert_eq!(named(&mut session), []);
+}
+
+#[test]
+fn what_was_written_or_moved_into_an_ignored_directory_is_watched_as_well() {
+    let dir = lay_out(&[("a.txt", "one\n"), (".gitignore", "target/\n"), ("target/x.txt", "x\n"), (".git/HEAD", "")]);
+    let mut session = session_that(true, dir.path());
+    read(&mut session, "a.txt");
+    session.workspace().watch().unwrap().wait();
+    assert_eq!(named(&mut session), []);
+    session.call("write_file", &json!({ "path": "target/new.txt", "content": "new\n" }));
+    session.call("move_file", &json!({ "from": "a.txt", "to": "target/a.txt" }));
+    assert_eq!(named(&mut session), []);
+    ["target/new.txt", "target/a.txt"].iter().for_each(|path| fs::write(dir.path().join(path), "theirs\n").unwrap());
+    assert_eq!(named(&mut session), [modified("target/a.txt", "unknown"), modified("target/new.txt", "unknown")]);
+}
