@@ -1,6 +1,6 @@
 //! The changes that were made: which ones are meant, what they came to, and the log of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use surehand_core::{Content, ContentHash, RelPath};
 use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
@@ -18,6 +18,18 @@ pub enum Selection {
     Change(ChangeId),
     /// All of a session.
     Session(SessionId),
+}
+
+impl Selection {
+    fn fits(&self, event: &Event) -> bool {
+        let is_by = |session: &SessionId| event.session == *session;
+        match self {
+            Selection::Last(session) => session.as_ref().is_none_or(is_by),
+            Selection::File(path, session) => event.is_about(path) && session.as_ref().is_none_or(is_by),
+            Selection::Change(change) => event.change == *change,
+            Selection::Session(session) => is_by(session),
+        }
+    }
 }
 
 /// What a file was before the selected changes and after them.
@@ -48,20 +60,17 @@ impl Workspace {
     pub fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
         self.flush();
         let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
-        let last_change = |mut events: Vec<Event>| {
-            let change = events.first().map(|event| event.change.clone());
-            events.retain(|event| Some(&event.change) == change.as_ref());
-            events
-        };
-        Ok(match selection {
-            Selection::Change(change) => ask(Which { change: Some(change.clone()), ..Which::default() })?,
-            Selection::Session(session) => standing(ask(Which { session: Some(session.clone()), ..Which::default() })?),
-            Selection::Last(session) => last_change(standing(ask(Which { session: session.clone(), ..Which::default() })?)),
-            Selection::File(path, session) => {
-                let which = Which { path: Some(path.clone()), session: session.clone(), ..Which::default() };
-                last_change(standing(ask(which)?))
-            }
-        })
+        if let Selection::Change(change) = selection {
+            return ask(Which { change: Some(change.clone()), ..Which::default() });
+        }
+        // Of all sessions and files: another one may have taken back what is asked for, and under another name.
+        let mut events = standing(ask(Which::default())?);
+        events.retain(|event| selection.fits(event));
+        if !matches!(selection, Selection::Session(_)) {
+            let last = events.first().map(|event| event.change.clone());
+            events.retain(|event| Some(&event.change) == last.as_ref());
+        }
+        Ok(events)
     }
 }
 
@@ -91,7 +100,7 @@ impl Workspace {
         let is_undone = |event: &Event| undone.contains(&(event.change.clone(), event.path.clone()));
         let fits = |event: &Event| {
             which.session.as_ref().is_none_or(|session| *session == event.session)
-                && which.path.as_ref().is_none_or(|path| event.path == *path || event.moved_to.as_ref() == Some(path))
+                && which.path.as_ref().is_none_or(|path| event.is_about(path))
                 && which.change.as_ref().is_none_or(|change| *change == event.change)
         };
         let mut log: Vec<Logged> = Vec::new();
@@ -136,11 +145,20 @@ fn standing(mut events: Vec<Event>) -> Vec<Event> {
 
 /// Which changes of which files have been taken back. One that took back another and was taken back itself counts for nothing.
 fn undone(events: &[Event]) -> HashSet<(ChangeId, RelPath)> {
+    let mut by_change: HashMap<&ChangeId, Vec<&Event>> = HashMap::new();
+    events.iter().for_each(|event| by_change.entry(&event.change).or_default().push(event));
     let mut undone = HashSet::new();
     for event in events {
-        if !undone.contains(&(event.change.clone(), event.path.clone())) {
-            let name = event.moved_to.as_ref().unwrap_or(&event.path);
-            undone.extend(event.undoes.iter().map(|change| (change.clone(), name.clone())));
+        if undone.contains(&(event.change.clone(), event.path.clone())) {
+            continue;
+        }
+        // From the last change to the first, by the names that the file had.
+        let mut name = &event.path;
+        for change in &event.undoes {
+            if let Some(taken_back) = by_change.get(change).into_iter().flatten().find(|event| event.name_after() == name) {
+                undone.insert((change.clone(), taken_back.path.clone()));
+                name = &taken_back.path;
+            }
         }
     }
     undone
@@ -150,13 +168,13 @@ fn undone(events: &[Event]) -> HashSet<(ChangeId, RelPath)> {
 pub fn net(events: &[Event]) -> Vec<Net> {
     let mut files: Vec<Net> = Vec::new();
     for event in events {
-        let name_after = event.moved_to.as_ref().unwrap_or(&event.path);
+        let name_after = event.name_after();
         match files.iter_mut().find(|net| net.path_before == *name_after) {
             Some(net) => {
                 net.is_mixed |= net.before != event.after;
                 net.path_before = event.path.clone();
                 net.before = event.before;
-                net.mode = event.mode;
+                net.mode = event.mode.or(net.mode);
                 net.changes.push(event.change.clone());
             }
             None => files.push(Net {

@@ -1,6 +1,6 @@
 //! Undo: takes changes back. What somebody has done since is never overwritten unless that is asked for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
     Cause, Content, ContentHash, LineMap, Planned, Present, Refusal, RelPath, Text, plan,
@@ -32,6 +32,9 @@ impl Session {
             return Err(cannot(nothing_found(selection)));
         }
         let files = net(&events);
+        if let Some(name) = used_twice(&files) {
+            return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
+        }
         let mut undoes: HashMap<RelPath, Vec<ChangeId>> = HashMap::new();
         for file in &files {
             for path in [&file.path_after, &file.path_before] {
@@ -114,6 +117,12 @@ impl Session {
             Refusal::of(path, Cause::CannotUndo { why })
         })
     }
+}
+
+/// A name that two of the files have or had: they cannot get their places back all at once.
+fn used_twice(files: &[Net]) -> Option<&RelPath> {
+    let mut seen = HashSet::new();
+    files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
 }
 
 /// From what is there to what would come back.

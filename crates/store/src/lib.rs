@@ -78,6 +78,16 @@ impl Event {
     /// What the tool of an event begins with that a command of a session did, before the command itself.
     pub const COMMAND: &str = "command: ";
 
+    /// The name that the file has after it.
+    pub fn name_after(&self) -> &RelPath {
+        self.moved_to.as_ref().unwrap_or(&self.path)
+    }
+
+    /// Whether it is about this file, by its name before or after.
+    pub fn is_about(&self, path: &RelPath) -> bool {
+        self.path == *path || self.moved_to.as_ref() == Some(path)
+    }
+
     /// Whether a command did it.
     pub fn is_command(&self) -> bool {
         self.tool.starts_with(Self::COMMAND)
