@@ -309,7 +309,7 @@ pub trait Store: Send {
     /// How often a session has rewritten a file without changing much.
     fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
 
-    /// The latest of these events, newest first.
+    /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced`].
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// What there is to do.

@@ -56,6 +56,8 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
     ALTER TABLE events ADD COLUMN suffix INTEGER;
     ALTER TABLE events ADD COLUMN middle BLOB;
     CREATE INDEX events_by_path ON events (path);
+    CREATE INDEX events_by_new_path ON events (moved_to) WHERE moved_to IS NOT NULL;
+    UPDATE events SET change = printf('%08x', id);
 ",
     "
     CREATE TABLE tasks (
@@ -291,15 +293,20 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let sql =
-            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle FROM events
-            WHERE (?1 IS NULL OR session = ?1) AND (?2 IS NULL OR path = ?2 OR moved_to = ?2) AND (?3 IS NULL OR change = ?3)
-            ORDER BY id DESC LIMIT ?4";
+        // One file of many is found by its indexes; everything else is looked through from the newest on.
+        let about_path = match which.path {
+            Some(_) => "id IN (SELECT id FROM events WHERE path = ?2 UNION ALL SELECT id FROM events WHERE moved_to = ?2)",
+            None => "?2 IS NULL",
+        };
+        let sql = format!(
+            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes FROM events
+            WHERE {about_path} AND (?1 IS NULL OR session = ?1) AND (?3 IS NULL OR change = ?3) ORDER BY id DESC LIMIT ?4"
+        );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let session = which.session.as_ref().map(|session| &session.0);
         let keys = params![session, which.path.as_ref().map(RelPath::as_str), which.change.as_ref().map(|id| &id.0), limit];
         let hash = |bytes: Option<[u8; 32]>| bytes.map(ContentHash::from_bytes);
-        let events = self.all(sql, keys, |row| {
+        let events = self.all(&sql, keys, |row| {
             let Ok(path) = RelPath::new(&row.get::<_, String>(4)?) else { return Ok(None) };
             Ok(Some(Event {
                 change: ChangeId(row.get(0)?),
@@ -315,7 +322,7 @@ impl Store for SqliteStore {
                     .get::<_, Option<String>>(9)?
                     .map(|ids| ids.split(' ').map(|id| ChangeId(id.to_owned())).collect())
                     .unwrap_or_default(),
-                delta: read_delta(row, 10)?,
+                delta: None,
             }))
         })?;
         Ok(events.into_iter().flatten().collect())

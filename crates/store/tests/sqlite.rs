@@ -91,3 +91,26 @@ fn start_many_at_once() {
         assert!(store.version(&ContentHash::of(&[number; 100])).unwrap().is_some());
     }
 }
+
+/// A state from before changes had names: each event is a change of its own, so that undo does not take back all of them at once.
+#[test]
+fn events_from_before_changes_had_names_are_changes_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(
+        "DROP TABLE events;
+        CREATE TABLE events (
+            id INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL,
+            before BLOB, after BLOB
+        );
+        INSERT INTO events (at, session, tool, path) VALUES (1, 's', 'edit_file', 'a'), (2, 's', 'edit_file', 'b');
+        PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(old);
+    let events = SqliteStore::open(&path).unwrap().store.events(&Which::default(), 9).unwrap();
+    let changes: Vec<&str> = events.iter().map(|event| event.change.0.as_str()).collect();
+    assert_eq!(changes, ["00000002", "00000001"]);
+}
