@@ -1,6 +1,6 @@
 //! Remembers things in the background: a tool call hands over its records and goes on. They are written together, a moment
-//! later, and what has been overtaken meanwhile is not written at all. What a crash takes with it is at most the views of that
-//! moment, and a lost view only means that a file is read again.
+//! later, and what has been overtaken meanwhile is not written at all. What a crash takes with it is what that moment knew: a lost
+//! view only means that a file is read again, and a change of the last moment that is not on record cannot be undone.
 
 use std::{
     collections::HashMap,
@@ -41,6 +41,19 @@ struct Pending {
     written: u64,
     urgent: bool,
     closed: bool,
+    /// How many are handing over what belongs together.
+    held: usize,
+}
+
+/// While there is one, nothing is written: what is handed over meanwhile is written together.
+#[derive(Debug)]
+pub struct Hold(Arc<Queue>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.lock().held -= 1;
+        self.0.wake.notify_one();
+    }
 }
 
 /// What a record is the last word on.
@@ -119,6 +132,12 @@ impl Recorder {
         }
     }
 
+    /// Holds back everything from here on. Whoever has it must not flush.
+    pub fn hold(&self) -> Hold {
+        self.queue.lock().held += 1;
+        Hold(self.queue.clone())
+    }
+
     /// Waits until everything handed over so far is written.
     pub fn flush(&self) {
         let mut pending = self.queue.lock();
@@ -173,6 +192,9 @@ impl Queue {
             let Some(left) = until.checked_duration_since(Instant::now()) else { break };
             pending = wait(pending, left);
         }
+        while pending.held > 0 {
+            pending = self.wake.wait(pending).expect("nobody panics while holding it");
+        }
         pending.urgent = false;
         pending.bytes = 0;
         pending.last.clear();
@@ -208,5 +230,23 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
             break;
         }
         busy = housekeeping();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_together_is_written_together() {
+        let recorder = Recorder { queue: Arc::default(), thread: None };
+        let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
+        std::thread::scope(|scope| {
+            let hold = recorder.hold();
+            let taken = scope.spawn(|| recorder.queue.next(Duration::from_secs(60)));
+            (0..3 * MAX_RECORDS).for_each(|number| recorder.record(cleared(number)));
+            drop(hold);
+            assert_eq!(taken.join().unwrap().unwrap().0.len(), 3 * MAX_RECORDS);
+        });
     }
 }

@@ -336,6 +336,7 @@ impl Session {
     fn record_change(&mut self, deed: &Deed<'_>, planned: Vec<(Planned, Facts)>, committed: Committed) -> Done {
         let mut rewritten = Vec::new();
         let change = fresh_change();
+        let _together = self.workspace.hold_records();
         for ((planned, facts), stamp) in planned.iter().zip(&committed.stamps) {
             let delta = self.files.keep_change(&self.workspace, planned);
             let event = self.event(deed, &change, planned, facts);

@@ -31,7 +31,7 @@ use crate::{
         rescue::{Displaced, Rescued, SecondLook},
         root::Root,
     },
-    recorder::Recorder,
+    recorder::{Hold, Recorder},
     repo::Repo,
     watch::Watch,
 };
@@ -253,6 +253,12 @@ impl Workspace {
         if let Some(recorder) = self.recorder.get() {
             recorder.record(record);
         }
+    }
+
+    /// Holds back what is handed to the recorder, until it is dropped: half of a change must not be on record, or it would be
+    /// undone by half.
+    pub(crate) fn hold_records(&self) -> Option<Hold> {
+        self.recorder.get().map(Recorder::hold)
     }
 
     /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
