@@ -341,6 +341,25 @@ fn a_link_swapped_in_during_the_call_leads_nowhere() {
 }
 
 #[test]
+fn what_else_had_changed_is_shown_also_when_a_formatter_follows() {
+    let dir = lay_out(&[("a.txt", "a\nb\nc\nd\n")]);
+    let path = dir.path().join("a.txt");
+    let format = move || fs::write(&path, "theirs\na\nb\nC\nd\nformatted\n").unwrap();
+    let probe = Arc::new(once(|step| step == Step::End, format));
+    let mut config = fast();
+    config.policy.on_change = surehand_engine::core::OnChange::Rebase;
+    let mut session = Session::new(Workspace::open_with(dir.path(), config, Some(probe)).unwrap());
+    read(&mut session, "a.txt");
+    fs::write(dir.path().join("a.txt"), "theirs\na\nb\nc\nd\n").unwrap();
+    let reply = session.call("edit_file", &edit("a.txt", "c", "C"));
+    assert_eq!(reply.result["rewritten"], true, "{}", reply.text);
+    // Nothing counts as seen that was not shown.
+    let overwrite = session.call("write_file", &json!({ "path": "a.txt", "content": "all\n" }));
+    assert_eq!(reply.text.contains("1|theirs"), !overwrite.is_error, "{}", reply.text);
+    assert!(!overwrite.is_error, "{}", overwrite.text);
+}
+
+#[test]
 fn what_a_formatter_makes_of_it_is_what_counts() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
     let target = dir.path().join("a.txt");

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use surehand_core::{
-    Act, LineMap, Planned, RelPath, Text,
+    Act, LineMap, LineRange, LineSet, Planned, RelPath, Text,
+    plan::Rebased,
+    refusal::Excerpt,
     render::{self, Numbers},
 };
 
@@ -108,7 +110,14 @@ fn say_landed(
     result.insert("version".to_owned(), json!(text.version()));
     result.insert("total_lines".to_owned(), json!(text.line_count()));
     result.insert("shown".to_owned(), json!(said.shown));
-    (format!("{headline}\n{}", said.text), result)
+    let mut told = format!("{headline}\n{}", said.text);
+    if let Some(rebased) = planned.rebased() {
+        // It counts as seen, so it is shown, where it landed.
+        let affected: LineSet = rebased.affected.iter().filter_map(|line| map.new_place(line)).map(LineRange::line).collect();
+        let fresh = Excerpt::of(text, &affected);
+        told.push_str(&render::change::rebased(&Rebased { affected, fresh }, numbers));
+    }
+    (told, result)
 }
 
 /// A file that was deleted, moved, or brought back as something that is no text.
