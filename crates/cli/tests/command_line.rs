@@ -146,15 +146,19 @@ fn help_names_every_command() {
     Usage: surehand <COMMAND>
 
     Commands:
-      mcp   Serve the file tools to an MCP client over standard input and output
-      call  Call one tool from a shell or script; exit code 1 when it is refused
-      log   List the changes that were made, newest first
-      diff  Show what a change did: the last one, the last one of a file, a named one, or all of a
-            session
-      undo  Take a change back: the last one, the last one of a file, a named one, or all of a session
-      demo  Play a story through the real tools and print what a model would see. Needs no key, no
-            network
-      help  Print this message or the help of the given subcommand(s)
+      mcp       Serve the file tools to an MCP client over standard input and output
+      call      Call one tool from a shell or script; exit code 1 when it is refused
+      status    Show what is there, what changed outside, and what is left to do
+      snapshot  Print the state of the repository as a model gets it
+      tasks     List the tasks, or add and change them
+      log       List the changes that were made, newest first
+      diff      Show what a change did: the last one, the last one of a file, a named one, or all of a
+                session
+      undo      Take a change back: the last one, the last one of a file, a named one, or all of a
+                session
+      demo      Play a story through the real tools and print what a model would see. Needs no key, no
+                network
+      help      Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -169,7 +173,8 @@ fn help_names_every_command() {
 
     Arguments:
       <TOOL>       The tool: read_file, list_files, search_files, edit_file, multi_edit, edit_lines,
-                   apply_patch, write_file, delete_file, move_file, undo, forget
+                   apply_patch, write_file, delete_file, move_file, undo, repo_state, update_tasks,
+                   forget
       [ARGUMENTS]  Its arguments as a JSON object; `-` reads them from standard input [default: {}]
 
     Options:

@@ -129,7 +129,7 @@ fn has_many_controls(bytes: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::text::{NotText, Text};
+    use crate::text::{NotText, Text, Unfit};
 
     #[track_caller]
     fn check(bytes: &[u8], name: &str, content: &str) {
@@ -158,6 +158,18 @@ mod tests {
     }
 
     #[test]
+    fn a_change_after_which_the_text_would_read_as_another_is_refused() {
+        let text = Text::new(encoded("gb18030", CHINESE)).unwrap();
+        let short = CHINESE.split_once('\n').unwrap().1.to_owned();
+        match text.with(short.clone()) {
+            Ok(edited) => assert_eq!(Text::new(edited.bytes().to_vec()).unwrap().as_str(), short),
+            Err(unfit) => assert!(matches!(unfit, Unfit::Mistakable { .. })),
+        }
+        // What is plain ASCII reads the same in all of them.
+        assert!(text.with("int main() {}\n".to_owned()).is_ok());
+    }
+
+    #[test]
     fn what_is_no_text_in_any_encoding_is_told_apart() {
         let not_text = |bytes: &[u8]| Text::new(bytes.to_vec()).unwrap_err();
         assert_eq!(not_text(b"\x1f\x8b\x08\x00\x01"), NotText::Binary);
@@ -173,6 +185,11 @@ mod tests {
                 prop_assert_eq!(text.bytes(), &bytes[..]);
                 if let Ok(again) = text.with(text.as_str().to_owned()) {
                     prop_assert_eq!(again.bytes(), &bytes[..]);
+                }
+                // Whatever is written is read as what was meant.
+                if let Ok(edited) = text.with(format!("{}end\n", text.as_str())) {
+                    let read = Text::new(edited.bytes().to_vec()).unwrap();
+                    prop_assert_eq!(read.as_str(), edited.as_str());
                 }
             }
         }

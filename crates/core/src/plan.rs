@@ -11,12 +11,13 @@ use crate::{
         replace::{Replace, replace_splices},
         write::kept_endings,
     },
+    encoding::Encoding,
     gate::{self, Present, Target},
     hash::Anchor,
     lines::LineSet,
     path::RelPath,
     rebase,
-    refusal::{BatchKind, BatchPlace, Cause, Excerpt, Making, Refusal},
+    refusal::{BatchKind, BatchPlace, Cause, Excerpt, Making, Refusal, Unencodable},
     text::{NotText, Text, Unfit},
     view::View,
 };
@@ -568,6 +569,10 @@ impl<'a> Draft<'a> {
     }
 }
 
+fn unencodable(why: Unencodable, encoding: Encoding) -> Cause {
+    Cause::Unencodable { why, encoding: encoding.name() }
+}
+
 /// New content of a file, in the encoding that it has; UTF-8 for a new one.
 fn sized_text(target: &Target<'_>, base: Option<&Text>, content: String) -> Result<Text, Refusal> {
     let text = match base {
@@ -576,8 +581,9 @@ fn sized_text(target: &Target<'_>, base: Option<&Text>, content: String) -> Resu
     };
     let text = text.map_err(|unfit| {
         target.refuse(match unfit {
-            Unfit::Character { char, encoding } => Cause::Unencodable { char: Some(char), encoding: encoding.name() },
-            Unfit::Inexact { encoding } => Cause::Unencodable { char: None, encoding: encoding.name() },
+            Unfit::Character { char, encoding } => unencodable(Unencodable::Character(char), encoding),
+            Unfit::Inexact { encoding } => unencodable(Unencodable::Inexact, encoding),
+            Unfit::Mistakable { encoding } => unencodable(Unencodable::Mistakable, encoding),
             Unfit::NotText(NotText::TooLarge) => Cause::BadArguments { why: "the new text is over 4 GiB".to_owned() },
             Unfit::NotText(_) => {
                 Cause::BadArguments { why: "the new text holds NUL characters: these tools write text only".to_owned() }

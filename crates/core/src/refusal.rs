@@ -137,8 +137,8 @@ pub enum Cause {
     },
     /// The new text cannot be written in the encoding of the file.
     Unencodable {
-        /// The first character that has no place in it; `None` when the file as it is could not be written back as it is.
-        char: Option<char>,
+        /// Why not.
+        why: Unencodable,
         /// The encoding.
         encoding: &'static str,
     },
@@ -199,6 +199,17 @@ pub enum Cause {
         /// What was tried, and the system's words.
         why: String,
     },
+}
+
+/// Why a text cannot be written in an encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unencodable {
+    /// This character has no place in it.
+    Character(char),
+    /// The file as it is could not be written back as it is.
+    Inexact,
+    /// It would be taken for another encoding the next time it is read.
+    Mistakable,
 }
 
 /// What would have made a file.

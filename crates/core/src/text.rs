@@ -65,6 +65,11 @@ pub enum Unfit {
         /// The encoding.
         encoding: Encoding,
     },
+    /// Written in its encoding the new content would be taken for text in another one, and read as something else.
+    Mistakable {
+        /// The encoding.
+        encoding: Encoding,
+    },
 }
 
 /// How a line ends.
@@ -134,6 +139,10 @@ impl Text {
             return Err(Unfit::NotText(NotText::Binary));
         }
         let bytes = encoding.encode(&content).map_err(|char| Unfit::Character { char, encoding })?;
+        // An encoding is told by what the bytes look like, and too few of them may look like something else.
+        if !Self::new(bytes.clone()).is_ok_and(|read| read.as_str() == content) {
+            return Err(Unfit::Mistakable { encoding });
+        }
         let decoded = Decoded { content, encoding, is_exact: true };
         Self::indexed(decoded, Some(bytes)).map_err(|(_, not_text)| Unfit::NotText(not_text))
     }

@@ -4,7 +4,7 @@ use crate::{
     lines::LineNo,
     refusal::{
         BatchKind, BatchPlace, Cause, Excerpt, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed, Refusal, Remap,
-        SameLooks,
+        SameLooks, Unencodable,
     },
     render::{
         Numbers, count,
@@ -228,13 +228,7 @@ fn fact(refusal: &Refusal) -> String {
                 "{path} is broken text (byte {at} of {size} makes no sense in its encoding). Repair it with another tool to work on it with these."
             )
         }
-        Cause::Unencodable { char: Some(char), encoding } => format!(
-            "{path} is {encoding} text, which has no {char:?} (U+{:04X}); nothing was written. Write it with other characters, or convert the file to UTF-8 with another tool first.",
-            u32::from(*char)
-        ),
-        Cause::Unencodable { char: None, encoding } => format!(
-            "{path} is {encoding} text with bytes that could not be written back as they are; nothing was written. Convert it to UTF-8 with another tool to edit it with these."
-        ),
+        Cause::Unencodable { why, encoding } => unencodable(path, *why, encoding),
         Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
         Cause::ChangedSince { diff } => {
             let diff = if diff.is_empty() { "\n".to_owned() } else { format!(" What would go (-) and come back (+):\n{diff}") };
@@ -257,6 +251,19 @@ fn fact(refusal: &Refusal) -> String {
         Cause::NotAFile { kind } => format!("{path} is {kind}, not a regular file."),
         Cause::Io { why } => in_file(path, why),
     }
+}
+
+fn unencodable(path: &str, why: Unencodable, encoding: &str) -> String {
+    let (fact, step) = match why {
+        Unencodable::Character(char) => {
+            (format!("text, which has no {char:?} (U+{:04X})", u32::from(char)), "Write it with other characters, or convert")
+        }
+        Unencodable::Inexact => ("text with bytes that could not be written back as they are".to_owned(), "To edit it, convert"),
+        Unencodable::Mistakable => {
+            ("text, and with this change it would be taken for another encoding".to_owned(), "To make it, convert")
+        }
+    };
+    format!("{path} is {encoding} {fact}; nothing was written. {step} the file to UTF-8 with another tool first.")
 }
 
 fn in_file(path: &str, why: &str) -> String {
