@@ -62,6 +62,16 @@ pub struct Planned {
     view_after: Option<View>,
     replacements: usize,
     rebased: Option<Rebased>,
+    origin: Option<Origin>,
+}
+
+/// The file that a new one continues, under another name and edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The name it had.
+    pub path: RelPath,
+    /// What it held.
+    pub text: Text,
 }
 
 /// What else had changed in a file whose edit was moved to its new place.
@@ -137,10 +147,15 @@ impl Planned {
         self.rebased.as_ref()
     }
 
+    /// The file that it continues, if it was moved and edited at once.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
     /// A change that is not a sum of edits.
     fn whole(target: &Target<'_>, act: Act, map: LineMap, view_after: Option<View>) -> Self {
         let (path, base) = (target.path.clone(), target.present.content());
-        Self { path, base, act, map, view_after, replacements: 1, rebased: None }
+        Self { path, base, act, map, view_after, replacements: 1, rebased: None, origin: None }
     }
 }
 
@@ -312,7 +327,11 @@ impl<'a> Sheet<'a, '_> {
         let edited = draft.finish()?;
         let Act::Write { content, .. } = edited.act else { unreachable!("a draft is written") };
         let act = Act::Write { content, marks: Marks::Of(from.path.clone()) };
-        let written = Planned { path: to_target.path.clone(), base: None, act, map: LineMap::same(), ..edited };
+        let origin = match from.present {
+            Present::Text(text) => Some(Origin { path: from.path.clone(), text: text.clone() }),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
+        };
+        let written = Planned { path: to_target.path.clone(), base: None, act, origin, ..edited };
         Ok(vec![written, Planned::whole(&from, Act::Remove, LineMap::same(), None)])
     }
 
@@ -554,7 +573,7 @@ impl<'a> Draft<'a> {
         }
         let act = written(text);
         let (path, base) = (self.target.path.clone(), base.cloned().map(Content::Text));
-        Ok(Planned { path, base, act, map, view_after, replacements: self.replacements, rebased })
+        Ok(Planned { path, base, act, map, view_after, replacements: self.replacements, rebased, origin: None })
     }
 
     /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.

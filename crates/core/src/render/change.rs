@@ -32,7 +32,9 @@ pub fn headline(planned: &Planned) -> String {
         (Act::Remove, _) => format!("{path} deleted ({}; undo brings it back)", size(planned.base())),
         (Act::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
         (Act::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
-        (Act::Write { content, .. }, Some(_)) if planned.is_new() => format!("{path} created ({})", size(Some(content))),
+        (Act::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
+            format!("{path} created ({})", size(Some(content)))
+        }
         (Act::Write { .. }, Some(text)) => {
             let version = text.version().short();
             let lines = count(text.line_count(), "line");
@@ -40,7 +42,9 @@ pub fn headline(planned: &Planned) -> String {
             let added: usize = hunks.iter().map(|hunk| hunk.after.len()).sum();
             let removed: usize = hunks.iter().map(|hunk| hunk.before.len()).sum();
             let places = if planned.replacements() > 1 { format!("{} places, ", planned.replacements()) } else { String::new() };
-            format!("{path} edited ({places}+{added} -{removed}, now {lines}, version {version})")
+            let moved = planned.origin().map(|origin| format!("{} moved to {path} and", origin.path));
+            let what = moved.unwrap_or_else(|| path.to_string());
+            format!("{what} edited ({places}+{added} -{removed}, now {lines}, version {version})")
         }
     }
 }
@@ -56,7 +60,7 @@ fn size(content: Option<&Content>) -> String {
 
 /// The diff of a change. A new file is not repeated to its author.
 pub fn diff(planned: &Planned, numbers: Numbers) -> Diff {
-    let base = planned.base().and_then(Content::text);
+    let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
     let (Act::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else {
         return Diff { text: String::new(), shown: LineSet::new() };
     };

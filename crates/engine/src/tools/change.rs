@@ -29,9 +29,13 @@ pub fn say_one(session: &mut Session, done: &Done, numbers: Numbers) -> Success 
 pub fn say_all(session: &mut Session, done: &Done, numbers: Numbers) -> Success {
     let mut success = Success::default();
     let mut files = Vec::new();
+    let goes_on = |path: &RelPath| done.planned.iter().any(|planned| planned.origin().is_some_and(|origin| origin.path == *path));
     for (planned, how) in done.planned.iter().zip(&done.how) {
         let (text, result) = say(session, done, planned, *how, numbers);
-        success.text.push_str(&text);
+        // That the old name is gone is said with the new one.
+        if !goes_on(planned.path()) {
+            success.text.push_str(&text);
+        }
         success.paths.extend(paths(planned));
         files.push(result);
     }
@@ -151,6 +155,9 @@ fn describe(planned: &Planned, text: &Text, how: How, diff: &str) -> Map<String,
     }
     if planned.is_new() {
         result.insert("created".to_owned(), json!(true));
+    }
+    if let Some(origin) = planned.origin() {
+        result.insert("from".to_owned(), json!(origin.path));
     }
     match how {
         How::Swap | How::Create | How::Remove | How::Move => {}
