@@ -20,9 +20,9 @@ from checks import ENVIRONMENT, assert_done, assert_refused, check, outcome, tex
 BINARY = sys.argv[1]
 NAMES = [
     "read_file", "list_files", "search_files", "edit_file", "multi_edit", "edit_lines", "apply_patch", "write_file", "delete_file",
-    "move_file", "undo", "forget",
+    "move_file", "undo", "repo_state", "update_tasks", "forget",
 ]
-READ_ONLY = {"read_file", "list_files", "search_files", "forget"}
+READ_ONLY = {"read_file", "list_files", "search_files", "repo_state", "forget"}
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
 
 

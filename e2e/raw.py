@@ -77,6 +77,39 @@ def code_of(answer):
     return answer["result"]["_meta"]["surehand/result"]["refusal"]["code"]
 
 
+def check_resources(root):
+    """Lists and reads the resources, and hears of changes after subscribing."""
+    server = Server(root)
+    with check("raw: the snapshot and the tasks are resources, and a subscriber hears of changes"):
+        server.send(request("resources/list", {}))
+        listed = [resource["uri"] for resource in server.answer()["result"]["resources"]]
+        assert listed == ["surehand://snapshot", "surehand://tasks"], listed
+        for uri in listed:
+            server.send(request("resources/subscribe", {"uri": uri}))
+            assert server.answer()["result"] == {}
+        server.send(call("write_file", {"path": "new.txt", "content": "new\n"}))
+        assert [updated(server.answer())] == ["surehand://snapshot"]
+        assert_done(server.answer()["result"])
+        server.send(call("update_tasks", {"add": [{"description": "test it"}]}))
+        assert [updated(server.answer()), updated(server.answer())] == ["surehand://snapshot", "surehand://tasks"]
+        assert_done(server.answer()["result"])
+        for uri, said in zip(listed, ["new.txt", "test it"]):
+            server.send(request("resources/read", {"uri": uri}))
+            assert said in server.answer()["result"]["contents"][0]["text"]
+        server.send(request("resources/unsubscribe", {"uri": "surehand://snapshot"}))
+        assert server.answer()["result"] == {}
+        server.send(call("write_file", {"path": "new.txt", "content": "newer\n"}))
+        assert_done(server.answer()["result"])
+        server.send(request("resources/read", {"uri": "surehand://nothing"}))
+        assert "error" in server.answer()
+    server.kill()
+
+
+def updated(message):
+    assert message.get("method") == "notifications/resources/updated", message
+    return message["params"]["uri"]
+
+
 def check_error(server, what, line, codes, id=5):
     """Says whether the server is still good for the next one."""
     sound = False
@@ -158,6 +191,9 @@ with tempfile.TemporaryDirectory() as above:
         lines, code, said = server.end()
         assert [json.loads(line)["id"] for line in lines] == [0, 1, 2], f"{len(lines)} of 3 answers, exit code {code}: {said}"
         assert code == 0 and not said, f"exit code {code}: {said}"
+
+    with tempfile.TemporaryDirectory() as empty:
+        check_resources(empty)
 
     # The superuser reads every file unless that right is taken away.
     prefix = () if os.geteuid() else ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")

@@ -1,5 +1,6 @@
 //! The MCP server, by the official SDK. One connection is one session.
 
+mod resources;
 mod transport;
 
 use std::{
@@ -12,10 +13,11 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-        Implementation, JsonObject, ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-        ToolAnnotations,
+        Implementation, JsonObject, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig,
+        SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
 use surehand_engine::{
@@ -24,6 +26,7 @@ use surehand_engine::{
     tools::{self, Hints},
 };
 
+use resources::{Resources, Touched};
 use transport::StdioTransport;
 
 /// Serves one client over standard input and output until it hangs up.
@@ -44,11 +47,13 @@ pub fn serve_stdio(session: Session) -> io::Result<()> {
 struct Server {
     session: Mutex<Session>,
     tools: Vec<Tool>,
+    resources: Resources,
 }
 
 impl Server {
     fn new(session: Session) -> Self {
-        Self { session: Mutex::new(session), tools: tools::TABLE.iter().map(describe).collect() }
+        let resources = Resources::new(session.workspace().clone());
+        Self { session: Mutex::new(session), tools: tools::TABLE.iter().map(describe).collect(), resources }
     }
 }
 
@@ -74,7 +79,8 @@ impl Drop for Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe().build();
+        ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("surehand", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
     }
@@ -101,20 +107,77 @@ impl ServerHandler for Server {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method:?}"), None))
     }
 
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(self.resources.list()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.resources.read(&request.uri).map(Into::into)
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.resources.subscribe(&request.uri, true)
+    }
+
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.resources.subscribe(&request.uri, false)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.resources.accept(requested))
+    }
+
+    /// Passes on what changes until the client has heard enough.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changed = self.resources.listen();
+        loop {
+            let uri = tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                uri = changed.recv() => uri,
+            };
+            // Whoever fell behind hears of the next change, which is as good.
+            let Ok(uri) = uri else { continue };
+            // One that was not asked for, or a client that is gone: neither is for us to judge.
+            let _ = context.sink().notify_resource_updated(uri).await;
+        }
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         // A call takes microseconds to milliseconds, so it runs where it arrives: handing it to another thread would cost as
         // much as the call itself.
         let reply = self.call(&request.name, &arguments);
+        for uri in self.resources.touch(touched(&request.name, &reply)) {
+            // A client that is gone will not miss it.
+            let _ = context.peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await;
+        }
         let content = vec![ContentBlock::text(reply.text)];
         let mut result = if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         // Not as structured content: some clients would show the model that instead of the text.
         result.meta = Some(MetaObject(JsonObject::from_iter([("surehand/result".to_owned(), reply.result)])));
         Ok(result.into())
+    }
+}
+
+/// What a call changed of what is shown as a resource.
+fn touched(tool: &str, reply: &Reply) -> Touched {
+    match tools::find(tool).map(|tool| tool.hints) {
+        _ if reply.is_error => Touched::Nothing,
+        Some(Hints::Edits) if tool == "update_tasks" => Touched::Tasks,
+        Some(Hints::Edits) => Touched::Files,
+        Some(Hints::ReadOnly) | None => Touched::Nothing,
     }
 }
 
