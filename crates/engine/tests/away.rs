@@ -6,7 +6,10 @@ use std::{
     io::Write,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -195,4 +198,63 @@ fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
     let reply = session(dir.path()).call("read_file", &json!({ "path": "b.txt" }));
     assert_eq!((content(dir.path(), "b.txt"), rescued(dir.path())), ("two\n".to_owned(), vec!["one\n".to_owned()]));
     assert!(reply.text.contains(".surehand/rescued/1-sub__a.txt"), "{}", reply.text);
+}
+
+/// A batch is taken back whose new files hold the same, and somebody had opened each of them: each is a file of its own.
+#[test]
+fn new_files_that_are_taken_back_do_not_replace_each_other() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let handles: Arc<Mutex<Vec<fs::File>>> = Arc::default();
+    let (theirs, root) = (handles.clone(), dir.path().to_owned());
+    let open_them = move || {
+        let open = |name: &str| OpenOptions::new().append(true).open(root.join(name)).unwrap();
+        theirs.lock().unwrap().extend(["x.txt", "y.txt"].map(open));
+        fs::write(root.join("a.txt"), "theirs\n").unwrap();
+    };
+    let mut session = session_with(dir.path(), once(|step| step == Step::Verify(1), open_them));
+    read(&mut session, "a.txt");
+    let batch = [edit("x.txt", "", "same\n"), edit("y.txt", "", "same\n"), edit("a.txt", "one", "two")];
+    assert!(session.call("multi_edit", &edits(&batch)).is_error);
+    for (file, late) in handles.lock().unwrap().drain(..).zip(["late x", "late y"]) {
+        (&file).write_all(late.as_bytes()).unwrap();
+    }
+    drop(session);
+    assert!(is_somewhere(dir.path(), "late x"));
+    assert!(is_somewhere(dir.path(), "late y"));
+}
+
+/// A batch was taken back, and the process died before the second look at what it had made.
+#[test]
+fn a_new_file_that_was_taken_back_is_found_after_a_crash() {
+    for is_written in [false, true] {
+        let dir = lay_out(&[("a.txt", "one\n")]);
+        let handle: Arc<Mutex<Option<fs::File>>> = Arc::default();
+        let (theirs, root) = (handle.clone(), dir.path().to_owned());
+        let commits = AtomicUsize::new(0);
+        let mut crashing = session_with(dir.path(), move |_, step| {
+            commits.fetch_add(usize::from(step == Step::Lock), Ordering::SeqCst);
+            if commits.load(Ordering::SeqCst) > 1 {
+                return Verdict::Stop;
+            }
+            if step == Step::Verify(0) {
+                *theirs.lock().unwrap() = OpenOptions::new().append(true).open(root.join("new.txt")).ok();
+                fs::write(root.join("a.txt"), "theirs\n").unwrap();
+            }
+            Verdict::GoOn
+        });
+        read(&mut crashing, "a.txt");
+        let batch = [edit("new.txt", "", "new\n"), edit("a.txt", "one", "two")];
+        assert_eq!(crashing.call("multi_edit", &edits(&batch)).result["refusal"]["code"], "stale");
+        assert!(crashing.call("write_file", &json!({ "path": "other.txt", "content": "" })).is_error, "it dies here");
+        std::mem::forget(crashing);
+        let mut handle = handle.lock().unwrap().take().unwrap();
+        if is_written {
+            handle.write_all(b"late\n").unwrap();
+        }
+        drop(handle);
+        drop(session(dir.path()));
+        assert_eq!(rescued(dir.path()), if is_written { vec!["new\nlate\n"] } else { vec![] });
+        assert_eq!(fs::read_dir(dir.path().join(".surehand/staged")).unwrap().count(), 0);
+        assert!(!dir.path().join("new.txt").exists());
+    }
 }

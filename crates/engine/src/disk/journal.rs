@@ -44,7 +44,8 @@ pub struct Intent {
     pub base: Option<ContentHash>,
     /// What it is to be; `None` when it is deleted.
     pub new: Option<ContentHash>,
-    /// The name of the staged file, which holds the new content before the swap and the old one after it.
+    /// The name of the staged file, which holds the new content before the swap and the old one after it; of a new file, where it
+    /// goes if it is taken back.
     pub staged: Option<String>,
     /// Whether the staged file is in the directory of the target instead of the state directory.
     pub beside: bool,

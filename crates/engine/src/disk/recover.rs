@@ -386,27 +386,32 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// A created file, moved out first and looked at then: what somebody puts there meanwhile is not touched.
+    /// A created file, moved out first and looked at then: what somebody puts there meanwhile is not touched. Somebody may have
+    /// opened it, so it is left where [`Left::clear`] looks at it again.
     fn take_out(&self, dir: &File) -> io::Result<bool> {
-        let Some(new) = self.intent.new else { return Ok(true) };
-        let name = format!("undo-{new}");
-        let (home, name) = match sys::renameat(dir, self.path.name(), &*self.staged_dir, &name) {
-            Ok(()) => (self.staged_dir.clone(), name),
-            Err(Errno::XDEV) => {
-                let name = format!(".surehand-{name}");
-                sys::renameat(dir, self.path.name(), dir, &name)?;
-                (Arc::new(dir.try_clone()?), name)
-            }
+        let Some(name) = &self.intent.staged else { return Ok(false) };
+        if self.staged.has_inode(self.intent.inode) {
+            // A second name of it, without which it would keep its first one.
+            stage::remove(self.staged_dir.as_fd(), name);
+        }
+        let beside = format!(".surehand-{name}");
+        let (home, name) = match rename_to_free_name((dir, self.path.name()), (&self.staged_dir, name)) {
+            Ok(()) => (&*self.staged_dir, name),
             Err(Errno::NOENT) => return Ok(true),
+            Err(Errno::XDEV) => {
+                rename_to_free_name((dir, self.path.name()), (dir, &beside))?;
+                (dir, &beside)
+            }
             Err(errno) => return Err(errno.into()),
         };
-        let out = Thing::look(self.workspace, &home, &name)?;
-        if out.is_new_file_of(self.intent) {
-            stage::remove(home.as_fd(), &name);
+        if Thing::look(self.workspace, home, name)?.is_new_file_of(self.intent) {
+            if *name == beside {
+                stage::remove(home.as_fd(), name);
+            }
             return Ok(true);
         }
-        if sys::renameat_with(&*home, &name, dir, self.path.name(), RenameFlags::NOREPLACE).is_err() {
-            self.workspace.rescue(home.as_fd(), &name, self.path);
+        if rename_to_free_name((home, name), (dir, self.path.name())).is_err() {
+            self.workspace.rescue(home.as_fd(), name, self.path);
         }
         Ok(false)
     }

@@ -55,14 +55,20 @@ impl Work<'_> {
         }
     }
 
+    /// Where a new file goes when it is taken back. The journal names the place, so that it is found after a crash.
+    pub(super) fn retreat(&self) -> Option<(Arc<File>, String)> {
+        let far = self.written.is_some_and(|stamp| stamp.device != self.workspace.state().device());
+        let place = || self.stage_place(self.own_name.clone(), far || self.workspace.stage_beside()).ok();
+        self.staged.clone().or_else(place)
+    }
+
     /// Takes a created file out again, unless it has become somebody else's.
     fn take_out_new(&mut self) {
+        let Some(place) = self.retreat() else { return };
         if let Some((dir, name)) = self.staged.take() {
             stage::remove(dir.as_fd(), &name);
         }
-        let Some(version) = self.planned.after().map(Content::version) else { return };
-        let name = format!("undo-{}-{version}", std::process::id());
-        let Some((dir, name)) = self.move_out(name) else { return };
+        let Some((dir, name)) = self.move_out(place) else { return };
         if self.is_ours(&dir, &name) {
             self.displace_ours(dir, name);
         } else if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
@@ -70,11 +76,10 @@ impl Work<'_> {
         }
     }
 
-    /// Moves what is at the target into the state directory or, from another file system, beside itself.
-    fn move_out(&self, name: String) -> Option<(Arc<File>, String)> {
-        let staged = self.workspace.state().staged();
-        match sys::renameat(self.dir(), self.name(), &*staged, &name) {
-            Ok(()) => Some((staged, name)),
+    /// Moves what is at the target to this place or, if that turns out to be on another file system, beside itself.
+    fn move_out(&self, (home, name): (Arc<File>, String)) -> Option<(Arc<File>, String)> {
+        match sys::renameat(self.dir(), self.name(), &*home, &name) {
+            Ok(()) => Some((home, name)),
             Err(Errno::XDEV) => {
                 let (dir, name) = (Arc::new(self.dir().try_clone().ok()?), format!(".surehand-{name}"));
                 sys::renameat(self.dir(), self.name(), &*dir, &name).ok()?;

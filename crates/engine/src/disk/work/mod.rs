@@ -44,6 +44,8 @@ pub struct Work<'a> {
     dir_to: Option<File>,
     made: Vec<RelPath>,
     how: How,
+    /// The name for what is staged, which no other file of any commit has.
+    own_name: String,
     /// Where the staged file is, and its name.
     staged: Option<(Arc<File>, String)>,
     /// The new file, or the copy of the old one for a write in place.
@@ -83,6 +85,7 @@ impl<'a> Work<'a> {
             dir_to: None,
             made: Vec::new(),
             how: How::Create,
+            own_name: String::new(),
             staged: None,
             new: None,
             written: None,
@@ -119,14 +122,15 @@ impl<'a> Work<'a> {
 
     /// For the journal.
     pub fn intent(&self) -> Intent {
+        let staged = if self.how == How::Create { self.retreat() } else { self.staged.clone() };
         Intent {
             path: self.path().to_string(),
             to: self.to().map(ToString::to_string),
             how: self.how,
             base: self.planned.base().map(Content::version),
             new: self.planned.after().map(Content::version),
-            staged: self.staged.as_ref().map(|(_, name)| name.clone()),
-            beside: self.staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
+            beside: staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
+            staged: staged.map(|(_, name)| name),
             inode: self.written.map_or(0, |stamp| stamp.inode),
             modified: self.written.map_or(0, |stamp| stamp.modified),
         }
@@ -179,6 +183,7 @@ impl<'a> Work<'a> {
 
     /// Writes the new content where nobody looks.
     pub fn stage(&mut self, name: String) -> Result<(), CommitError> {
+        self.own_name.clone_from(&name);
         if self.planned.is_new() {
             self.make_directories(self.path())?;
         }
