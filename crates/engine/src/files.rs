@@ -82,6 +82,12 @@ impl Files {
         Ok(self.find(workspace, spelling)?.0)
     }
 
+    /// The one spelling of a name. A file that has several is not called by another.
+    pub fn spelled(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+        let path = workspace.root().spell(spelling)?;
+        if find(workspace.root(), &path).is_ok() { Ok(path) } else { workspace.root().settle(&path) }
+    }
+
     /// What is at a path, by any spelling, and the one spelling it has.
     fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, Found), Refusal> {
         let mut path = workspace.root().spell(spelling)?;

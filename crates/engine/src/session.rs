@@ -263,9 +263,17 @@ impl Session {
     /// The same for a path that is to be written: somebody's internals are refused.
     pub(crate) fn gather_for_writing(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.gather(spelling)?;
-        // The settings say how strict we are: who is held to them does not change them.
-        if gathered.path.as_str() == "surehand.toml" || gathered.path.as_str().split('/').any(is_internal) {
-            return Err(Refusal::of(&gathered.path, Cause::Protected));
+        check_is_ours_to_write(&gathered.path)?;
+        Ok(gathered)
+    }
+
+    /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
+    /// has seen of the file counts by any of them.
+    pub(crate) fn gather_by_name(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
+        let mut gathered = self.gather_for_writing(spelling)?;
+        if gathered.links > 1 {
+            gathered.path = self.files.spelled(&self.workspace, spelling)?;
+            check_is_ours_to_write(&gathered.path)?;
         }
         Ok(gathered)
     }
@@ -451,6 +459,14 @@ impl Session {
             None => 0,
         }
     }
+}
+
+fn check_is_ours_to_write(path: &RelPath) -> Result<(), Refusal> {
+    // The settings say how strict we are: who is held to them does not change them.
+    if path.as_str() == "surehand.toml" || path.as_str().split('/').any(is_internal) {
+        return Err(Refusal::of(path, Cause::Protected));
+    }
+    Ok(())
 }
 
 /// What a change is done by.

@@ -59,7 +59,7 @@ impl Session {
     }
 
     fn plan_undo(&mut self, file: &Net, since: Since) -> Result<Vec<(Planned, Facts)>, Refusal> {
-        let gathered = self.gather_for_writing(file.path_after.as_str())?;
+        let gathered = self.gather_by_name(file.path_after.as_str())?;
         let wanted = match file.before {
             None => None,
             Some(version) => Some(self.kept(&file.path_before, version)?),

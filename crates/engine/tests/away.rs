@@ -258,3 +258,42 @@ fn a_new_file_that_was_taken_back_is_found_after_a_crash() {
         assert!(!dir.path().join("new.txt").exists());
     }
 }
+
+/// Of a file with several names the one that was called is deleted or moved, whichever it was read by.
+#[test]
+fn of_several_names_the_one_that_is_called_goes() {
+    let patch = |patch: &str| json!({ "patch": format!("*** Begin Patch\n{patch}*** End Patch\n") });
+    let calls = [
+        ("delete_file", json!({ "path": "b.txt" }), vec!["a.txt"]),
+        ("move_file", json!({ "from": "b.txt", "to": "c.txt" }), vec!["a.txt", "c.txt"]),
+        ("apply_patch", patch("*** Delete File: b.txt\n"), vec!["a.txt"]),
+        ("apply_patch", patch("*** Update File: b.txt\n*** Move to: c.txt\n"), vec!["a.txt", "c.txt"]),
+        ("apply_patch", patch("*** Update File: b.txt\n*** Move to: c.txt\n@@\n-one\n+two\n"), vec!["a.txt", "c.txt"]),
+        ("apply_patch", patch("*** Delete File: a.txt\n*** Delete File: b.txt\n"), vec![]),
+    ];
+    for (tool, call, left) in calls {
+        let dir = lay_out(&[("a.txt", "one\n")]);
+        fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
+        let mut session = session(dir.path());
+        read(&mut session, "a.txt");
+        let reply = session.call(tool, &call);
+        assert!(!reply.is_error, "{}", reply.text);
+        assert_eq!(tree(dir.path()).into_keys().collect::<Vec<_>>(), left, "{tool} {call}");
+        assert!(!session.call("undo", &json!({})).is_error);
+        assert_eq!(tree(dir.path()).into_keys().collect::<Vec<_>>(), ["a.txt", "b.txt"], "{tool} {call}, undone");
+        drop(session);
+        assert_tidy(dir.path());
+    }
+}
+
+/// A second name of a file of git's is as little ours to take away as the first.
+#[test]
+fn internals_do_not_go_by_another_name() {
+    let dir = lay_out(&[("a.txt", "one\n"), (".git/config", "")]);
+    fs::hard_link(dir.path().join("a.txt"), dir.path().join(".git/a")).unwrap();
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    let reply = session.call("delete_file", &json!({ "path": ".git/a" }));
+    assert_eq!(reply.result["refusal"]["code"], "protected", "{}", reply.text);
+    assert!(dir.path().join(".git/a").exists());
+}

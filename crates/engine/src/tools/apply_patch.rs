@@ -51,7 +51,8 @@ fn gather<'a>(session: &mut Session, files: &'a [FilePatch<'a>]) -> Result<Batch
     for (index, file) in files.iter().enumerate() {
         let place = BatchPlace { edit: index + 1, of: files.len(), kind: BatchKind::Patch { chunk: 0 } };
         let mut find = |path: &str| {
-            let gathered = session.gather_for_writing(path).map_err(|refusal| refusal.at(place))?;
+            let gathered = if takes_away(file) { session.gather_by_name(path) } else { session.gather_for_writing(path) };
+            let gathered = gathered.map_err(|refusal| refusal.at(place))?;
             Ok(batch.files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
                 batch.files.push(gathered);
                 batch.files.len() - 1
@@ -65,4 +66,9 @@ fn gather<'a>(session: &mut Session, files: &'a [FilePatch<'a>]) -> Result<Batch
         batch.steps.push(PatchStep { file, target, to });
     }
     Ok(batch)
+}
+
+/// Whether the file loses the name that it is called by.
+fn takes_away(file: &FilePatch<'_>) -> bool {
+    matches!(file, FilePatch::Delete { .. } | FilePatch::Update { move_to: Some(_), .. })
 }

@@ -20,7 +20,7 @@ pub struct DeleteFile {
 pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let call: DeleteFile = arguments("delete_file", call)?;
     let done = session.change("delete_file", |session| {
-        let gathered = session.gather_for_writing(&call.path)?;
+        let gathered = session.gather_by_name(&call.path)?;
         let planned = plan::delete_file(&session.target(&gathered))?;
         Ok(vec![(planned, gathered.facts())])
     })?;

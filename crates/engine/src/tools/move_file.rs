@@ -22,7 +22,7 @@ pub struct MoveFile {
 pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let call: MoveFile = arguments("move_file", call)?;
     let done = session.change("move_file", |session| {
-        let gathered = session.gather_for_writing(&call.from)?;
+        let gathered = session.gather_by_name(&call.from)?;
         let there = session.gather_for_writing(&call.to)?;
         let planned = plan::move_file(&session.target(&gathered), &there.path, &there.present)?;
         Ok(vec![(planned, gathered.facts())])
