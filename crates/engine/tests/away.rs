@@ -297,3 +297,18 @@ fn internals_do_not_go_by_another_name() {
     assert_eq!(reply.result["refusal"]["code"], "protected", "{}", reply.text);
     assert!(dir.path().join(".git/a").exists());
 }
+
+/// One name of a file is deleted, and the file is edited by another: nobody else wrote, and nothing is rescued.
+#[test]
+fn an_edit_by_another_name_is_not_rescued_from_a_deleted_one() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    assert!(!session.call("delete_file", &json!({ "path": "a.txt" })).is_error);
+    read(&mut session, "b.txt");
+    assert!(!session.call("edit_file", &edit("b.txt", "one", "two")).is_error);
+    drop(session);
+    assert_eq!(content(dir.path(), "b.txt"), "two\n");
+    assert_tidy(dir.path());
+}

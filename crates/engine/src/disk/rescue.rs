@@ -67,7 +67,8 @@ impl Displaced {
         if !untouched {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
-            if ContentHash::of(&bytes) != self.version {
+            // One that has another name goes on there, and whatever was written into it is there as well.
+            if ContentHash::of(&bytes) != self.version && link_count(&stat) == 1 {
                 return rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued);
             }
         }
