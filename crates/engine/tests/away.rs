@@ -312,3 +312,26 @@ fn an_edit_by_another_name_is_not_rescued_from_a_deleted_one() {
     assert_eq!(content(dir.path(), "b.txt"), "two\n");
     assert_tidy(dir.path());
 }
+
+/// The crash came in the middle; before the next start somebody removed the directory that was empty by then, or moved it.
+#[test]
+fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
+    for is_moved in [false, true] {
+        let dir = lay_out(&[("sub/a.txt", "precious\n"), ("b.txt", "one\n")]);
+        let mut crashing = session_with(dir.path(), crash_after(Step::Verify(0)));
+        read(&mut crashing, "sub/a.txt");
+        read(&mut crashing, "b.txt");
+        let patch =
+            "*** Begin Patch\n*** Delete File: sub/a.txt\n*** Update File: b.txt\n@@\n-one\n+two\n*** End Patch\n".to_owned();
+        assert!(crashing.call("apply_patch", &json!({ "patch": patch })).is_error);
+        std::mem::forget(crashing);
+        if is_moved {
+            fs::rename(dir.path().join("sub"), dir.path().join("moved")).unwrap();
+        } else {
+            fs::remove_dir(dir.path().join("sub")).unwrap();
+        }
+        drop(session(dir.path()));
+        assert_eq!(content(dir.path(), "b.txt"), "one\n");
+        assert!(is_somewhere(dir.path(), "precious"));
+    }
+}

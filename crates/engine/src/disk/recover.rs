@@ -338,7 +338,7 @@ impl<'a> Left<'a> {
 
     /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
     fn undo(&self) -> io::Result<bool> {
-        let Some(dir) = &self.dir else { return Ok(self.keep_without_place()) };
+        let Some(dir) = &self.dir else { return Ok(self.keep_what_has_no_place()) };
         let is_ours = self.target.is_new_file_of(self.intent);
         match self.intent.how {
             How::Create if is_ours => self.take_out(dir),
@@ -352,6 +352,20 @@ impl<'a> Left<'a> {
         }
     }
 
+    /// The directory is gone, perhaps because it was empty without the file, and what was taken out of it has no place to go back to.
+    fn keep_what_has_no_place(&self) -> bool {
+        let was_taken_out = match self.intent.how {
+            How::Remove => !matches!(self.staged, Thing::Nothing),
+            How::Swap | How::Rename => self.was_swapped(),
+            How::Move => return !self.was_moved(),
+            How::Create | How::InPlace => false,
+        };
+        if let (Some(name), true) = (&self.staged_name, was_taken_out) {
+            self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+        }
+        !was_taken_out
+    }
+
     /// A file that was taken out gets its place back. If somebody has made another one since, that stays and this one is kept.
     fn put_back(&self, dir: &File) -> io::Result<bool> {
         let (Some(name), false) = (&self.staged_name, matches!(self.staged, Thing::Nothing)) else { return Ok(true) };
@@ -362,18 +376,6 @@ impl<'a> Left<'a> {
                 Ok(false)
             }
             Err(errno) => Err(errno.into()),
-        }
-    }
-
-    /// The directory has been removed since. A file that was taken out of it has no place to go back to, and is all there is of
-    /// it; anything else went with the directory.
-    fn keep_without_place(&self) -> bool {
-        match (&self.staged_name, &self.staged) {
-            (Some(name), Thing::File { .. }) if self.intent.how == How::Remove => {
-                self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
-                false
-            }
-            _ => true,
         }
     }
 
