@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, Mode, OFlags},
+    fs::{self as sys, Mode, OFlags},
     io::Errno,
 };
 use surehand_core::{ContentHash, Notice, RelPath};
@@ -25,7 +25,7 @@ use crate::{
     disk::{
         clock::Clock,
         commit::Probe,
-        journal::{Entry, Journal, is_plain_name},
+        journal::{Entry, Journal},
         lock::LockPool,
         recover,
         rescue::{Displaced, Rescued, SecondLook},
@@ -357,11 +357,6 @@ impl Workspace {
     /// Lets go of the journal as a crash would: unlocked, not removed.
     pub(crate) fn abandon_journal(&self) {
         *lock(&self.journal) = None;
-    }
-
-    /// Whether there is a journal of this name.
-    pub(crate) fn has_journal(&self, name: &str) -> bool {
-        is_plain_name(name) && sys::statat(&*self.state.journals(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.

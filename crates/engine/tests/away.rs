@@ -335,3 +335,27 @@ fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
         assert!(is_somewhere(dir.path(), "precious"));
     }
 }
+
+/// What a crash left is settled but for a file that somebody has open: nobody has to wait for that, whatever it was about.
+#[test]
+fn what_has_to_wait_after_a_crash_keeps_nobody_waiting() {
+    let dir = lay_out(&[("open.txt", "one\n"), ("a.txt", "one\n"), ("hard.txt", "one\n")]);
+    fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other-name.txt")).unwrap();
+    let held_open = fs::File::open(dir.path().join("open.txt")).unwrap();
+    let mut crashing = session_with(dir.path(), crash_after(Step::Verify(1)));
+    ["open.txt", "a.txt", "hard.txt"].iter().for_each(|path| read(&mut crashing, path));
+    assert!(!crashing.call("edit_file", &edit("open.txt", "one", "two")).is_error);
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: to.txt\n*** Update File: hard.txt\n@@\n-one\n+two\n*** Add File: new.txt\n+new\n*** End Patch\n";
+    assert!(crashing.call("apply_patch", &json!({ "patch": patch })).is_error);
+    std::mem::forget(crashing);
+
+    let began = Instant::now();
+    let mut session = session(dir.path());
+    let reply = session.call("write_file", &json!({ "path": "to.txt", "content": "mine\n" }));
+    assert!(!reply.is_error, "{}", reply.text);
+    read(&mut session, "other-name.txt");
+    let reply = session.call("edit_file", &edit("other-name.txt", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert!(began.elapsed() < Duration::from_secs(5), "it waited {:?}", began.elapsed());
+    drop(held_open);
+}

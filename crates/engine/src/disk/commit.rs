@@ -16,6 +16,7 @@ use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
 use super::{
     journal::{Entry, How},
     lock::Locks,
+    recover::has_half_done,
     root::refuse_io,
     work::Work,
 };
@@ -150,9 +151,9 @@ impl<'a> Run<'a> {
         loop {
             let locks = self.take_locks()?;
             let failed = |error: io::Error| self.works[0].failed("lock", error);
-            let left_by = locks.marked_by().map_err(failed)?;
-            if left_by.as_ref().is_none_or(|journal| !self.workspace.has_journal(journal)) {
-                if left_by.is_some() {
+            let marks = locks.marks().map_err(failed)?;
+            if !marks.iter().any(|journal| has_half_done(self.workspace, journal)) {
+                if !marks.is_empty() {
                     // It has been settled, and the mark is all that remains.
                     locks.unmark().map_err(failed)?;
                 }

@@ -37,28 +37,32 @@ impl Locks {
         self.write("")
     }
 
-    /// Takes the mark of this journal away, and leaves any other.
+    /// Takes the marks of this journal away, and leaves any other.
     pub fn unmark_of(&self, journal: &str) -> io::Result<()> {
-        if self.marked_by()?.as_deref() == Some(journal) { self.unmark() } else { Ok(()) }
+        self.files.iter().try_for_each(|(_, file)| if mark_of(file)? == journal { set_mark(file, "") } else { Ok(()) })
     }
 
-    /// The journal of somebody who died while holding one of them.
-    pub fn marked_by(&self) -> io::Result<Option<String>> {
-        let mut mark = [b' '; MARK];
-        for (_, file) in &self.files {
-            let read = file.read_at(&mut mark, 0)?;
-            let name = String::from_utf8_lossy(&mark[..read]).trim().to_owned();
-            if !name.is_empty() {
-                return Ok(Some(name));
-            }
-        }
-        Ok(None)
+    /// The journals of those who died while holding one of them.
+    pub fn marks(&self) -> io::Result<Vec<String>> {
+        let mut marks = self.files.iter().map(|(_, file)| mark_of(file)).collect::<io::Result<Vec<_>>>()?;
+        marks.retain(|mark| !mark.is_empty());
+        marks.dedup();
+        Ok(marks)
     }
 
     fn write(&self, mark: &str) -> io::Result<()> {
-        let padded = format!("{mark:<MARK$}");
-        self.files.iter().try_for_each(|(_, file)| file.write_all_at(padded.as_bytes(), 0))
+        self.files.iter().try_for_each(|(_, file)| set_mark(file, mark))
     }
+}
+
+fn mark_of(file: &File) -> io::Result<String> {
+    let mut mark = [b' '; MARK];
+    let read = file.read_at(&mut mark, 0)?;
+    Ok(String::from_utf8_lossy(&mark[..read]).trim().to_owned())
+}
+
+fn set_mark(file: &File, mark: &str) -> io::Result<()> {
+    file.write_all_at(format!("{mark:<MARK$}").as_bytes(), 0)
 }
 
 /// Room for the name of a journal.
@@ -149,5 +153,24 @@ mod tests {
         assert!(take().is_none());
         drop(held);
         assert!(take().is_some());
+    }
+
+    #[test]
+    fn every_mark_is_seen_and_goes_on_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = File::open(dir.path()).unwrap();
+        let paths = ["a", "b"].map(|path| RelPath::new(path).unwrap());
+        let pool = LockPool::default();
+        let take = |paths: &[&RelPath]| pool.lock(dir.as_fd(), paths, &[], Duration::ZERO).unwrap().unwrap();
+        for (path, journal) in paths.iter().zip(["one", "two"]) {
+            let locks = take(&[path]);
+            locks.mark(journal).unwrap();
+        }
+        let both = take(&[&paths[0], &paths[1]]);
+        let mut marks = both.marks().unwrap();
+        marks.sort();
+        assert_eq!(marks, ["one", "two"]);
+        both.unmark_of("one").unwrap();
+        assert_eq!(both.marks().unwrap(), ["two"]);
     }
 }

@@ -36,6 +36,28 @@ pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
     Ok(notices)
 }
 
+/// Whether there is a journal of this name that tells of a commit which was neither finished nor taken back.
+pub fn has_half_done(workspace: &Workspace, journal: &str) -> bool {
+    if !is_plain_name(journal) {
+        return false;
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut content = Vec::new();
+    let read = match sys::openat(&*workspace.state().journals(), journal, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd).read_to_end(&mut content),
+        Err(Errno::NOENT) => return false,
+        Err(errno) => Err(errno.into()),
+    };
+    let entries = entries(&content);
+    let is_open = |entry: &Entry| matches!(entry, Entry::Begin { commit, .. } if !has_ended(&entries, *commit));
+    // One that cannot be read may tell of anything.
+    read.is_err() || entries.iter().any(is_open)
+}
+
+fn has_ended(entries: &[Entry], number: u64) -> bool {
+    entries.iter().any(|entry| matches!(entry, Entry::End { commit, .. } if *commit == number))
+}
+
 fn names(dir: &File) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
@@ -103,7 +125,7 @@ impl Taking<'_> {
     }
 
     fn has_ended(&self, number: u64) -> bool {
-        self.entries.iter().any(|entry| matches!(entry, Entry::End { commit, .. } if *commit == number))
+        has_ended(&self.entries, number)
     }
 
     fn is_reused(&self, file: &Intent, place: usize) -> bool {
@@ -116,7 +138,9 @@ impl Taking<'_> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
         let locks_dir = self.workspace.state().locks();
         let pool = self.workspace.lock_pool();
-        let locks = pool.lock(locks_dir.as_fd(), &paths.iter().collect::<Vec<_>>(), &[], Duration::from_secs(10))?;
+        let moved_to: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(file.to.as_deref()?).ok()).collect();
+        let to_lock: Vec<&RelPath> = paths.iter().chain(&moved_to).collect();
+        let locks = pool.lock(locks_dir.as_fd(), &to_lock, &[], Duration::from_secs(10))?;
         let Some(locks) = locks else {
             waiting.extend(files.iter().filter_map(|file| file.staged.clone()));
             return Ok(());
