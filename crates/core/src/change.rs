@@ -114,7 +114,7 @@ impl LineMap {
     /// stands once in both texts, perhaps the line itself, lies between it and every change, above and below.
     pub fn proven(&self, before: &Text, after: &Text) -> LineSet {
         let once = StandsOnce::new(before, after);
-        let stands_once = |index: &usize| once.ask(before.full_line(LineNo::at_index(*index)));
+        let stands_once = |index: &usize| once.ask(before.line(LineNo::at_index(*index)));
         let proven_part = |(run, _): (Range<usize>, i64)| {
             let changed_above = self.hunks.binary_search_by_key(&run.start, |hunk| hunk.before.end).is_ok();
             let changed_below = self.hunks.binary_search_by_key(&run.end, |hunk| hunk.before.start).is_ok();
@@ -153,7 +153,8 @@ impl LineMap {
     }
 }
 
-/// Which lines stand once in each of two texts. A few questions are answered by looking; many, by counting all lines first.
+/// Which lines stand once in each of two texts, whatever their endings are: the last line gets one when others are added below it,
+/// and is still that line. A few questions are answered by looking; many, by counting all lines first.
 struct StandsOnce<'a> {
     before: &'a Text,
     after: &'a Text,
@@ -171,13 +172,13 @@ impl<'a> StandsOnce<'a> {
     fn ask(&self, line: &str) -> bool {
         self.asked.set(self.asked.get() + 1);
         if self.asked.get() <= Self::FEW {
-            let once = |text: &Text| text.full_lines().filter(|other| *other == line).take(2).count() == 1;
+            let once = |text: &Text| text.lines().filter(|(_, other)| *other == line).take(2).count() == 1;
             return once(self.before) && once(self.after);
         }
         let counts = self.counts.get_or_init(|| {
             let mut counts: HashMap<&str, (u32, u32)> = HashMap::new();
-            self.before.full_lines().for_each(|line| counts.entry(line).or_default().0 += 1);
-            self.after.full_lines().for_each(|line| counts.entry(line).or_default().1 += 1);
+            self.before.lines().for_each(|(_, line)| counts.entry(line).or_default().0 += 1);
+            self.after.lines().for_each(|(_, line)| counts.entry(line).or_default().1 += 1);
             counts
         });
         counts.get(line) == Some(&(1, 1))
@@ -322,6 +323,7 @@ mod tests {
         check_proven("}\n}\n", "}\n", "");
         check_proven("a\nb\n", "a\nb\n", "1-2");
         check_proven("a\n}\nb\n}\n", "a\n}\nB\n}\n", "1");
+        check_proven("a\n}", "a\n}\nb\n}", "1");
     }
 
     #[test]

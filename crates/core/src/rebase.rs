@@ -147,6 +147,8 @@ mod tests {
         check("x\n}\n}\n}\ny\n", "x\n}\n}\ny\n", "x\n}\n", "x\n", None);
         // Somebody has put the same text in once more: whoever saw that would have to say which.
         check("a\nb\nc\nd\ne\n", "b\nq\na\nb\nc\nd\ne\n", "b", "B", None);
+        // The last line has no ending, and has got one now if it was that one to which lines were added.
+        check("}", "}\nx\n}", "}", "]", None);
     }
 
     #[test]
