@@ -17,7 +17,10 @@ mod fixture;
 
 use fixture::*;
 use serde_json::{Value, json};
-use surehand_engine::disk::commit::{Step, Verdict, steps};
+use surehand_engine::{
+    Session,
+    disk::commit::{Step, Verdict, steps},
+};
 use surehand_testkit::scenario::tree;
 
 const FILES: &[(&str, &str)] =
@@ -358,4 +361,30 @@ fn what_has_to_wait_after_a_crash_keeps_nobody_waiting() {
     assert!(!reply.is_error, "{}", reply.text);
     assert!(began.elapsed() < Duration::from_secs(5), "it waited {:?}", began.elapsed());
     drop(held_open);
+}
+
+/// A file that went through several names and is back: every change of it is taken back, by whatever name it was made.
+#[test]
+fn all_of_a_session_can_be_undone_once() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("other.txt", "one\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    let call = |session: &mut Session, tool: &str, call: Value| {
+        let reply = session.call(tool, &call);
+        assert!(!reply.is_error, "{}", reply.text);
+    };
+    call(&mut session, "move_file", json!({ "from": "a.txt", "to": "b.txt" }));
+    call(&mut session, "edit_file", edit("b.txt", "one", "two"));
+    call(&mut session, "move_file", json!({ "from": "b.txt", "to": "c.txt" }));
+    call(&mut session, "edit_file", edit("c.txt", "two", "one"));
+    call(&mut session, "undo", json!({ "all": true }));
+    assert_eq!(tree(dir.path()).into_keys().collect::<Vec<_>>(), ["a.txt", "other.txt"]);
+    for again in [json!({}), json!({ "all": true }), json!({ "path": "b.txt" })] {
+        let reply = session.call("undo", &again);
+        assert_eq!(reply.result["refusal"]["code"], "no_change", "{again}: {}", reply.text);
+    }
+    read(&mut session, "other.txt");
+    call(&mut session, "edit_file", edit("other.txt", "one", "two"));
+    call(&mut session, "undo", json!({ "all": true }));
+    assert_eq!(content(dir.path(), "other.txt"), "one\n");
 }
