@@ -388,3 +388,18 @@ fn all_of_a_session_can_be_undone_once() {
     call(&mut session, "undo", json!({ "all": true }));
     assert_eq!(content(dir.path(), "other.txt"), "one\n");
 }
+
+/// Somebody tidies empty directories away while a file is being made in one.
+#[test]
+fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
+    for at in 0..steps(1).len() {
+        let dir = lay_out(&[]);
+        let sub = dir.path().join("sub");
+        let tidy = once(|_| true, move || drop(fs::remove_dir(&sub)));
+        let mut session =
+            session_with(dir.path(), move |number, step| if number >= at { tidy(number, step) } else { Verdict::GoOn });
+        let reply = session.call("write_file", &json!({ "path": "sub/new.txt", "content": "new\n" }));
+        assert!(!reply.is_error, "after step {at}: {}", reply.text);
+        assert_eq!(content(dir.path(), "sub/new.txt"), "new\n", "after step {at}");
+    }
+}

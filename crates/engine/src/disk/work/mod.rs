@@ -238,6 +238,11 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// A refusal because the system said no, unless that is because somebody has removed the directory.
+    fn failed_unless_gone(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
+        if sys::fstat(self.dir()).is_ok_and(|stat| link_count(&stat) == 0) { self.changed() } else { self.failed(what, error) }
+    }
+
     fn stage_new(&mut self, name: String) -> Result<(), CommitError> {
         self.how = How::Create;
         let nameless = stage::nameless(self.dir().as_fd(), self.content()).map_err(|error| self.failed("write", error))?;
@@ -250,7 +255,7 @@ impl<'a> Work<'a> {
         let (dir, name) = self.stage_place(name, true)?;
         self.staged = Some((dir.clone(), name.clone()));
         self.announce(&name)?;
-        let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed("write", error))?;
+        let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed_unless_gone("write", error))?;
         let mode = Mode::from_raw_mode(0o666 & !self.workspace.umask());
         sys::fchmod(&file, mode).map_err(|errno| self.failed("write", errno))?;
         self.give_marks(&file)?;
@@ -399,7 +404,7 @@ impl<'a> Work<'a> {
                 put => put,
             },
         };
-        put.map_err(|errno| if errno == Errno::EXIST { self.changed() } else { self.failed("create", errno) })
+        put.map_err(|errno| if errno == Errno::EXIST { self.changed() } else { self.failed_unless_gone("create", errno) })
     }
 
     fn write_in_place(&self, content: &[u8]) -> io::Result<()> {
