@@ -383,6 +383,11 @@ fn all_of_a_session_can_be_undone_once() {
         let reply = session.call("undo", &again);
         assert_eq!(reply.result["refusal"]["code"], "no_change", "{again}: {}", reply.text);
     }
+    // The same for one that was not there before.
+    call(&mut session, "write_file", json!({ "path": "new.txt", "content": "new\n" }));
+    call(&mut session, "move_file", json!({ "from": "new.txt", "to": "b.txt" }));
+    call(&mut session, "undo", json!({ "all": true }));
+    assert_eq!(session.call("undo", &json!({})).result["refusal"]["code"], "no_change");
     read(&mut session, "other.txt");
     call(&mut session, "edit_file", edit("other.txt", "one", "two"));
     call(&mut session, "undo", json!({ "all": true }));
