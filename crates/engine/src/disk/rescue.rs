@@ -14,7 +14,11 @@ use rustix::{
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
 
-use super::{clock::Clock, read::link_count, stage, sys as lease};
+use super::{
+    clock::Clock,
+    read::{link_count, open_patiently},
+    stage, sys as lease,
+};
 use crate::workspace::{make_dir, make_state_dir};
 
 /// A file that a commit took out of the workspace.
@@ -69,6 +73,8 @@ impl Displaced {
             file.read_to_end(&mut bytes)?;
             // One that has another name goes on there, and whatever was written into it is there as well.
             if ContentHash::of(&bytes) != self.version && link_count(&stat) == 1 {
+                // It may have to be copied, and our own lease would keep us waiting.
+                lease::drop_lease(file.as_fd());
                 return rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued);
             }
         }
@@ -134,7 +140,8 @@ impl Rescued {
 
     fn copy_in(&self, dir: BorrowedFd<'_>, name: &str, home: &File, new_name: &str) -> io::Result<()> {
         let mut bytes = Vec::new();
-        File::from(sys::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?).read_to_end(&mut bytes)?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
         stage::copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
         sys::unlinkat(dir, name, AtFlags::empty())?;
         Ok(())
@@ -155,4 +162,35 @@ fn private_file(dir: &File) -> io::Result<File> {
     let file = sys::openat(dir, &name, flags, Mode::from_raw_mode(0o600))?;
     sys::unlinkat(dir, &name, AtFlags::empty())?;
     Ok(File::from(file))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "tests play the other program")]
+mod tests {
+    use std::{fs, time::Instant};
+
+    use super::*;
+
+    /// Where two file systems meet, what is rescued is copied. Memory is another one than the disk on most machines.
+    #[test]
+    fn what_is_rescued_from_another_file_system_is_there_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let Ok(away) = tempfile::tempdir_in("/dev/shm") else { return };
+        let root = Arc::new(File::open(home.path()).unwrap());
+        let rescued = Rescued::of(root.clone(), &root).unwrap();
+        fs::write(away.path().join("staged"), "theirs").unwrap();
+        let displaced = Displaced {
+            dir: Arc::new(File::open(away.path()).unwrap()),
+            name: "staged".to_owned(),
+            path: RelPath::new("a.txt").unwrap(),
+            version: ContentHash::of(b"ours"),
+            stamp: None,
+            reusable: false,
+        };
+        let began = Instant::now();
+        let SecondLook::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };
+        assert_eq!(fs::read_to_string(home.path().join(to)).unwrap(), "theirs");
+        assert!(!away.path().join("staged").exists());
+        assert!(began.elapsed().as_secs() < 5, "it waited {:?}", began.elapsed());
+    }
 }
