@@ -18,7 +18,7 @@ mod fixture;
 use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
-    Session,
+    Config, Session, Workspace,
     disk::commit::{Step, Verdict, steps},
 };
 use surehand_testkit::scenario::tree;
@@ -407,4 +407,16 @@ fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
         assert!(!reply.is_error, "after step {at}: {}", reply.text);
         assert_eq!(content(dir.path(), "sub/new.txt"), "new\n", "after step {at}");
     }
+}
+
+/// The new directory is given another name right after the new file was put into it: that is no reason to take the file back.
+#[test]
+fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
+    let dir = lay_out(&[]);
+    let root = dir.path().to_owned();
+    let probe = once(|step| step == Step::Verify(0), move || fs::rename(root.join("one"), root.join("two")).unwrap());
+    let workspace = Workspace::open_with(dir.path(), Config::default(), Some(Arc::new(probe))).unwrap();
+    let reply = Session::new(workspace).call("write_file", &json!({ "path": "one/sub/new.txt", "content": "new\n" }));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert_eq!(content(dir.path(), "two/sub/new.txt"), "new\n");
 }

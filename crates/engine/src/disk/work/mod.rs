@@ -497,7 +497,12 @@ impl<'a> Work<'a> {
         self.dir().sync_all()?;
         self.dir_to.as_ref().map_or(Ok(()), File::sync_all)?;
         for made in &self.made {
-            File::from(self.workspace.root().open_parent(made)?).sync_all()?;
+            match self.workspace.root().open_parent(made) {
+                Ok(parent) => File::from(parent).sync_all()?,
+                // Somebody has moved it or taken it away since; where it is now is theirs to sync.
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
         }
         match &self.staged {
             Some((dir, _)) => dir.sync_all(),
