@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
+    time::Instant,
 };
 
 use serde::Deserialize;
@@ -24,6 +25,12 @@ use crate::{
 
 /// More than this is not written after every change, but a moment later.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
+
+/// So many changes in a row are each written at once; in a longer burst they are written together, a moment later.
+const BURST: f64 = 32.0;
+
+/// How many changes a second are written at once for good.
+const PACE: f64 = 20.0;
 
 /// Follows what tools do to the files of a workspace. All trackers of a workspace are one. A failure here never fails a tool: it is
 /// told, and the state is rebuilt the next time.
@@ -75,6 +82,9 @@ pub(crate) struct Repo {
     file: StateFile,
     /// Whether the file on the disk is behind.
     is_behind: bool,
+    /// How many changes may still be written at once, when that was last asked.
+    room: f64,
+    asked: Instant,
     /// What we touched since we last wrote it: there nobody else knows better.
     ours: HashSet<RelPath>,
 }
@@ -114,6 +124,8 @@ impl Repo {
             bytes: 0,
             file: StateFile::new("repostate.json"),
             is_behind: false,
+            room: BURST,
+            asked: Instant::now(),
             ours: HashSet::new(),
         }
     }
@@ -169,12 +181,22 @@ impl Repo {
         }
     }
 
-    /// Writes the state down, unless it is so large that this is better done a moment later.
+    /// Writes the state down, unless it is so large or changes so fast that this is better done a moment later.
     pub(crate) fn persist_soon(&mut self, workspace: &Workspace) {
         self.load(workspace);
-        if self.bytes <= WRITTEN_AT_ONCE {
+        if self.bytes <= WRITTEN_AT_ONCE && self.has_time() {
             self.persist(workspace.state());
         }
+    }
+
+    /// Whether there have been few enough changes lately to write each by itself.
+    fn has_time(&mut self) -> bool {
+        let now = Instant::now();
+        self.room = (self.room + PACE * now.duration_since(self.asked).as_secs_f64()).min(BURST);
+        self.asked = now;
+        let has_time = self.room >= 1.0;
+        self.room -= if has_time { 1.0 } else { 0.0 };
+        has_time
     }
 
     /// Writes the state down, if what is written is behind. That it could not be is told once.
