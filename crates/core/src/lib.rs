@@ -11,7 +11,6 @@ pub mod edit;
 pub mod encoding;
 pub mod gate;
 pub mod hash;
-pub mod kinds;
 pub mod lines;
 pub mod notice;
 pub mod path;
@@ -24,6 +23,7 @@ pub mod shell;
 pub mod stamp;
 pub mod state;
 pub mod text;
+pub mod tokens;
 pub mod view;
 
 pub use change::{Hunk, LineMap};

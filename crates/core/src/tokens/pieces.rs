@@ -1,0 +1,194 @@
+//! Cuts a text where the tokenizer cuts it before it looks for tokens:
+//!
+//! ```text
+//! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//! \p{N}{1,3} |  ?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
+//! ```
+//!
+//! This is exact for ASCII. What a character outside ASCII does to its neighbours would take the tables of Unicode to tell, so what
+//! touches one is given as a part of a piece, and behind one every byte counts until a piece surely begins.
+
+/// What the tokenizer looks at as one, or a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// Letters, perhaps with a contraction (`don't`), and the one character that may stand before them.
+    Word { lead: Option<u8>, word: &'a [u8], whole: &'a [u8] },
+    /// Up to three digits.
+    Number,
+    /// Punctuation or white space.
+    Signs(&'a [u8]),
+    /// Something that is or may be continued by what is not ASCII.
+    Part(&'a [u8]),
+    /// White space before what is not ASCII: up to the last line break, and the rest.
+    Blanks { lines: &'a [u8], rest: &'a [u8] },
+    /// So many bytes that are not ASCII, or of which it is not known where their pieces begin.
+    Foreign(usize),
+}
+
+/// The pieces of a text.
+pub(super) struct Pieces<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    start: Start,
+}
+
+/// Whether a piece begins where we are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Sure,
+    Unsure,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, start: Start::Sure }
+    }
+
+    /// How many bytes are cut.
+    #[cfg(test)]
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    fn peek(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    fn is(&self, at: usize, class: impl Fn(u8) -> bool) -> bool {
+        self.peek(at).is_some_and(class)
+    }
+
+    fn past(&self, from: usize, class: impl Fn(u8) -> bool) -> usize {
+        self.bytes[from..].iter().position(|byte| !class(*byte)).map_or(self.bytes.len(), |more| from + more)
+    }
+
+    fn cut(&mut self, end: usize) -> &'a [u8] {
+        let piece = &self.bytes[self.at..end];
+        self.at = end;
+        piece
+    }
+
+    /// Where letters and their contraction end: capitals, then small letters, as in `HTTPServer`.
+    fn word_end(&self, from: usize) -> usize {
+        let end = self.past(self.past(from, |byte| byte.is_ascii_uppercase()), |byte| byte.is_ascii_lowercase());
+        let letter = |at: usize| self.peek(at).map(|byte| byte.to_ascii_lowercase());
+        match (self.peek(end), letter(end + 1), letter(end + 2)) {
+            (Some(b'\''), Some(b's' | b't' | b'm' | b'd'), _) => end + 2,
+            (Some(b'\''), Some(b'r' | b'v'), Some(b'e')) | (Some(b'\''), Some(b'l'), Some(b'l')) => end + 3,
+            _ => end,
+        }
+    }
+
+    /// Whether what is not ASCII may belong to a word that ends here. There is a letter outside ASCII that counts as an `s`
+    /// after an apostrophe.
+    fn is_continued(&self, end: usize) -> bool {
+        self.is(end, is_foreign) || (self.peek(end) == Some(b'\'') && self.is(end + 1, is_foreign))
+    }
+
+    fn word(&mut self, letters: usize) -> Piece<'a> {
+        let (start, end) = (self.at, self.word_end(letters));
+        let whole = self.cut(end);
+        if self.start == Start::Unsure || self.is_continued(end) {
+            self.start = Start::Sure;
+            return Piece::Part(whole);
+        }
+        Piece::Word { lead: (letters > start).then(|| whole[0]), word: &whole[letters - start..], whole }
+    }
+
+    fn number(&mut self) -> Piece<'a> {
+        let digits = self.bytes[self.at..].iter().take(3).take_while(|byte| byte.is_ascii_digit());
+        self.at += digits.count();
+        Piece::Number
+    }
+
+    fn signs(&mut self, from: usize) -> Piece<'a> {
+        let end = self.past(self.past(from, is_sign), |byte| matches!(byte, b'\r' | b'\n' | b'/'));
+        let signs = self.cut(end);
+        if self.is(end, is_foreign) { Piece::Part(signs) } else { Piece::Signs(signs) }
+    }
+
+    fn blanks(&mut self) -> Piece<'a> {
+        let end = self.past(self.at, is_blank);
+        let lines =
+            self.bytes[self.at..end].iter().rposition(|byte| is_line_break(*byte)).map_or(self.at, |last| self.at + last + 1);
+        if self.is(end, is_foreign) {
+            let blanks = self.cut(end);
+            let (lines, rest) = blanks.split_at(lines + blanks.len() - end);
+            return Piece::Blanks { lines, rest };
+        }
+        if lines > self.at {
+            return Piece::Signs(self.cut(lines));
+        }
+        // The last blank goes with the word that follows, if any.
+        let alone = end == self.bytes.len() || end == self.at + 1;
+        Piece::Signs(self.cut(if alone { end } else { end - 1 }))
+    }
+
+    /// Behind what is not ASCII a piece surely begins at a blank before a letter.
+    fn unsure(&mut self) -> Option<Piece<'a>> {
+        let start = self.at;
+        loop {
+            let byte = self.peek(self.at).filter(u8::is_ascii);
+            let Some(byte) = byte else { break };
+            if byte == b' ' && self.is(self.at + 1, |next| next.is_ascii_alphabetic()) {
+                self.start = Start::Sure;
+                break;
+            }
+            if byte.is_ascii_alphabetic() {
+                // After an apostrophe it is not known whether this is a contraction.
+                if self.at == start || self.bytes[self.at - 1] != b'\'' {
+                    break;
+                }
+                self.at = self.past(self.at, |byte| byte.is_ascii_alphabetic());
+            } else {
+                self.at += 1;
+            }
+        }
+        (self.at > start).then(|| Piece::Foreign(self.at - start))
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let first = self.peek(self.at)?;
+        if is_foreign(first) {
+            self.start = Start::Unsure;
+            let end = self.past(self.at, is_foreign);
+            return Some(Piece::Foreign(self.cut(end).len()));
+        }
+        if self.start == Start::Unsure
+            && let Some(piece) = self.unsure()
+        {
+            return Some(piece);
+        }
+        let is_letter = |byte: u8| byte.is_ascii_alphabetic();
+        let piece = match first {
+            letter if is_letter(letter) => self.word(self.at),
+            digit if digit.is_ascii_digit() => self.number(),
+            lead if !is_line_break(lead) && self.is(self.at + 1, is_letter) => self.word(self.at + 1),
+            b' ' if self.is(self.at + 1, is_sign) => self.signs(self.at + 1),
+            blank if is_blank(blank) => self.blanks(),
+            _ => self.signs(self.at),
+        };
+        Some(piece)
+    }
+}
+
+fn is_foreign(byte: u8) -> bool {
+    !byte.is_ascii()
+}
+
+fn is_line_break(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+fn is_sign(byte: u8) -> bool {
+    byte.is_ascii() && !byte.is_ascii_alphanumeric() && !is_blank(byte)
+}
