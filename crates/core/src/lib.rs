@@ -11,6 +11,7 @@ pub mod edit;
 pub mod encoding;
 pub mod gate;
 pub mod hash;
+pub mod kinds;
 pub mod lines;
 pub mod notice;
 pub mod path;
