@@ -38,6 +38,7 @@ const MOST_TOUCHED: usize = 20;
 impl Session {
     /// Says that a command is about to run.
     pub fn command_begins(&mut self) -> Running {
+        self.listen(&[]);
         let changed_before = self.on_the_lookout(|lookout, ground| lookout.peek(ground)).unwrap_or_default();
         let cursor = self.workspace().watch().map(|watch| {
             let mut cursor = watch.cursor();
@@ -66,10 +67,8 @@ impl Session {
 
     /// The files that the session has seen and that are something else now, with who did it.
     fn changed_by(&mut self, running: &Running, command: &Command<'_>) -> Vec<ChangedFile> {
-        let changed = self.on_the_lookout(|lookout, ground| {
-            lookout.listen(ground, &[]);
-            lookout.look(ground)
-        });
+        self.listen(&[]);
+        let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground));
         let id = self.id();
         let change = fresh_change();
         let mut files = Vec::new();

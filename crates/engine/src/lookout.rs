@@ -9,12 +9,7 @@ use std::{
 use surehand_core::{By, ContentHash, Outside, RelPath};
 use surehand_store::{SessionId, Which};
 
-use crate::{
-    files::Files,
-    tracker::FileTracker,
-    watch::{Cursor, Hints},
-    workspace::Workspace,
-};
+use crate::{files::Files, tracker::FileTracker, watch::Hints, workspace::Workspace};
 
 /// So many files that hints are about are looked at after one call; the rest after the next ones.
 const MOST_LOOKS: usize = 500;
@@ -28,7 +23,6 @@ const LAST_EVENTS: usize = 64;
 /// What is still to be looked at.
 #[derive(Debug, Default)]
 pub struct Lookout {
-    cursor: Option<Cursor>,
     left: BTreeSet<RelPath>,
     last: Option<RelPath>,
     /// How many looks the next time may take.
@@ -58,17 +52,12 @@ pub struct Changed {
 
 impl Lookout {
     /// Notes what may have changed since the last time. What the session has just been told about needs no look.
-    pub fn listen(&mut self, ground: &mut Ground<'_>, fresh: &[RelPath]) {
-        let hints = match ground.workspace.watch() {
-            Some(watch) => {
-                self.room = MOST_LOOKS;
-                watch.hints(self.cursor.get_or_insert_with(|| watch.cursor()))
-            }
-            None => {
-                // The first call of a session may be its last, in this process.
-                self.room = if self.last.is_none() { MOST_LOOKS } else { MOST_LOOKS_WITHOUT_HINTS };
-                Hints::Everything
-            }
+    pub fn listen(&mut self, ground: &mut Ground<'_>, hints: &Hints, fresh: &[RelPath]) {
+        self.room = match ground.workspace.watch() {
+            Some(_) => MOST_LOOKS,
+            // The first call of a session may be its last, in this process.
+            None if self.last.is_none() => MOST_LOOKS,
+            None => MOST_LOOKS_WITHOUT_HINTS,
         };
         match hints {
             Hints::Everything => self.left.extend(ground.tracker.viewed(ground.workspace)),
@@ -98,8 +87,7 @@ impl Lookout {
     }
 
     /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
-    pub fn peek(&mut self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
-        self.listen(ground, &[]);
+    pub fn peek(&self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
         self.left.iter().map(|path| (path.clone(), ground.files.look(ground.workspace, path))).collect()
     }
 

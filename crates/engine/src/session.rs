@@ -26,6 +26,7 @@ use crate::{
     tools,
     tracker::{FileTracker, now},
     undo::Since,
+    watch::{Cursor, Hints},
     workspace::{Workspace, is_internal},
 };
 
@@ -35,6 +36,8 @@ pub struct Session {
     workspace: Arc<Workspace>,
     tracker: Option<FileTracker>,
     files: Files,
+    /// How far it has listened to the watcher.
+    cursor: Option<Cursor>,
     lookout: Lookout,
 }
 
@@ -89,12 +92,12 @@ impl Session {
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
         let files = Files::of(tracker.session().clone());
-        Self { workspace, tracker: Some(tracker), files, lookout: Lookout::default() }
+        Self { workspace, tracker: Some(tracker), files, cursor: None, lookout: Lookout::default() }
     }
 
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, tracker: None, files: Files::of(fresh_id()), lookout: Lookout::default() }
+        Self { workspace, tracker: None, files: Files::of(fresh_id()), cursor: None, lookout: Lookout::default() }
     }
 
     /// The workspace.
@@ -168,10 +171,8 @@ impl Session {
             About::Refused(Some(path), code) => *path == changed.path && (changed.now == Outside::Gone || *code == "stale"),
             About::Refused(None, _) | About::Shown(_) => false,
         };
-        let changed = self.on_the_lookout(|lookout, ground| {
-            lookout.listen(ground, shown);
-            lookout.look(ground)
-        });
+        self.listen(shown);
+        let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground));
         for changed in changed.iter().flatten() {
             self.workspace.repo().changed_outside(&changed.path, changed.now);
         }
@@ -181,6 +182,15 @@ impl Session {
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };
         add_changed(reply, changed.into_iter().flatten().filter(|changed| !is_said(changed)).map(file).collect());
+    }
+
+    /// Takes in what the watcher has heard since the last time. What the session has just been told about needs no look.
+    pub(crate) fn listen(&mut self, fresh: &[RelPath]) {
+        let hints = match self.workspace.watch() {
+            Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
+            None => Hints::Everything,
+        };
+        self.on_the_lookout(|lookout, ground| lookout.listen(ground, &hints, fresh));
     }
 
     /// Brings together what the lookout needs; nothing where nobody keeps track.
