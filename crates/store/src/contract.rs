@@ -13,6 +13,7 @@ use crate::{
 /// When the backend breaks the contract.
 pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     views_are_per_session_and_the_last_one_counts(open(), open());
+    what_was_given_is_per_session_until_it_is_forgotten(open(), open());
     a_reset_forgets_the_session_and_nothing_else(open(), open());
     what_was_found_is_found_by_path_and_by_identity(open(), open());
     versions_come_back_byte_for_byte(open(), open());
@@ -52,15 +53,33 @@ fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: i
     assert_eq!(again.viewed(&session("v1")).unwrap(), [path("b")]);
 }
 
+fn given(who: &str, what: &str, content: &[u8]) -> Record {
+    Record::Given { session: session(who), path: path(what), version: ContentHash::of(content) }
+}
+
+fn what_was_given_is_per_session_until_it_is_forgotten(mut store: impl Store, again: impl Store) {
+    store.record(&[given("g1", "b", b"1"), given("g1", "a", b"2"), given("g1", "a", b"3"), given("g2", "a", b"4")]).unwrap();
+    let (a, b) = ((path("a"), ContentHash::of(b"3")), (path("b"), ContentHash::of(b"1")));
+    assert_eq!(again.given(&session("g1")).unwrap(), [a, b.clone()]);
+    assert_eq!(again.given(&session("g2")).unwrap(), [(path("a"), ContentHash::of(b"4"))]);
+    assert_eq!(again.given(&session("g3")).unwrap(), []);
+    store.record(&[Record::Forgot { session: session("g1"), path: path("a") }]).unwrap();
+    assert_eq!(again.given(&session("g1")).unwrap(), [b]);
+}
+
 fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: impl Store) {
     let rewrote = Record::Rewrote { session: session("r1"), path: path("a"), count: 3 };
     let kept = Record::Kept { version: ContentHash::of(b"r"), content: Shared::new(b"r"), at: 1 };
-    store.record(&[viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), rewrote, kept]).unwrap();
+    let seen = [viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), given("r1", "i", b"1"), given("r2", "i", b"1")];
+    store.record(&seen).unwrap();
+    store.record(&[rewrote, kept]).unwrap();
     assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 3);
     store.record(&[Record::Cleared { session: session("r1") }]).unwrap();
     assert_eq!(again.viewed(&session("r1")).unwrap(), []);
     assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 0);
+    assert_eq!(again.given(&session("r1")).unwrap(), []);
     assert_eq!(again.viewed(&session("r2")).unwrap(), [path("a")]);
+    assert_eq!(again.given(&session("r2")).unwrap().len(), 1);
     assert_eq!(again.version(&ContentHash::of(b"r")).unwrap().as_deref(), Some(&b"r"[..]));
 }
 

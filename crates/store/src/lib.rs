@@ -161,14 +161,23 @@ pub enum Record {
         /// What exactly.
         view: View,
     },
-    /// A session no longer has a view of a file.
+    /// A session was given this version of a file as instructions for the directory that it is in.
+    Given {
+        /// Who.
+        session: SessionId,
+        /// Which file.
+        path: RelPath,
+        /// What it said.
+        version: ContentHash,
+    },
+    /// A session no longer has a view of a file, nor what it said as instructions.
     Forgot {
         /// Who.
         session: SessionId,
         /// Of what.
         path: RelPath,
     },
-    /// A session was reset: views, refused calls and counts are gone. Versions and events stay.
+    /// A session was reset: views, instructions, refused calls and counts are gone. Versions and events stay.
     Cleared {
         /// Who.
         session: SessionId,
@@ -290,6 +299,9 @@ pub trait Store: Send {
 
     /// The files of which a session has a view, by path.
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
+
+    /// The files that a session was given as instructions, by path, with the version of each that it was given last.
+    fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError>;
 
     /// What was last found at a path.
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError>;

@@ -65,6 +65,12 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
     );
     CREATE TABLE story (id TEXT NOT NULL);
 ",
+    "
+    CREATE TABLE given (
+        session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
+        PRIMARY KEY (session, path)
+    ) WITHOUT ROWID;
+",
 ];
 
 /// A connection to the state of a workspace. Several may be open at once, in this process and in others.
@@ -230,6 +236,13 @@ impl Store for SqliteStore {
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
         let paths = self.all("SELECT path FROM views WHERE session = ?1 ORDER BY path", params![session.0], |row| row.get(0))?;
         Ok(rel_paths(paths))
+    }
+
+    fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError> {
+        let given = self.all("SELECT path, version FROM given WHERE session = ?1 ORDER BY path", params![session.0], |row| {
+            Ok((row.get::<_, String>(0)?, ContentHash::from_bytes(row.get(1)?)))
+        })?;
+        Ok(given.into_iter().filter_map(|(path, version)| Some((RelPath::new(&path).ok()?, version))).collect())
     }
 
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError> {
@@ -408,11 +421,17 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
             let view = serde_json::to_string(view).expect("a view is plain data");
             run("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), view])
         }
+        Record::Given { session, path, version } => {
+            run("INSERT OR REPLACE INTO given VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), version.as_bytes()])
+        }
         Record::Forgot { session, path } => {
-            run("DELETE FROM views WHERE session = ?1 AND path = ?2", params![session.0, path.as_str()])
+            for table in ["views", "given"] {
+                run(&format!("DELETE FROM {table} WHERE session = ?1 AND path = ?2"), params![session.0, path.as_str()])?;
+            }
+            Ok(())
         }
         Record::Cleared { session } => {
-            for table in ["views", "refused", "rewrites"] {
+            for table in ["views", "given", "refused", "rewrites"] {
                 run(&format!("DELETE FROM {table} WHERE session = ?1"), params![session.0])?;
             }
             Ok(())
