@@ -12,6 +12,7 @@ pub mod encoding;
 pub mod gate;
 pub mod hash;
 pub mod kinds;
+pub mod instructions;
 pub mod lines;
 pub mod notice;
 pub mod path;

@@ -3,6 +3,7 @@
 
 pub mod change;
 mod difference;
+pub mod instructions;
 pub mod list;
 pub mod notice;
 pub mod read;
