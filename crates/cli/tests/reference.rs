@@ -65,7 +65,10 @@ A result is text for the model. Programs find the same as one JSON object in the
   `total` and `total_files` with those not shown, `cut`;
 - a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`, for `anchor_mismatch` also
   `mismatches: [{anchor, expected, found, why}]`. Its text begins with `Error:`
-  and nothing on disk has changed.
+  and nothing on disk has changed;
+- either: `changed_elsewhere: [{path, deleted, by}]` for files that changed since they were read, `instructions: [path]` for files whose
+  [instructions](../guide/instructions.md) are in the text, `warnings`. The text has first what the tool says, then instructions from a line
+  `--- instructions for work in ` up to `--- end of instructions ---`, then lines that begin with `note: `.
 
 Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` `anchor_mismatch` `overlap` `exists` `binary`
 `encoding` `too_large` `outside_workspace` `protected` `bad_range` `bad_arguments` `conflict` `io`.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use surehand_core::{Limits, OnChange, Policy};
+use surehand_core::{Limits, OnChange, Policy, instructions};
 use toml::Value;
 
 use crate::workspace::Durability;
@@ -19,6 +19,8 @@ pub struct Config {
     pub durability: Durability,
     /// How much of what was replaced is kept.
     pub versions: Versions,
+    /// Which files hold instructions for their directories, and how much of them is told.
+    pub instructions: instructions::Settings,
 }
 
 /// How much of what was replaced is kept, to be brought back.
@@ -172,6 +174,27 @@ pub const KEYS: &[Key] = &[
         meaning: "days for which replaced content is kept for undo",
         set: |config, value| put(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64)),
     },
+    Key {
+        name: "instructions.names",
+        wanted: "a list of file names (in the environment with commas between)",
+        default: "[\"AGENTS.md\", \"agents.md\"]",
+        meaning: "files with instructions for work in their directory and beneath, of which the first in each directory is told; none switches it off",
+        set: |config, value| put(&mut config.instructions.names, names(value)),
+    },
+    Key {
+        name: "instructions.tokens",
+        wanted: COUNT,
+        default: "2000",
+        meaning: "tokens told of one file with instructions, about; the rest is cut",
+        set: |config, value| put(&mut config.instructions.tokens, count(value)),
+    },
+    Key {
+        name: "instructions.total_tokens",
+        wanted: COUNT,
+        default: "4000",
+        meaning: "tokens of instructions in one reply, about; the rest comes with the next ones",
+        set: |config, value| put(&mut config.instructions.total_tokens, count(value)),
+    },
 ];
 
 const TRUTH: &str = "true or false";
@@ -183,6 +206,16 @@ fn put<T>(place: &mut T, value: Option<T>) -> bool {
 
 fn count(value: &Value) -> Option<usize> {
     value.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0)
+}
+
+/// File names, without directories.
+fn names(value: &Value) -> Option<Vec<String>> {
+    let names: Vec<&str> = match value {
+        Value::String(names) => names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect(),
+        value => value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
+    };
+    let is_name = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['/', '\0']);
+    names.iter().all(is_name).then(|| names.into_iter().map(str::to_owned).collect())
 }
 
 fn on_change(value: &Value) -> Option<OnChange> {
@@ -237,7 +270,9 @@ impl Config {
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
-            let Some((section @ ("POLICY" | "LIMITS" | "VERSIONS"), key)) = rest.split_once('_') else { continue };
+            let Some((section @ ("POLICY" | "LIMITS" | "VERSIONS" | "INSTRUCTIONS"), key)) = rest.split_once('_') else {
+                continue;
+            };
             let value = match (text.parse::<bool>(), text.parse::<i64>()) {
                 (Ok(truth), _) => Value::Boolean(truth),
                 (_, Ok(number)) => Value::Integer(number),

@@ -108,6 +108,11 @@ impl Files {
 
     /// Reads what is at a path, or does not, if the stamp says that it is still the same.
     pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+        self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
+    }
+
+    /// The same for a file that is not read if it has more bytes than this.
+    pub fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<Gathered, Refusal> {
         let (path, found) = self.find(workspace, spelling)?;
         let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, mode: None, view: None, seen: None };
         let (mut file, stat) = match found {
@@ -119,7 +124,7 @@ impl Files {
         if let Some(text) = self.unchanged(&path, &stamp) {
             return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, mode, view: None, seen: None });
         }
-        let now = match read_whole(&path, &mut file, workspace.config().limits.file_bytes, workspace.clock()) {
+        let now = match read_whole(&path, &mut file, bytes, workspace.clock()) {
             Ok(now) => now,
             Err(refusal) => return Ok(without_text(path, Present::Unreadable(refusal.cause))),
         };

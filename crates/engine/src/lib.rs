@@ -25,6 +25,7 @@ mod command;
 mod config;
 pub mod disk;
 mod files;
+mod instructions;
 mod lookout;
 mod recorder;
 pub mod repo;

@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use surehand_core::{
     Act, Cause, ChangedFile, Content, ContentHash, Limits, Notice, Outside, Planned, Policy, Present, Refusal, RelPath, Stamp,
-    Target, Text, View, render,
+    Target, Text, View, instructions::is_about_to_work, render,
 };
 use surehand_store::{ChangeId, Event, Record, SessionId};
 
@@ -20,8 +20,10 @@ use crate::{
     disk::{
         commit::{Change, CommitError, Committed, commit},
         journal::How,
+        walk::{Place, place},
     },
     files::{Facts, Files, Gathered},
+    instructions::{self, Instructions},
     lookout::{Changed, Ground, Lookout, who},
     tools,
     tracker::{FileTracker, now},
@@ -36,6 +38,7 @@ pub struct Session {
     workspace: Arc<Workspace>,
     tracker: Option<FileTracker>,
     files: Files,
+    instructions: Instructions,
     /// How far it has listened to the watcher.
     cursor: Option<Cursor>,
     lookout: Lookout,
@@ -61,6 +64,8 @@ pub struct Success {
     pub result: Map<String, Value>,
     /// The files it was about.
     pub paths: Vec<RelPath>,
+    /// The directories it was about besides; `None` is the root.
+    pub directories: Vec<Option<RelPath>>,
 }
 
 /// What a reply is about.
@@ -92,12 +97,13 @@ impl Session {
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
         let files = Files::of(tracker.session().clone());
-        Self { workspace, tracker: Some(tracker), files, cursor: None, lookout: Lookout::default() }
+        Self { tracker: Some(tracker), files, ..Self::untracked(workspace) }
     }
 
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, tracker: None, files: Files::of(fresh_id()), cursor: None, lookout: Lookout::default() }
+        let (files, instructions, lookout) = (Files::of(fresh_id()), Instructions::default(), Lookout::default());
+        Self { workspace, tracker: None, files, instructions, cursor: None, lookout }
     }
 
     /// The workspace.
@@ -115,6 +121,7 @@ impl Session {
         if let Some(tracker) = &mut self.tracker {
             tracker.clear_session(&self.workspace);
         }
+        self.instructions.forget();
     }
 
     /// Calls a tool by name. Whatever the arguments are, this answers.
@@ -128,16 +135,39 @@ impl Session {
                 Err(Refusal::of_call(Cause::BadArguments { why }))
             }
         };
-        self.reply(tool, arguments, outcome)
+        let directories = directories(&outcome);
+        self.reply(tool, arguments, outcome, &directories)
+    }
+
+    /// The instructions that the repository has for work on a file or in a directory and that this session does not have yet:
+    /// what its `AGENTS.md` says and those of the directories above, parents first, each once. Whoever wants them elsewhere than
+    /// at the end of replies, in a system prompt say, asks here before the call. If they are too much at once, asking again gives
+    /// the rest.
+    pub fn agents_md_if_new(&mut self, path: &str) -> Option<String> {
+        let directory = match place(self.workspace.root(), path) {
+            Ok(Place::Dir(directory)) => directory,
+            // Also where there is no file yet.
+            Ok(Place::File(_)) | Err(_) => self.path_of(path).ok()?.parent(),
+        };
+        self.listen(&[]);
+        self.tell_instructions(&[directory]).map(|told| told.text)
     }
 
     /// Takes changes back: for people, who may mean those of any session.
     pub fn take_back(&mut self, selection: &Selection, since: Since) -> Reply {
         let outcome = tools::undo::take_back(self, selection, since);
-        self.reply("undo", &Value::Null, outcome)
+        // Instructions are for models.
+        self.reply("undo", &Value::Null, outcome, &[])
     }
 
-    fn reply(&mut self, tool: &str, arguments: &Value, outcome: Result<Success, Refusal>) -> Reply {
+    /// Says what came of a call, with the instructions for work in these directories.
+    fn reply(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        outcome: Result<Success, Refusal>,
+        directories: &[Option<RelPath>],
+    ) -> Reply {
         let about = match &outcome {
             Ok(success) => About::Shown(success.paths.clone()),
             Err(refusal) => About::Refused(refusal.path.as_deref().and_then(|path| RelPath::new(path).ok()), refusal.code()),
@@ -147,6 +177,8 @@ impl Session {
             Err(refusal) => self.say_refusal(tool, arguments, refusal),
         };
         self.track_files(tool, &reply);
+        self.listen(about.shown());
+        self.add_instructions(&mut reply, directories);
         self.add_changed_files(&mut reply, &about);
         self.add_notices(&mut reply);
         reply
@@ -160,18 +192,27 @@ impl Session {
         }
     }
 
+    /// Adds what the repository asks of whoever works in these directories, if the session does not have it yet.
+    fn add_instructions(&mut self, reply: &mut Reply, directories: &[Option<RelPath>]) {
+        if let Some(told) = self.tell_instructions(directories) {
+            reply.text.push_str(&told.text);
+            reply.result["instructions"] = json!(told.paths);
+        }
+    }
+
+    fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<instructions::Told> {
+        let tracker = self.tracker.as_mut();
+        let mut ground = instructions::Ground { workspace: &self.workspace, tracker, files: &mut self.files };
+        self.instructions.tell(&mut ground, directories)
+    }
+
     /// Names the files that the session has seen and that are something else now, but for those that the reply is about.
     fn add_changed_files(&mut self, reply: &mut Reply, about: &About) {
-        let shown = match about {
-            About::Shown(paths) => &paths[..],
-            About::Refused(..) => &[],
-        };
         // Not every refusal says that its file has changed: a bad range does not.
         let is_said = |changed: &Changed| match about {
             About::Refused(Some(path), code) => *path == changed.path && (changed.now == Outside::Gone || *code == "stale"),
             About::Refused(None, _) | About::Shown(_) => false,
         };
-        self.listen(shown);
         let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground));
         for changed in changed.iter().flatten() {
             self.workspace.repo().changed_outside(&changed.path, changed.now);
@@ -190,6 +231,7 @@ impl Session {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
             None => Hints::Everything,
         };
+        self.instructions.listen(&hints, &self.workspace.config().instructions);
         self.on_the_lookout(|lookout, ground| lookout.listen(ground, &hints, fresh));
     }
 
@@ -477,6 +519,28 @@ fn check_is_ours_to_write(path: &RelPath) -> Result<(), Refusal> {
         return Err(Refusal::of(path, Cause::Protected));
     }
     Ok(())
+}
+
+impl About {
+    fn shown(&self) -> &[RelPath] {
+        match self {
+            About::Shown(paths) => paths,
+            About::Refused(..) => &[],
+        }
+    }
+}
+
+/// The directories in which a call did something, or was about to. `None` is the root.
+fn directories(outcome: &Result<Success, Refusal>) -> Vec<Option<RelPath>> {
+    let mut directories: Vec<Option<RelPath>> = match outcome {
+        Ok(success) => success.directories.iter().cloned().chain(success.paths.iter().map(RelPath::parent)).collect(),
+        Err(refusal) if is_about_to_work(&refusal.cause) => {
+            refusal.path.iter().filter_map(|path| RelPath::new(path).ok()).map(|path| path.parent()).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    directories.dedup();
+    directories
 }
 
 /// What a change is done by.

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View};
+use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View, instructions::Given};
 use surehand_store::{Record, RefusedCall, SessionId, Store, StoreError};
 
 use crate::{files::Files, workspace::Workspace};
@@ -24,7 +24,9 @@ pub struct FileTracker {
     views: HashMap<RelPath, Option<View>>,
     /// The paths that have a view, in order.
     paths: BTreeSet<RelPath>,
+    /// `None` until the store has been asked, as for the instructions that it was given.
     refused: Option<HashMap<ContentHash, RefusedCall>>,
+    given: Option<Given>,
     rewrites: HashMap<RelPath, u32>,
     /// For programs that use the tracker alone; a session gathers files itself.
     files: Files,
@@ -46,6 +48,7 @@ impl FileTracker {
             views: HashMap::new(),
             paths: BTreeSet::new(),
             refused: Some(HashMap::new()),
+            given: Some(Given::default()),
             rewrites: HashMap::new(),
             files,
         }
@@ -53,7 +56,7 @@ impl FileTracker {
 
     /// A tracker that goes on where another of the same session left off.
     pub fn continued(session: SessionId) -> Self {
-        Self { continued: true, refused: None, ..Self::new(session) }
+        Self { continued: true, refused: None, given: None, ..Self::new(session) }
     }
 
     /// Whose it is.
@@ -101,22 +104,42 @@ impl FileTracker {
         self.paths.clear();
         self.rewrites.clear();
         self.refused = Some(HashMap::new());
+        self.given = Some(Given::default());
         // From here on the store holds nothing of this session that is not in memory.
         self.continued = false;
         workspace.record(Record::Cleared { session: self.session.clone() });
     }
 
-    /// Forgets what the session has seen of these files. Gives those of which it had seen something.
+    /// Forgets what the session has seen of these files, and what it was given of them as instructions. Gives those of which
+    /// there was something to forget.
     pub fn forget(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<RelPath> {
         let mut forgotten = Vec::new();
         for path in paths {
-            if self.view(workspace, path).is_some() {
+            let was_given = self.given_mut(workspace).forget(path);
+            if self.view(workspace, path).is_some() || was_given {
                 self.put(path, None);
                 workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
                 forgotten.push(path.clone());
             }
         }
         forgotten
+    }
+
+    /// The files that the session was given as instructions for their directories.
+    pub fn given(&mut self, workspace: &Workspace) -> &Given {
+        self.given_mut(workspace)
+    }
+
+    /// Records that the session was given this file as instructions.
+    pub fn give(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
+        self.given_mut(workspace).give(path.clone(), version);
+        workspace.record(Record::Given { session: self.session.clone(), path: path.clone(), version });
+    }
+
+    fn given_mut(&mut self, workspace: &Workspace) -> &mut Given {
+        let session = &self.session;
+        let ask = || workspace.ask(|store| store.given(session)).unwrap_or_default().into_iter().collect();
+        self.given.get_or_insert_with(ask)
     }
 
     /// What the session has seen of a file.

@@ -13,7 +13,7 @@ use crate::{
     ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Store, StoreError, Which,
 };
 
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,5 +9,6 @@ Surehand reads and edits the files of this workspace and keeps everybody's chang
 - A refusal changes nothing on disk. Do not send a refused call again unchanged; do what it says.
 - multi_edit and apply_patch are all or nothing across files. undo takes back your last change.
 - A note \"changed since you read it\" names files that somebody else changed: read them again before you rely on what you saw.
+- A reply may end with instructions from the owner of this repository for the directory that it is about: follow them in your work there.
 - After your context was compacted, truncated or reset, what you had read no longer counts: call forget, then read again what you need.
 ";

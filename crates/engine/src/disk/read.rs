@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, FileType, OFlags, Stat},
+    fs::{self as sys, AtFlags, FileType, OFlags, Stat},
     io::Errno,
 };
 use surehand_core::{Cause, Refusal, RelPath, Stamp};
@@ -64,6 +64,13 @@ pub fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
         None => Found::File { file: File::from(fd), stat: Box::new(stat) },
         Some(kind) => Found::Other(Cause::NotAFile { kind }),
     })
+}
+
+/// The stamp of a directory, the root being the empty one: it changes when an entry comes or goes. `None` where there is none.
+pub fn stamp_of_directory(root: &Root, directory: &str, clock: Clock) -> Option<Stamp> {
+    let directory = if directory.is_empty() { "." } else { directory };
+    let stat = sys::statat(root.dir(), directory, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| clock.stamp(&stat))
 }
 
 /// What it is, if it is not a regular file.

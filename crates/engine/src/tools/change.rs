@@ -18,7 +18,7 @@ pub fn say_one(session: &mut Session, done: &Done, numbers: Numbers) -> Success 
     let mut success = Success::default();
     for (planned, how) in done.planned.iter().zip(&done.how) {
         let (text, result) = say(session, done, planned, *how, numbers);
-        success = Success { text, result, paths: paths(planned) };
+        success = Success { text, result, paths: paths(planned), ..Success::default() };
     }
     name_change(&mut success, done);
     success

@@ -23,7 +23,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let Some(paths) = call.paths else {
         session.reset();
         let text = "Everything that was read in this session is forgotten: read_file before the next edit.\n".to_owned();
-        return Ok(Success { text, result: Map::new(), paths: Vec::new() });
+        return Ok(Success { text, ..Success::default() });
     };
     let paths = paths.iter().map(|path| session.path_of(path)).collect::<Result<Vec<_>, _>>()?;
     let forgotten = session.tracker().map_or_else(Vec::new, |tracker| tracker.forget(&workspace, &paths));
@@ -33,5 +33,6 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     } else {
         format!("Forgotten ({}): {}. read_file before the next edit.\n", render::count(names.len(), "file"), names.join(", "))
     };
-    Ok(Success { text, result: Map::from_iter([("forgotten".to_owned(), json!(names))]), paths: Vec::new() })
+    let result = Map::from_iter([("forgotten".to_owned(), json!(names))]);
+    Ok(Success { text, result, ..Success::default() })
 }

@@ -55,7 +55,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         ("directories".to_owned(), json!(folded)),
         ("total".to_owned(), json!(paths.len())),
     ]);
-    Ok(Success { text: listing.text, result, paths: Vec::new() })
+    Ok(Success { text: listing.text, result, directories: vec![place.directory()], ..Success::default() })
 }
 
 /// The names of files.

@@ -62,7 +62,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         if !inside.is_empty() && view.version() == text.version() && !view.is_unknown() && view.are_fresh(&inside) {
             result.insert("unchanged".to_owned(), json!(true));
             let text = render::read::unchanged(path, text, &inside, view);
-            return Ok(Success { text, result, paths: vec![path.clone()] });
+            return Ok(Success { text, result, paths: vec![path.clone()], ..Success::default() });
         }
     }
     let shown = render::read::read(path, text, &wanted, Numbers::with_anchors(call.anchors), session.limits());
@@ -70,7 +70,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
         session.show(path, text, &shown.full);
     }
     result.insert("shown".to_owned(), json!(shown.lines));
-    Ok(Success { text: shown.text, result, paths: vec![path.clone()] })
+    Ok(Success { text: shown.text, result, paths: vec![path.clone()], ..Success::default() })
 }
 
 /// The lines that were asked for.

@@ -38,5 +38,5 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     };
     let open = state.open_tasks().len();
     let result = Map::from_iter([("files_tracked".to_owned(), json!(state.files.len())), ("open_tasks".to_owned(), json!(open))]);
-    Ok(Success { text, result, paths: Vec::new() })
+    Ok(Success { text, result, ..Success::default() })
 }

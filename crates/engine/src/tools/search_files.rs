@@ -88,7 +88,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     ]);
     let scope = Scope { area: place.area(), glob: call.glob.as_deref() };
     let looked = Looked { pattern: &call.pattern, scope, files: found.searched, binary: found.binary, left_out: &found.left_out };
-    Ok(Success { text: answer.finish(&looked), result, paths })
+    Ok(Success { text: answer.finish(&looked), result, paths, directories: vec![place.directory()] })
 }
 
 /// What was asked for as something that can be searched, or what is wrong with it.

@@ -68,7 +68,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let open = plan.tasks.iter().filter(|task| task.is_open()).count();
     let text = render::tasks::tasks(&plan.tasks);
     let result = Map::from_iter([("tasks".to_owned(), json!(plan.tasks)), ("open_tasks".to_owned(), json!(open))]);
-    Ok(Success { text, result, paths: Vec::new() })
+    Ok(Success { text, result, ..Success::default() })
 }
 
 fn change(call: UpdateTasks) -> Result<PlanChange, Refusal> {

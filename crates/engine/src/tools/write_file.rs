@@ -51,7 +51,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
             ("version".to_owned(), json!(text.version())),
         ]);
         say_churn(&mut said, &mut result, path.as_str(), times);
-        return Ok(Success { text: said, result, paths: vec![path] });
+        return Ok(Success { text: said, result, paths: vec![path], ..Success::default() });
     }
     let mut success = change::say_one(session, &done, Numbers::Plain);
     if let Some(planned) = done.planned.first().filter(|planned| !planned.is_new()) {

@@ -113,6 +113,14 @@ impl Place {
             Place::File(path) => Area::File(path),
         }
     }
+
+    /// The directory itself, or the one that the file is in; `None` is the root.
+    pub fn directory(&self) -> Option<RelPath> {
+        match self {
+            Place::Dir(directory) => directory.clone(),
+            Place::File(path) => path.parent(),
+        }
+    }
 }
 
 /// Finds what is at a path in any spelling, a directory or a file, without opening it.

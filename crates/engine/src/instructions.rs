@@ -1,0 +1,285 @@
+//! Finds the instructions that a repository has for a directory (`AGENTS.md` there and in every directory above, up to the root)
+//! and gives a session those that it does not have yet. Which are news, and the words, are core's.
+//!
+//! Most directories have none, and to look again with every call would cost more than the call. So what was found is kept for
+//! each directory: as long as the watcher hears nothing about it, or else, once a call, as long as its stamp is the same.
+
+use std::collections::BTreeMap;
+
+use surehand_core::{
+    ContentHash, Present, RelPath, Stamp, Text,
+    instructions::{Given, Instruction, Settings, chain},
+    render,
+};
+
+use crate::{
+    disk::read::stamp_of_directory,
+    files::Files,
+    tracker::FileTracker,
+    watch::Hints,
+    workspace::{Workspace, is_internal},
+};
+
+/// A file of more bytes than this is not what it seems, and is not read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// So many files are told with one reply, whatever their size.
+const MOST_FILES: usize = 20;
+
+/// More hints than this are taken as "everything": looking at the few directories that matter is cheaper.
+const MOST_HINTS: usize = 100;
+
+/// What is known of the directories that a session has been in.
+#[derive(Debug, Default)]
+pub struct Instructions {
+    /// By directory; the root is the empty one.
+    looked: BTreeMap<String, Looked>,
+    /// The directories that are to be looked at after any hint.
+    unsure: Vec<String>,
+    /// How often everything may have changed.
+    round: u64,
+    /// What a session was given of which nobody keeps track.
+    given: Given,
+}
+
+/// What was found in a directory.
+#[derive(Debug, Clone)]
+struct Looked {
+    /// In which round.
+    round: u64,
+    /// The stamp of a directory that has no file of any of the names.
+    bare: Option<Stamp>,
+    /// The file that counts.
+    found: Option<Found>,
+    /// Whether a change comes with a hint about the directory or the name. What a link leads to may change without one.
+    is_sure: bool,
+    /// Whether the watcher has been asked to listen here, even if the directory is ignored.
+    is_watched: bool,
+}
+
+/// A file with instructions.
+#[derive(Debug, Clone)]
+struct Found {
+    /// By its name in the directory.
+    at: RelPath,
+    /// By the one spelling that it has: two links to one file are one.
+    path: RelPath,
+    version: ContentHash,
+}
+
+/// What a session has, as far as this needs it.
+pub struct Ground<'a> {
+    /// Where.
+    pub workspace: &'a Workspace,
+    /// What it has been given, if anybody keeps track.
+    pub tracker: Option<&'a mut FileTracker>,
+    /// What it knows of files.
+    pub files: &'a mut Files,
+}
+
+/// Instructions that were given.
+pub struct Told {
+    /// For the model.
+    pub text: String,
+    /// The files.
+    pub paths: Vec<RelPath>,
+}
+
+impl Instructions {
+    /// Takes back what is known of directories where something may have changed.
+    pub fn listen(&mut self, hints: &Hints, settings: &Settings) {
+        match hints {
+            Hints::Paths(paths) if paths.is_empty() => {}
+            Hints::Paths(paths) if paths.len() <= MOST_HINTS => {
+                std::mem::take(&mut self.unsure).iter().for_each(|directory| drop(self.looked.remove(directory)));
+                paths.iter().for_each(|path| self.doubt(path, settings));
+            }
+            Hints::Paths(_) | Hints::Everything => self.round += 1,
+        }
+    }
+
+    /// Something happened to a file or a directory.
+    fn doubt(&mut self, path: &RelPath, settings: &Settings) {
+        if settings.names.iter().any(|name| name.eq_ignore_ascii_case(path.name())) {
+            let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
+            self.looked.remove(directory);
+        }
+        self.looked.remove(path.as_str());
+        let beneath = format!("{path}/");
+        let inside = self.looked.range(beneath.clone()..).map(|(directory, _)| directory);
+        let inside: Vec<String> = inside.take_while(|directory| directory.starts_with(&beneath)).cloned().collect();
+        inside.iter().for_each(|directory| drop(self.looked.remove(directory)));
+    }
+
+    /// Forgets what a session was given of which nobody keeps track.
+    pub fn forget(&mut self) {
+        self.given = Given::default();
+    }
+
+    /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.
+    /// `None` is the root. What does not fit into one reply is left for the next one.
+    pub fn tell(&mut self, ground: &mut Ground<'_>, directories: &[Option<RelPath>]) -> Option<Told> {
+        if ground.workspace.config().instructions.names.is_empty() {
+            return None;
+        }
+        let mut news: Vec<(Found, Instruction)> = Vec::new();
+        for directory in directories.iter().flat_map(outside_internals) {
+            let new = self.news(ground, directory);
+            news.extend(new.filter(|(new, _)| news.iter().all(|(found, _)| found.version != new.version)));
+            if news.len() == MOST_FILES {
+                break;
+            }
+        }
+        if news.is_empty() { None } else { Some(self.give(ground, news)) }
+    }
+
+    /// The instructions of one directory, if the session does not have them.
+    fn news(&mut self, ground: &mut Ground<'_>, directory: &str) -> Option<(Found, Instruction)> {
+        self.look(ground, directory);
+        let found = self.looked.get(directory)?.found.as_ref()?;
+        given(&self.given, ground).news(&found.path, found.version)?;
+        // It is read once more, because what is given is what is there now.
+        let Some(Entry::Says(found, text)) = read(ground, found.at.clone()) else { return None };
+        let news = given(&self.given, ground).news(&found.path, found.version)?;
+        if has_seen(ground, &found) {
+            self.remember(ground, &found);
+            return None;
+        }
+        let instruction = Instruction { directory: RelPath::new(directory).ok(), path: found.at.clone(), text, news };
+        Some((found, instruction))
+    }
+
+    fn give(&mut self, ground: &mut Ground<'_>, news: Vec<(Found, Instruction)>) -> Told {
+        let (found, instructions): (Vec<Found>, Vec<Instruction>) = news.into_iter().unzip();
+        let told = render::instructions::instructions(&instructions, &ground.workspace.config().instructions);
+        let given = &found[..told.count];
+        // The text has no line numbers, so it allows no edit of the file: it is given, but not seen.
+        given.iter().for_each(|found| self.remember(ground, found));
+        Told { text: told.text, paths: given.iter().map(|found| found.at.clone()).collect() }
+    }
+
+    fn remember(&mut self, ground: &mut Ground<'_>, found: &Found) {
+        match &mut ground.tracker {
+            Some(tracker) => tracker.give(ground.workspace, &found.path, found.version),
+            None => self.given.give(found.path.clone(), found.version),
+        }
+    }
+
+    /// Looks for the file that counts in a directory, if it may have changed.
+    fn look(&mut self, ground: &mut Ground<'_>, directory: &str) {
+        if self.looked.get(directory).is_some_and(|looked| looked.round == self.round) {
+            return;
+        }
+        let before = self.looked.remove(directory);
+        let mut looked = look_again(ground, directory, before.as_ref());
+        looked.round = self.round;
+        let is_same = |before: &Looked| before.is_watched && before.path() == looked.path();
+        looked.is_watched = before.is_some_and(|before| is_same(&before));
+        if let (false, Some(watch)) = (looked.is_watched, ground.workspace.watch()) {
+            watched(directory, &looked, &ground.workspace.config().instructions).for_each(|path| watch.also(&path));
+            looked.is_watched = true;
+        }
+        self.unsure.retain(|unsure| unsure != directory);
+        if !looked.is_sure {
+            self.unsure.push(directory.to_owned());
+        }
+        self.looked.insert(directory.to_owned(), looked);
+    }
+}
+
+impl Looked {
+    fn path(&self) -> Option<&RelPath> {
+        self.found.as_ref().map(|found| &found.path)
+    }
+}
+
+/// What is in a directory now.
+fn look_again(ground: &mut Ground<'_>, directory: &str, before: Option<&Looked>) -> Looked {
+    let nothing = Looked { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
+    // Taken before anything is looked for: what is put there meanwhile gives it another one.
+    let Some(stamp) = stamp_of_directory(ground.workspace.root(), directory, ground.workspace.clock()) else { return nothing };
+    let bare = before.and_then(|before| before.bare).filter(|bare| !bare.is_racy() && bare.agrees_with(&stamp));
+    if bare.is_some() {
+        return Looked { bare, is_sure: true, ..nothing };
+    }
+    let entries = find(ground, directory);
+    let bare = Some(stamp).filter(|_| entries.is_empty());
+    let is_sure = entries.iter().all(|entry| matches!(entry, Entry::Says(found, _) if found.path == found.at));
+    Looked { bare, found: entries.into_iter().find_map(Entry::found), is_sure, ..nothing }
+}
+
+/// What a directory has under a name of instructions.
+enum Entry {
+    /// A text that says something.
+    Says(Found, Text),
+    /// Something else: empty, no text, too large, a link that leads outside or to git's own. It may become one that does.
+    SaysNothing,
+}
+
+impl Entry {
+    fn found(self) -> Option<Found> {
+        match self {
+            Entry::Says(found, _) => Some(found),
+            Entry::SaysNothing => None,
+        }
+    }
+}
+
+/// The entries of a directory with names of instructions, up to the first that says something.
+fn find(ground: &mut Ground<'_>, directory: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for name in &ground.workspace.config().instructions.names {
+        let entry = join(directory, name).and_then(|at| read(ground, at));
+        let is_last = matches!(entry, Some(Entry::Says(..)));
+        entries.extend(entry);
+        if is_last {
+            break;
+        }
+    }
+    entries
+}
+
+/// What is at a path; `None` where there is nothing.
+fn read(ground: &mut Ground<'_>, at: RelPath) -> Option<Entry> {
+    let gathered = match ground.files.gather_up_to(ground.workspace, at.as_str(), MOST_BYTES) {
+        Ok(gathered) if !gathered.path.as_str().split('/').any(is_internal) => gathered,
+        Ok(_) | Err(_) => return Some(Entry::SaysNothing),
+    };
+    match gathered.present {
+        Present::Absent => None,
+        Present::Text(text) if !text.as_str()[text.body_start()..].trim().is_empty() => {
+            Some(Entry::Says(Found { at, path: gathered.path, version: text.version() }, text))
+        }
+        Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => Some(Entry::SaysNothing),
+    }
+}
+
+/// What the session was given, by its tracker or without one.
+fn given<'a>(untracked: &'a Given, ground: &'a mut Ground<'_>) -> &'a Given {
+    match &mut ground.tracker {
+        Some(tracker) => tracker.given(ground.workspace),
+        None => untracked,
+    }
+}
+
+/// Whether the session has read the whole file as it is.
+fn has_seen(ground: &mut Ground<'_>, found: &Found) -> bool {
+    let Some(tracker) = &mut ground.tracker else { return false };
+    let view = tracker.view(ground.workspace, &found.path);
+    view.is_some_and(|view| view.version() == found.version && view.is_whole() && !view.is_unknown())
+}
+
+/// The files of which the watcher must tell: the one that counts, wherever it is, and one that may come to be.
+fn watched(directory: &str, looked: &Looked, settings: &Settings) -> impl Iterator<Item = RelPath> {
+    let to_come = settings.names.first().and_then(|name| join(directory, name));
+    looked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)
+}
+
+fn join(directory: &str, name: &str) -> Option<RelPath> {
+    RelPath::new(&format!("{directory}/{name}")).ok()
+}
+
+/// A directory and those above it, the outermost first, but for git's own and ours.
+fn outside_internals(directory: &Option<RelPath>) -> impl Iterator<Item = &str> {
+    chain(directory.as_ref()).take_while(|directory| !directory.rsplit('/').next().is_some_and(is_internal))
+}
