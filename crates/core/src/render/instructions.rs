@@ -11,6 +11,7 @@ use crate::{
     refusal::clip,
     render::scope::name,
     text::Text,
+    tokens::estimate,
 };
 
 /// Instructions for the end of a reply.
@@ -35,10 +36,10 @@ pub fn instructions(news: &[Instruction], settings: &Settings) -> Told {
     for instruction in news {
         let body = body(instruction, settings.tokens.min(settings.total_tokens));
         // The first one is told in any case.
-        if told.count > 0 && tokens(&body) > left {
+        if told.count > 0 && estimate(&body) > left {
             break;
         }
-        left = left.saturating_sub(tokens(&body));
+        left = left.saturating_sub(estimate(&body));
         told.text.push_str(&format!("{}\n{body}", headline(instruction)));
         told.count += 1;
     }
@@ -72,7 +73,7 @@ fn body(instruction: &Instruction, budget: usize) -> String {
     let mut left = budget;
     for line in lines().filter(|line| first.is_some_and(|first| first <= *line) && last.is_some_and(|last| *line <= last)) {
         let row = row(text.line(line));
-        match left.checked_sub(tokens(&row)) {
+        match left.checked_sub(estimate(&row)) {
             Some(rest) => left = rest,
             None => {
                 body.push_str(&cut(instruction, text, line, if Some(line) == first { budget } else { 0 }));
@@ -106,11 +107,6 @@ fn later(rest: &[Instruction]) -> String {
     let names: Vec<_> = rest.iter().take(MOST_LATER).map(|instruction| name(instruction.path.as_str())).collect();
     let more = if rest.len() > MOST_LATER { " and more" } else { "" };
     format!("[too much for one reply, so these come with the next ones about their directories: {}{more}]\n", names.join(", "))
-}
-
-/// About how many tokens a text has. Text in English has four bytes to a token, other text and code fewer.
-fn tokens(text: &str) -> usize {
-    text.len().div_ceil(3)
 }
 
 #[cfg(test)]
