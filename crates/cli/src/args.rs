@@ -30,6 +30,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Take a change back: the last one, the last one of a file, a named one, or all of a session.
     Undo(UndoArgs),
+    /// Walk the whole workspace and say what was created, modified and deleted since the last scan.
+    Scan(ScanArgs),
     /// Play a story through the real tools and print what a model would see. Needs no key, no network.
     Demo(DemoArgs),
 }
@@ -176,6 +178,15 @@ pub struct SelectionArgs {
     /// Everything that this session changed.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+}
+
+#[derive(Arguments)]
+pub struct ScanArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 #[derive(Arguments)]

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Log(args) => commands::log::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Undo(args) => commands::undo::run(&args),
+        Command::Scan(args) => commands::scan::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
     };
     match done {

@@ -156,6 +156,8 @@ fn help_names_every_command() {
                 session
       undo      Take a change back: the last one, the last one of a file, a named one, or all of a
                 session
+      scan      Walk the whole workspace and say what was created, modified and deleted since the last
+                scan
       demo      Play a story through the real tools and print what a model would see. Needs no key, no
                 network
       help      Print this message or the help of the given subcommand(s)
@@ -341,4 +343,98 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     error: there is no such change
     [exit 2]
     ");
+}
+
+#[test]
+fn a_scan_says_what_has_changed_since_the_last_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str, content: &str| fs::write(dir.path().join(path), content).unwrap();
+    let scan = |words: &[&str]| without_seconds(&surehand(dir.path(), words));
+    (0..30).for_each(|n| write(&format!("{n:02}.txt"), "one\n"));
+    assert_snapshot!(scan(&["scan"]), @"
+    $ surehand scan
+    30 files in {time} s: the first scan, to which the next one will be compared
+    [exit 0]
+    ");
+    assert_snapshot!(scan(&["scan"]), @"
+    $ surehand scan
+    30 files in {time} s: nothing has changed since the last scan
+    [exit 0]
+    ");
+    write("a\nb.txt", "new\n");
+    write("00.txt", "two\n");
+    (1..26).for_each(|n| fs::remove_file(dir.path().join(format!("{n:02}.txt"))).unwrap());
+    write(".gitignore", "29*\n");
+    assert_snapshot!(scan(&["scan"]), @r#"
+    $ surehand scan
+    created .gitignore
+    created "a\nb.txt"
+    modified 00.txt
+    deleted 01.txt
+    deleted 02.txt
+    deleted 03.txt
+    deleted 04.txt
+    deleted 05.txt
+    deleted 06.txt
+    deleted 07.txt
+    deleted 08.txt
+    deleted 09.txt
+    deleted 10.txt
+    deleted 11.txt
+    deleted 12.txt
+    deleted 13.txt
+    deleted 14.txt
+    deleted 15.txt
+    deleted 16.txt
+    deleted 17.txt
+    deleted 18.txt
+    deleted 19.txt
+    deleted 20.txt
+    deleted 5 more
+    now ignored 29.txt
+    6 files in {time} s: 2 created, 1 modified, 25 deleted since the last scan
+    [exit 0]
+    "#);
+    write("26.txt", "new\n");
+    assert_snapshot!(scan(&["scan", "--json"]), @r#"
+    $ surehand scan --json
+    {
+      "bytes_hashed": 4,
+      "created": [],
+      "deleted": [],
+      "files": 6,
+      "first": false,
+      "hashed": 1,
+      "ignored": [],
+      "modified": [
+        "26.txt"
+      ],
+      "seconds": {time},
+      "unnamed": 0,
+      "unreadable": []
+    }
+    [exit 0]
+    "#);
+    write(".surehand/index", "garbage");
+    assert_snapshot!(scan(&["scan"]), @"
+    $ surehand scan
+    6 files in {time} s: what the last scan left is damaged, so the next one will be compared to this
+    [exit 0]
+    ");
+    assert_snapshot!(scan(&["scan", "--json", "--root", "nowhere"]), @"
+    $ surehand scan --json --root nowhere
+    [standard error]
+    error: nowhere: not a directory
+    [exit 2]
+    ");
+}
+
+/// It takes as long as it takes.
+fn without_seconds(transcript: &str) -> String {
+    let is_time = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
+    let pieces = transcript.split_inclusive([' ', ',', '\n']).map(|piece| {
+        let word = piece.trim_end_matches([' ', ',', '\n']);
+        if is_time(word) { piece.replace(word, "{time}") } else { piece.to_owned() }
+    });
+    pieces.collect()
 }

@@ -33,6 +33,22 @@ impl ContentHash {
     }
 }
 
+/// Makes the version of bytes that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct ContentHasher(Sha256);
+
+impl ContentHasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The version of all pieces together.
+    pub fn finish(self) -> ContentHash {
+        ContentHash(self.0.finalize().into())
+    }
+}
+
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -166,6 +182,13 @@ mod tests {
         assert_eq!(empty.parse(), Ok(ContentHash::of(b"")));
         assert!("e3b0".parse::<ContentHash>().is_err());
         assert!("zz".repeat(32).parse::<ContentHash>().is_err());
+    }
+
+    #[test]
+    fn pieces_have_the_version_of_the_whole() {
+        let mut hasher = ContentHasher::default();
+        ["", "one ", "two"].iter().for_each(|piece| hasher.update(piece.as_bytes()));
+        assert_eq!(hasher.finish(), ContentHash::of(b"one two"));
     }
 
     #[test]

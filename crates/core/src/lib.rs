@@ -31,7 +31,7 @@ pub mod view;
 pub use change::{Hunk, LineMap};
 pub use content::{Blob, Content};
 pub use gate::{Present, Target};
-pub use hash::{Anchor, ContentHash, LineHash};
+pub use hash::{Anchor, ContentHash, ContentHasher, LineHash};
 pub use lines::{LineNo, LineRange, LineSet};
 pub use notice::{By, ChangedFile, Notice};
 pub use path::RelPath;

@@ -29,6 +29,7 @@ mod instructions;
 mod lookout;
 mod recorder;
 pub mod repo;
+pub mod scan;
 mod session;
 mod texts;
 pub mod tools;

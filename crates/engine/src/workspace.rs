@@ -462,6 +462,11 @@ impl State {
         self.device
     }
 
+    /// The directory itself.
+    pub fn dir(&self) -> Arc<File> {
+        lock(&self.handles).dir.clone()
+    }
+
     /// Where files are staged.
     pub fn staged(&self) -> Arc<File> {
         lock(&self.handles).staged.clone()
@@ -475,11 +480,6 @@ impl State {
     /// Where journals are.
     pub fn journals(&self) -> Arc<File> {
         lock(&self.handles).journals.clone()
-    }
-
-    /// The state directory itself.
-    pub(crate) fn dir(&self) -> Arc<File> {
-        lock(&self.handles).dir.clone()
     }
 
     /// The workspace that it is the state of.

@@ -12,14 +12,14 @@ use crate::floor::Durability;
 use crate::report::Report;
 use crate::sample::{Pair, Side};
 use crate::server::Launch;
-use crate::{depth, growth, machine, search, start};
+use crate::{depth, growth, machine, scan, search, start};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// A look in under ten seconds.
+    /// A look in half a minute.
     Quick,
-    /// Numbers to publish, in under a minute.
+    /// Numbers to publish, in a few minutes.
     Full,
 }
 
@@ -69,6 +69,8 @@ impl Bench {
         let machine = machine::describe();
         progress("search");
         let search = search::measure(self)?;
+        progress("scan");
+        let scan = scan::measure(self)?;
         machine::pin()?;
         progress("calls");
         let mut calls = calls::measure(self, &self.fast, &Kind::UNSYNCED)?;
@@ -82,7 +84,7 @@ impl Bench {
         let (growth, grown) = growth::measure(self)?;
         progress("start");
         let start = start::measure(self, &grown, growth.files)?;
-        Ok(Report { machine, pace: self.pace, calls, depth, growth, start, search, took: began.elapsed() })
+        Ok(Report { machine, pace: self.pace, calls, depth, growth, start, search, scan, took: began.elapsed() })
     }
 
     /// A new empty workspace for each server.

@@ -14,6 +14,7 @@ mod histories;
 mod machine;
 mod report;
 mod sample;
+mod scan;
 mod search;
 mod server;
 mod start;
@@ -52,7 +53,7 @@ struct BenchArgs {
     /// The surehand binary [default: builds `-p surehand` in release mode and uses that]
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
-    /// Few calls: a look at the numbers in under ten seconds
+    /// Few calls: a look at the numbers in half a minute
     #[arg(long)]
     quick: bool,
     /// Print one JSON object instead of tables

@@ -9,6 +9,7 @@ use crate::calls::CallRow;
 use crate::depth::{Depth, LINES};
 use crate::growth::Growth;
 use crate::sample::{Pair, Side, Summary, ratio};
+use crate::scan::Scan;
 use crate::search::Search;
 use crate::start::StartRow;
 
@@ -28,6 +29,8 @@ pub struct Report {
     pub start: Vec<StartRow>,
     /// Searches.
     pub search: Search,
+    /// Scans.
+    pub scan: Scan,
     /// How long the whole run took.
     pub took: Duration,
 }
@@ -54,6 +57,8 @@ impl Report {
             self.start_table(),
             format!("Search of {} files on all cores, {}, median ms:", self.search.files, self.ripgrep()),
             self.search_table(),
+            format!("Scan of {} files on all cores, median ms:", self.scan.files),
+            self.scan_table(),
         ];
         parts.map(|part| part + "\n").join("\n")
     }
@@ -90,6 +95,16 @@ impl Report {
                     "ripgrep_p50_us": row.ripgrep.map(|ripgrep| exact_micros(ripgrep.p50)),
                     "ratio": row.ripgrep.map(|ripgrep| ratio(row.surehand.p50, ripgrep.p50)),
                 })).collect::<Vec<_>>(),
+            },
+            "scan": {
+                "files": self.scan.files,
+                "rows": self.scan_rows().map(|(label, surehand, beside, other)| json!({
+                    "scan": label,
+                    "surehand_p50_us": exact_micros(surehand.p50),
+                    "beside": beside,
+                    "beside_p50_us": exact_micros(other.p50),
+                    "ratio": ratio(surehand.p50, other.p50),
+                })),
             },
         })
     }
@@ -164,6 +179,25 @@ impl Report {
             ]
         });
         table(1, header, rows)
+    }
+
+    /// Each kind of scan with what it is compared to.
+    fn scan_rows(&self) -> [(&'static str, Summary, &'static str, Summary); 4] {
+        let Scan { warm, warm_inside, git, bare, cold, sums, .. } = self.scan;
+        [
+            ("nothing changed, surehand scan", warm, "git status", git),
+            ("nothing changed, surehand scan", warm, "bare walk + stat", bare),
+            ("nothing changed, without the process", warm_inside, "bare walk + stat", bare),
+            ("first, surehand scan", cold, "sha256sum on all cores", sums),
+        ]
+    }
+
+    fn scan_table(&self) -> String {
+        let rows = self.scan_rows().map(|(label, surehand, beside, other)| {
+            let ratio = times_as_long(surehand.p50, other.p50);
+            [label.into(), beside.into(), millis(surehand.p50), millis(other.p50), ratio]
+        });
+        table(2, ["scan", "beside", "surehand", "the other", "surehand / other"], rows)
     }
 }
 

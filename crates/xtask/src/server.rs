@@ -59,6 +59,11 @@ impl Launch {
         Ok(Self { side, log: directory.join(format!("{side:?}.stderr")), program, durability })
     }
 
+    /// The binary.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The command that serves `root`.
     pub fn command(&self, root: &Path) -> Result<Command> {
         let mut command = Command::new(&self.program);

@@ -172,8 +172,7 @@ mod tests {
         --- instructions for work in src/, from the owner of this repository: src/AGENTS.md ---
         rule 1
         rule 2
-        rule 3
-        [cut at line 4 of 9; for the rest: read_file {"offset":4,"path":"src/AGENTS.md"}]
+        [cut at line 3 of 9; for the rest: read_file {"offset":3,"path":"src/AGENTS.md"}]
         --- end of instructions ---
         (1 told)
         "#);

@@ -104,7 +104,7 @@ pub(super) fn some(items: impl ExactSizeIterator<Item = String>, more: &str) -> 
 }
 
 /// A path as it stands on a line of its own: one that has a line break or the like in it is quoted.
-pub(super) fn name(path: &str) -> Cow<'_, str> {
+pub fn name(path: &str) -> Cow<'_, str> {
     if path.chars().any(char::is_control) { Cow::Owned(format!("{path:?}")) } else { Cow::Borrowed(path) }
 }
 

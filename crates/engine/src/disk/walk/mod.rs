@@ -3,6 +3,7 @@
 //! Directories are opened one from the other and never by a path, and no link is followed, so that no link swapped in during the
 //! walk can lead elsewhere. The walk gives names and kinds; what is in a file, and what to do about it, is left to the visitor.
 
+mod again;
 mod queue;
 mod rules;
 
@@ -28,6 +29,7 @@ use super::{
     root::{Root, refuse_io},
 };
 use crate::workspace::is_internal;
+pub use again::{Fate, SecondLook};
 use queue::Queue;
 use rules::{Rules, Verdict};
 
@@ -73,6 +75,14 @@ impl Kind {
 }
 
 impl Entry<'_> {
+    /// What the system says about a file, without opening it; `None` if it is no regular file any more.
+    pub fn stat(&self) -> rustix::io::Result<Option<Stat>> {
+        match sys::statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(None),
+            stat => stat.map(|stat| (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat)),
+        }
+    }
+
     /// Opens a file to be read; `None` if it is no regular file any more.
     pub fn open(&self) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
         open_file(self.dir, self.name)
@@ -216,7 +226,8 @@ fn walk_with<V: Visitor>(
 ) -> io::Result<Walked<V>> {
     let queue = Queue::new(Work::List(open_start(root, start)?));
     let work = || {
-        let mut walker = Walker { globs, queue: &queue, visitor: visitor(), left_out: LeftOut::default(), path: String::new() };
+        let (left_out, path, buffer) = (LeftOut::default(), String::new(), Vec::new());
+        let mut walker = Walker { globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
         queue.drain(|work| walker.act(work));
         (walker.visitor, walker.left_out)
     };
@@ -249,7 +260,8 @@ struct Dir {
 
 /// Opens the directory in which a walk starts, and collects what the ignore files above it say.
 fn open_start(root: &Root, start: Option<&RelPath>) -> io::Result<Arc<Dir>> {
-    let fd = rustix::io::fcntl_dupfd_cloexec(root.dir(), 0)?;
+    // Opened anew, because a copy of the handle would go on with a listing where the last one ended.
+    let fd = sys::openat(root.dir(), c".", DIR_FLAGS, Mode::empty())?;
     let mut dir = Dir { fd, prefix: String::new(), above: None };
     for part in start.iter().flat_map(|start| start.as_str().split('/')) {
         let above = Rules::here(&dir.fd, dir.prefix.len(), dir.above);
@@ -282,6 +294,8 @@ struct Walker<'a, V> {
     left_out: LeftOut,
     /// The path that is being looked at.
     path: String,
+    /// For listing directories.
+    buffer: Vec<u8>,
 }
 
 impl<V: Visitor> Walker<'_, V> {
@@ -310,7 +324,7 @@ impl<V: Visitor> Walker<'_, V> {
 
     /// Reads the names in a directory; visits some of its files and leaves the rest and its directories to whoever is free.
     fn list(&mut self, dir: &Arc<Dir>) -> rustix::io::Result<()> {
-        let entries = entries(dir)?;
+        let entries = entries(dir, &mut self.buffer)?;
         let has = |name: &CStr| entries.iter().any(|(entry, _)| entry.as_c_str() == name);
         let is_ruled = rules::NAMES.into_iter().any(has);
         let rules = if is_ruled { Rules::here(&dir.fd, dir.prefix.len(), dir.above.clone()) } else { dir.above.clone() };
@@ -369,25 +383,45 @@ fn say(errno: Errno) -> String {
 }
 
 /// The names in a directory and what they are.
-fn entries(dir: &Dir) -> rustix::io::Result<Vec<(CString, Kind)>> {
+fn entries(dir: &Dir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CString, Kind)>> {
     let mut entries = Vec::new();
-    for entry in sys::Dir::read_from(&dir.fd)? {
-        let entry = entry?;
-        let name = entry.file_name();
+    each_name(&dir.fd, buffer, |name, kind| {
         if name == c"." || name == c".." {
-            continue;
+            return;
         }
-        let kind = match entry.file_type() {
+        let kind = match kind {
             // Some file systems do not tell.
             FileType::Unknown => match sys::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(_) => continue,
+                Err(_) => return,
             },
             kind => kind,
         };
         entries.push((name.to_owned(), Kind::of(kind)));
-    }
+    })?;
     Ok(entries)
+}
+
+/// Calls `act` for each name in a directory that was not listed before. The usual way would open it once more.
+#[cfg(target_os = "linux")]
+fn each_name(dir: &OwnedFd, buffer: &mut Vec<u8>, mut act: impl FnMut(&CStr, FileType)) -> rustix::io::Result<()> {
+    buffer.reserve(32 << 10);
+    let mut names = sys::RawDir::new(dir, buffer.spare_capacity_mut());
+    while let Some(entry) = names.next() {
+        let entry = entry?;
+        act(entry.file_name(), entry.file_type());
+    }
+    Ok(())
+}
+
+/// Calls `act` for each name in a directory.
+#[cfg(not(target_os = "linux"))]
+fn each_name(dir: &OwnedFd, _: &mut Vec<u8>, mut act: impl FnMut(&CStr, FileType)) -> rustix::io::Result<()> {
+    for entry in sys::Dir::read_from(dir)? {
+        let entry = entry?;
+        act(entry.file_name(), entry.file_type());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

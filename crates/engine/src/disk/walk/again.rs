@@ -1,0 +1,157 @@
+//! A second look for files that a walk did not find although they were there before: are they gone, or ignored by now? By the
+//! rules of the walk, and as confined.
+
+use std::{os::fd::OwnedFd, sync::Arc};
+
+use rustix::{
+    fs::{self as sys, AtFlags, FileType, Mode},
+    io::Errno,
+};
+
+use super::{
+    super::root::Root,
+    DIR_FLAGS,
+    rules::{Rules, Verdict},
+};
+use crate::workspace::is_internal;
+
+/// What has become of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// There is no regular file of that name any more.
+    Gone,
+    /// It is there, and to be left out.
+    Ignored,
+    /// It is there and not ignored: it was away for a moment, or nobody may look where it is.
+    Kept,
+}
+
+/// Looks for files in one directory after the other. Directories on the way stay open, so that neighbours are found quickly.
+#[derive(Debug)]
+pub struct SecondLook {
+    levels: Vec<Level>,
+}
+
+/// A directory on the way.
+#[derive(Debug)]
+struct Level {
+    fd: OwnedFd,
+    /// Its path with a `/` at the end; empty for the root.
+    prefix: String,
+    rules: Option<Arc<Rules>>,
+    is_ignored: bool,
+}
+
+impl Level {
+    fn judge(&self, path: &str, is_dir: bool) -> Verdict {
+        let rules = || self.rules.as_ref().map_or(Verdict::Kept, |rules| rules.judge(path, is_dir));
+        if self.is_ignored || is_internal(&path[self.prefix.len()..]) { Verdict::Ignored } else { rules() }
+    }
+}
+
+impl SecondLook {
+    /// Begins at the root.
+    pub fn of(root: &Root) -> rustix::io::Result<Self> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(root.dir(), 0)?;
+        let rules = Rules::here(&fd, 0, None);
+        Ok(Self { levels: vec![Level { fd, prefix: String::new(), rules, is_ignored: false }] })
+    }
+
+    /// What has become of some files of a directory, which is empty for the root. One answer for each name.
+    pub fn fates(&mut self, dir: &str, names: &[&str]) -> Vec<Fate> {
+        match self.enter(dir) {
+            Ok(level) => names.iter().map(|name| level.fate(name)).collect(),
+            // It is gone, or something else has taken its place.
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => vec![Fate::Gone; names.len()],
+            Err(_) => vec![Fate::Kept; names.len()],
+        }
+    }
+
+    fn enter(&mut self, dir: &str) -> rustix::io::Result<&Level> {
+        let path = if dir.is_empty() { String::new() } else { format!("{dir}/") };
+        while !path.starts_with(&self.last().prefix) {
+            self.levels.pop();
+        }
+        let open = self.last().prefix.len();
+        for part in path[open..].split_terminator('/') {
+            let next = self.last().descend(part)?;
+            self.levels.push(next);
+        }
+        Ok(self.last())
+    }
+
+    fn last(&self) -> &Level {
+        self.levels.last().expect("the root stays, since every path begins with nothing")
+    }
+}
+
+impl Level {
+    fn descend(&self, part: &str) -> rustix::io::Result<Level> {
+        let path = format!("{}{part}", self.prefix);
+        let fd = sys::openat(&self.fd, part, DIR_FLAGS, Mode::empty())?;
+        let is_ignored = self.judge(&path, true) == Verdict::Ignored;
+        let prefix = format!("{path}/");
+        // What is in a directory that is ignored cannot be brought back.
+        let rules = if is_ignored { None } else { Rules::here(&fd, prefix.len(), self.rules.clone()) };
+        Ok(Level { fd, prefix, rules, is_ignored })
+    }
+
+    fn fate(&self, name: &str) -> Fate {
+        match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Fate::Gone,
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Fate::Gone,
+            Err(_) => Fate::Kept,
+            Ok(_) => match self.judge(&format!("{}{name}", self.prefix), false) {
+                Verdict::Ignored => Fate::Ignored,
+                Verdict::Kept => Fate::Kept,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files")]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn files_are_gone_ignored_or_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, content) in [
+            (".gitignore", "*.log\nout/\n"),
+            ("a.rs", ""),
+            ("a.log", ""),
+            ("out/.gitignore", "!*\n"),
+            ("out/deep/a.rs", ""),
+            ("sub/.gitignore", "!keep.log\n"),
+            ("sub/keep.log", ""),
+            ("sub/a.log", ""),
+            ("sub-b/x/a.rs", ""),
+        ] {
+            fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
+            fs::write(dir.path().join(path), content).unwrap();
+        }
+        symlink("a.rs", dir.path().join("link")).unwrap();
+        symlink("sub", dir.path().join("alias")).unwrap();
+        let mut look = SecondLook::of(&Root::open(dir.path()).unwrap()).unwrap();
+        for (in_dir, name, expected) in [
+            ("", "a.rs", Fate::Kept),
+            ("", "a.log", Fate::Ignored),
+            ("", "none", Fate::Gone),
+            ("", "link", Fate::Gone),
+            ("", "sub", Fate::Gone),
+            ("a.rs", "b", Fate::Gone),
+            ("alias", "keep.log", Fate::Gone),
+            ("none/deeper", "b", Fate::Gone),
+            ("out/deep", "a.rs", Fate::Ignored),
+            ("sub", "keep.log", Fate::Kept),
+            ("sub", "a.log", Fate::Ignored),
+            ("sub-b/x", "a.rs", Fate::Kept),
+            ("sub", "gone.log", Fate::Gone),
+        ] {
+            assert_eq!(look.fates(in_dir, &[name]), [expected], "{in_dir}/{name}");
+        }
+    }
+}

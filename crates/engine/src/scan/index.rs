@@ -1,0 +1,530 @@
+//! The index: version and stamp of every file that a scan has found, in one file of the state directory.
+//!
+//! It is a file of its own and not a table, because a scan needs all of it at once: a hundred thousand files are read in a few
+//! milliseconds, where a query takes longer than the walk. Nothing in it is worth a repair: an index that is damaged, or of a
+//! version that we do not know, counts as none.
+//!
+//! The file, numbers little-endian: a head (magic, version); for each directory a block with a record of fixed length for each
+//! of its files, sorted by name, then their names; a table of the directories, sorted by path; their paths; a tail with the
+//! counts and a checksum of all that comes before. Everything is looked up where it stands, and checked when it is.
+
+use std::{
+    cmp::Ordering,
+    fs::File,
+    io::{self, Read, Write},
+};
+
+use rustix::{
+    fs::{self as sys, Mode, OFlags},
+    io::Errno,
+};
+use surehand_core::{ContentHash, RelPath, Stamp};
+
+use crate::workspace::Workspace;
+
+/// What is known of the files of a workspace since the last scan.
+#[derive(Debug)]
+pub struct Index {
+    basis: Basis,
+    bytes: Vec<u8>,
+    tail: Tail,
+}
+
+/// What a scan had to go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// The scan before it.
+    LastScan,
+    /// Nothing: there was none before it.
+    Nothing,
+    /// Nothing: what the last scan left is damaged.
+    Damaged,
+    /// Nothing: the last scan was made by a version of Surehand that writes its index in another way.
+    OtherVersion,
+}
+
+const NAME: &str = "index";
+const NEW_NAME: &str = "index.new";
+const LOCK_NAME: &str = "index";
+
+const MAGIC: [u8; 8] = *b"SHINDEX\n";
+const VERSION: u32 = 1;
+const HEAD: usize = 16;
+const TAIL: usize = 40;
+/// Five numbers and a time of the stamp, the version, and where the name ends.
+const RECORD: usize = 6 * 8 + 32 + 8;
+/// Where its block is, the number of its first file, how many files it has, and where its path ends.
+const ROW: usize = 8 + 3 * 4;
+
+/// What is said at the end of the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tail {
+    files: usize,
+    /// All sizes together.
+    size: u64,
+    /// Where the table of directories is.
+    table: usize,
+    dirs: usize,
+}
+
+impl Index {
+    /// What the last scan of a workspace has left.
+    pub fn load(workspace: &Workspace) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = match sys::openat(&*workspace.state().dir(), NAME, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(Self::empty(Basis::Nothing)),
+            Err(Errno::LOOP) => return Ok(Self::empty(Basis::Damaged)),
+            fd => fd?,
+        };
+        let mut file = File::from(fd);
+        let mut bytes = Vec::new();
+        if !file.metadata()?.is_file() {
+            return Ok(Self::empty(Basis::Damaged));
+        }
+        file.read_to_end(&mut bytes)?;
+        Ok(Self::from_bytes(bytes))
+    }
+
+    fn empty(basis: Basis) -> Self {
+        Self { basis, bytes: Vec::new(), tail: Tail::default() }
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Self {
+        let version = bytes.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk()).copied().map(u32::from_le_bytes);
+        if version.is_some_and(|version| version != VERSION) {
+            return Self::empty(Basis::OtherVersion);
+        }
+        match Tail::read(&bytes) {
+            Some(tail) if version.is_some() => Self { basis: Basis::LastScan, bytes, tail },
+            _ => Self::empty(Basis::Damaged),
+        }
+    }
+
+    /// What it comes from.
+    pub fn basis(&self) -> Basis {
+        self.basis
+    }
+
+    /// How many files are known.
+    pub fn files(&self) -> usize {
+        self.tail.files
+    }
+
+    /// How many bytes they had, all together.
+    pub fn size(&self) -> u64 {
+        self.tail.size
+    }
+
+    /// The version and the stamp that a file had. Where the stamp is racy, the version may be out of date although the file
+    /// still has that stamp.
+    pub fn known(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
+        let (dir, name) = split(path.as_str());
+        let dir = self.dir(dir)?;
+        let known = dir.file(dir.find(name)?);
+        Some((known.version, known.stamp))
+    }
+
+    /// All that is known, by directory.
+    pub fn iter(&self) -> impl Iterator<Item = (RelPath, ContentHash, Stamp)> + '_ {
+        self.dirs().flat_map(|dir| {
+            (0..dir.len()).filter_map(move |nth| {
+                let known = dir.file(nth);
+                Some((RelPath::new(&join(dir.path, dir.name(nth)?)).ok()?, known.version, known.stamp))
+            })
+        })
+    }
+
+    /// The directories that have files, by path.
+    pub(super) fn dirs(&self) -> impl Iterator<Item = KnownDir<'_>> {
+        (0..self.tail.dirs).filter_map(|nth| self.dir_at(nth))
+    }
+
+    /// The files of a directory; its path is empty for the root.
+    pub(super) fn dir(&self, path: &str) -> Option<KnownDir<'_>> {
+        let (mut low, mut high) = (0, self.tail.dirs);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.dir_path(middle)?.cmp(path.as_bytes()) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return self.dir_at(middle),
+            }
+        }
+        None
+    }
+
+    fn dir_path(&self, nth: usize) -> Option<&[u8]> {
+        let (rows, paths) = self.table()?;
+        let ends = |nth: usize| Some(u32_at(rows.get(nth * ROW..)?.first_chunk::<ROW>()?, 16));
+        let starts = if nth == 0 { 0 } else { ends(nth - 1)? };
+        paths.get(starts..ends(nth)?)
+    }
+
+    /// The table of directories, and their paths.
+    fn table(&self) -> Option<(&[u8], &[u8])> {
+        let table = self.bytes.get(self.tail.table..self.bytes.len() - TAIL)?;
+        table.split_at_checked(self.tail.dirs * ROW)
+    }
+
+    /// A directory by its place in the table. `None` if what stands there makes no sense.
+    fn dir_at(&self, nth: usize) -> Option<KnownDir<'_>> {
+        let path = str::from_utf8(self.dir_path(nth)?).ok()?;
+        let (rows, _) = self.table()?;
+        let row = &rows[nth * ROW..][..ROW];
+        let (first, files) = (u32_at(row, 8), u32_at(row, 12));
+        let block = self.bytes.get(usize::try_from(u64_at(row, 0)).ok()?..self.tail.table)?;
+        let (records, names) = block.split_at_checked(files.checked_mul(RECORD)?)?;
+        (first.checked_add(files)? <= self.tail.files).then_some(KnownDir { path, first, records, names })
+    }
+}
+
+/// The files of one directory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownDir<'a> {
+    /// Its path; empty for the root.
+    pub path: &'a str,
+    /// The number that its first file has among all.
+    pub first: usize,
+    records: &'a [u8],
+    /// The names of its files, and whatever comes after them.
+    names: &'a [u8],
+}
+
+/// A file as it was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub version: ContentHash,
+    pub stamp: Stamp,
+}
+
+impl<'a> KnownDir<'a> {
+    /// A directory of which nothing is known.
+    pub fn unknown() -> Self {
+        Self { path: "", first: 0, records: &[], names: &[] }
+    }
+
+    /// How many files it has.
+    pub fn len(&self) -> usize {
+        self.records.len() / RECORD
+    }
+
+    /// The place of a file in it.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.name_bytes(middle)?.cmp(name.as_bytes()) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Some(middle),
+            }
+        }
+        None
+    }
+
+    /// The name of the file at a place. `None` if what stands there makes no sense.
+    pub fn name(&self, nth: usize) -> Option<&'a str> {
+        str::from_utf8(self.name_bytes(nth)?).ok()
+    }
+
+    fn name_bytes(&self, nth: usize) -> Option<&'a [u8]> {
+        let ends = |nth: usize| usize::try_from(u64_at(self.record(nth), RECORD - 8)).ok();
+        let starts = if nth == 0 { 0 } else { ends(nth - 1)? };
+        self.names.get(starts..ends(nth)?)
+    }
+
+    /// The file at a place.
+    pub fn file(&self, nth: usize) -> Known {
+        let record = self.record(nth);
+        let time = |at: usize| u64_at(record, at).cast_signed();
+        let stamp = Stamp {
+            device: u64_at(record, 0),
+            inode: u64_at(record, 8),
+            size: u64_at(record, 16),
+            modified: time(24),
+            changed: time(32),
+            taken: time(40),
+        };
+        let version = ContentHash::from_bytes(*record[48..].first_chunk().expect("a record has a version"));
+        Known { version, stamp }
+    }
+
+    fn record(&self, nth: usize) -> &'a [u8] {
+        &self.records[nth * RECORD..][..RECORD]
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("within a row")) as usize
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("within a row, a record or the tail"))
+}
+
+/// The directory, empty for the root, and the name.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The path of a file in a directory.
+pub(super) fn join(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+impl Tail {
+    /// `None` if the file does not end as it should or its checksum is another.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (before, tail) = bytes.split_at_checked(bytes.len().checked_sub(TAIL)?)?;
+        let number = |at: usize| usize::try_from(u64_at(tail, at)).ok();
+        let read = Self { files: number(0)?, size: u64_at(tail, 8), table: number(16)?, dirs: number(24)? };
+        let checksum = before.chunks(CHUNK).fold(0, checksum);
+        let fits = |count: usize, each: usize| count.checked_mul(each).is_some_and(|length| length <= before.len());
+        let is_sound = fits(read.dirs, ROW) && fits(read.files, RECORD) && read.table >= HEAD;
+        let is_whole = read.bytes(checksum) == *tail;
+        (is_sound && is_whole).then_some(read)
+    }
+
+    /// As it is written. The counts go into the checksum with the rest.
+    fn bytes(&self, checksum_before: u64) -> [u8; TAIL] {
+        let mut bytes = [0; TAIL];
+        let numbers = [self.files as u64, self.size, self.table as u64, self.dirs as u64];
+        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let checksum = checksum(checksum_before, &bytes[..TAIL - 8]);
+        bytes[TAIL - 8..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+}
+
+/// So much is written, and added to the checksum, at once.
+const CHUNK: usize = 1 << 16;
+
+/// The checksum so far with another chunk, against accidents and not against malice. Four strands, because a processor can do
+/// as many multiplications side by side; each step can be undone, so one word that differs is always seen.
+fn checksum(so_far: u64, chunk: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let step = |strand: u64, word: u64| (strand ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let mut strands = [so_far, 1, 2, 3];
+    let mut stripes = chunk.chunks_exact(32);
+    for stripe in &mut stripes {
+        for (nth, strand) in strands.iter_mut().enumerate() {
+            *strand = step(*strand, u64_at(stripe, 8 * nth));
+        }
+    }
+    let rest = stripes.remainder().iter().fold(chunk.len() as u64, |rest, &byte| step(rest, u64::from(byte)));
+    strands.into_iter().fold(rest, step)
+}
+
+/// Writes an index, file by file in the order of the directories and, in each, of the names.
+#[derive(Debug)]
+pub(super) struct Writer<W> {
+    out: W,
+    pending: Vec<u8>,
+    checksum: u64,
+    /// How much came before what is pending.
+    written: usize,
+    tail: Tail,
+    dir: String,
+    records: Vec<u8>,
+    names: Vec<u8>,
+    table: Vec<u8>,
+    paths: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    pub fn new(out: W) -> Self {
+        let mut pending = MAGIC.to_vec();
+        pending.extend(u64::from(VERSION).to_le_bytes());
+        Self {
+            out,
+            pending,
+            checksum: 0,
+            written: 0,
+            tail: Tail::default(),
+            dir: String::new(),
+            records: Vec::new(),
+            names: Vec::new(),
+            table: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
+    /// Adds the next file.
+    pub fn push(&mut self, dir: &str, name: &str, known: &Known) -> io::Result<()> {
+        if self.dir != dir {
+            self.end_dir()?;
+            dir.clone_into(&mut self.dir);
+        }
+        let stamp = &known.stamp;
+        let times = [stamp.modified, stamp.changed, stamp.taken].map(i64::cast_unsigned);
+        for number in [stamp.device, stamp.inode, stamp.size].into_iter().chain(times) {
+            self.records.extend(number.to_le_bytes());
+        }
+        self.records.extend(known.version.as_bytes());
+        self.names.extend(name.as_bytes());
+        self.records.extend((self.names.len() as u64).to_le_bytes());
+        self.tail.files += 1;
+        self.tail.size = self.tail.size.saturating_add(stamp.size);
+        Ok(())
+    }
+
+    /// Ends the file; gives how many files are in it.
+    pub fn finish(mut self) -> io::Result<usize> {
+        self.end_dir()?;
+        self.tail.table = self.position();
+        let (table, paths) = (std::mem::take(&mut self.table), std::mem::take(&mut self.paths));
+        self.put(&table)?;
+        self.put(&paths)?;
+        let last = std::mem::take(&mut self.pending);
+        let sum = if last.is_empty() { self.checksum } else { checksum(self.checksum, &last) };
+        self.out.write_all(&last)?;
+        self.out.write_all(&self.tail.bytes(sum))?;
+        Ok(self.tail.files)
+    }
+
+    fn end_dir(&mut self) -> io::Result<()> {
+        let files = self.records.len() / RECORD;
+        if files == 0 {
+            return Ok(());
+        }
+        self.paths.extend(self.dir.as_bytes());
+        self.table.extend((self.position() as u64).to_le_bytes());
+        for number in [self.tail.files - files, files, self.paths.len()] {
+            let number = u32::try_from(number).map_err(|_| io::Error::other("more files than an index can hold"))?;
+            self.table.extend(number.to_le_bytes());
+        }
+        self.tail.dirs += 1;
+        let (mut records, mut names) = (std::mem::take(&mut self.records), std::mem::take(&mut self.names));
+        self.put(&records)?;
+        self.put(&names)?;
+        records.clear();
+        names.clear();
+        (self.records, self.names) = (records, names);
+        Ok(())
+    }
+
+    fn position(&self) -> usize {
+        self.written + self.pending.len()
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while self.pending.len() + bytes.len() >= CHUNK {
+            let (now, later) = bytes.split_at(CHUNK - self.pending.len());
+            self.pending.extend(now);
+            self.checksum = checksum(self.checksum, &self.pending);
+            self.out.write_all(&self.pending)?;
+            self.written += CHUNK;
+            self.pending.clear();
+            bytes = later;
+        }
+        self.pending.extend(bytes);
+        Ok(())
+    }
+}
+
+/// Puts a new index in the place of the old one. Of several processes that do so at once the last one has its way; each of
+/// them leaves a whole index. Not synced: if it is lost with the power, the next scan is a first one.
+pub(super) fn replace<T>(workspace: &Workspace, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
+    let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o600);
+    let state = workspace.state();
+    let lock = File::from(sys::openat(&*state.locks(), LOCK_NAME, create, mode)?);
+    lock.lock()?;
+    let dir = state.dir();
+    let file = File::from(sys::openat(&*dir, NEW_NAME, create | OFlags::TRUNC, mode)?);
+    let written = write(Writer::new(&file))?;
+    sys::renameat(&*dir, NEW_NAME, &*dir, NAME)?;
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(nth: u64) -> Known {
+        let [device, inode, size] = [nth % 3, nth, nth * 1000];
+        let stamp = Stamp { device, inode, size, modified: -(nth as i64), changed: i64::MAX - nth as i64, taken: nth as i64 };
+        Known { version: ContentHash::of(&nth.to_le_bytes()), stamp }
+    }
+
+    /// An index of files in their order.
+    fn bytes(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes);
+        for ((dir, name), nth) in files.iter().zip(0..) {
+            writer.push(dir, name, &known(nth)).unwrap();
+        }
+        assert_eq!(writer.finish().unwrap(), files.len());
+        bytes
+    }
+
+    const FILES: [(&str, &str); 6] = [("", "a"), ("", "é.rs"), ("a-b", "x"), ("a/b", "x"), ("a/b", "xy"), ("z", "x")];
+
+    #[test]
+    fn what_was_written_is_known() {
+        let index = Index::from_bytes(bytes(&FILES));
+        assert_eq!((index.basis(), index.files(), index.size()), (Basis::LastScan, 6, 15_000));
+        let found: Vec<_> = index.iter().collect();
+        for (nth, (dir, name)) in FILES.into_iter().enumerate() {
+            let path = RelPath::new(&join(dir, name)).unwrap();
+            let expected = known(nth as u64);
+            assert_eq!(index.known(&path), Some((expected.version, expected.stamp)), "{path}");
+            assert_eq!(found[nth], (path, expected.version, expected.stamp));
+        }
+        for path in ["b", "a/b/y", "a/x", "a/b", "x", "zz/x"] {
+            assert_eq!(index.known(&RelPath::new(path).unwrap()), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_index_of_many_chunks_is_whole() {
+        let names: Vec<(String, String)> = (0..5_000).map(|n| (format!("dir-{:03}", n / 10), format!("file-{n:05}"))).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|(dir, name)| (dir.as_str(), name.as_str())).collect();
+        let index = Index::from_bytes(bytes(&files));
+        assert_eq!(index.files(), 5_000);
+        for (nth, (dir, name)) in files.into_iter().enumerate() {
+            assert_eq!(index.known(&RelPath::new(&join(dir, name)).unwrap()).unwrap().1.inode, nth as u64);
+        }
+    }
+
+    #[test]
+    fn an_index_may_be_empty() {
+        let index = Index::from_bytes(bytes(&[]));
+        assert_eq!((index.basis(), index.files(), index.iter().count()), (Basis::LastScan, 0, 0));
+    }
+
+    #[test]
+    fn whatever_is_cut_off_or_changed_is_damage() {
+        let whole = bytes(&FILES);
+        for length in 0..whole.len() {
+            assert_eq!(Index::from_bytes(whole[..length].to_vec()).basis(), Basis::Damaged, "cut to {length}");
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x10;
+            let expected = if (8..12).contains(&at) { Basis::OtherVersion } else { Basis::Damaged };
+            assert_eq!(Index::from_bytes(changed).basis(), expected, "changed at {at}");
+        }
+    }
+
+    /// An index may have come with a repository, so that a checksum that is right proves nothing.
+    #[test]
+    fn numbers_that_make_no_sense_are_passed_over() {
+        let whole = bytes(&FILES);
+        let tail = whole.len() - TAIL;
+        for at in HEAD..whole.len() - 8 {
+            let mut changed = whole.clone();
+            changed[at] ^= 0xff;
+            let sum = changed[..tail].chunks(CHUNK).fold(0, checksum);
+            let sum = checksum(sum, &changed[tail..whole.len() - 8]);
+            changed[whole.len() - 8..].copy_from_slice(&sum.to_le_bytes());
+            let index = Index::from_bytes(changed);
+            assert!(index.iter().count() <= 36 && index.files() <= whole.len(), "changed at {at}");
+            for (dir, name) in FILES {
+                index.known(&RelPath::new(&join(dir, name)).unwrap());
+            }
+        }
+    }
+}

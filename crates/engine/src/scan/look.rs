@@ -1,0 +1,232 @@
+//! One thread of a scan: compares the stamp of each file with the index, and hashes what differs or cannot be told.
+
+use std::{
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use rustix::{fs as sys, io::Errno};
+use surehand_core::{ContentHash, ContentHasher, Stamp};
+
+use super::{
+    Progress,
+    index::{Index, Known, KnownDir, split},
+};
+use crate::disk::{
+    clock::Clock,
+    walk::{Entry, Kind, Visitor},
+};
+
+/// What the threads of a scan share.
+pub(super) struct Scene<'a> {
+    pub index: &'a Index,
+    pub clock: Clock,
+    pub tally: Tally<'a>,
+}
+
+/// How far all threads have come together.
+pub(super) struct Tally<'a> {
+    pub expected: Option<usize>,
+    files: AtomicUsize,
+    bytes: AtomicU64,
+    tell: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl<'a> Tally<'a> {
+    pub fn new(expected: Option<usize>, tell: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        Self { expected, files: AtomicUsize::new(0), bytes: AtomicU64::new(0), tell }
+    }
+
+    fn add(&self, files: usize, bytes: u64) {
+        let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
+        let bytes_hashed = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        (self.tell)(Progress { files, expected: self.expected, bytes_hashed });
+    }
+}
+
+/// A file that was hashed, because it was not known or its stamp did not tell.
+#[derive(Debug)]
+pub(super) struct Hashed {
+    pub path: Box<str>,
+    pub now: Known,
+    pub what: What,
+}
+
+/// What a hash has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// The file was not known.
+    Created,
+    /// It holds something else.
+    Modified,
+    /// It holds what it held; only its stamp was new or racy.
+    Same,
+}
+
+/// One thread of a scan, and what it has found.
+pub(super) struct Looker<'a> {
+    scene: &'a Scene<'a>,
+    /// The directory that was looked at last: a walk visits many files of one directory in a row.
+    dir: KnownDir<'a>,
+    dir_path: String,
+    buffer: Vec<u8>,
+    untold_files: usize,
+    untold_bytes: u64,
+    pub seen: Seen,
+    pub hashed: Vec<Hashed>,
+    pub bytes_hashed: u64,
+    pub unreadable: Vec<(String, String)>,
+}
+
+/// So much is read at once.
+const BUFFER: usize = 1 << 20;
+/// After so many files the others are told how far it is.
+const TELL_FILES: usize = 256;
+/// A file that is written to while it is read is read again so often. A long one is left for the next scan.
+const ATTEMPTS: usize = 3;
+
+impl Visitor for Looker<'_> {
+    fn visit(&mut self, entry: &Entry<'_>) {
+        if entry.kind != Kind::File {
+            return;
+        }
+        if let Err(errno) = self.look(entry) {
+            self.unreadable.push((entry.path.to_owned(), std::io::Error::from(errno).to_string()));
+        }
+        self.untold_files += 1;
+        if self.untold_files >= TELL_FILES {
+            self.tell();
+        }
+    }
+}
+
+impl<'a> Looker<'a> {
+    pub fn new(scene: &'a Scene<'a>) -> Self {
+        Self {
+            scene,
+            dir: KnownDir::unknown(),
+            // No directory has this path.
+            dir_path: "/".to_owned(),
+            buffer: Vec::new(),
+            untold_files: 0,
+            untold_bytes: 0,
+            seen: Seen::of(scene.index.files()),
+            hashed: Vec::new(),
+            bytes_hashed: 0,
+            unreadable: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, entry: &Entry<'_>) -> rustix::io::Result<()> {
+        let (dir, name) = split(entry.path);
+        self.enter(dir);
+        let Some(nth) = self.dir.find(name) else {
+            return self.hash(entry, None);
+        };
+        let stat = entry.stat();
+        if let Ok(None) = stat {
+            return Ok(());
+        }
+        // Whatever keeps us from looking, it is there: what is known of it stands until somebody can look.
+        self.seen.mark(self.dir.first + nth);
+        let known = self.dir.file(nth);
+        match stat? {
+            Some(stat) if !known.stamp.is_racy() && known.stamp.agrees_with(&self.scene.clock.stamp(&stat)) => Ok(()),
+            _ => self.hash(entry, Some(&known)),
+        }
+    }
+
+    fn enter(&mut self, dir: &str) {
+        if self.dir_path != dir {
+            self.dir = self.scene.index.dir(dir).unwrap_or_else(KnownDir::unknown);
+            dir.clone_into(&mut self.dir_path);
+        }
+    }
+
+    fn hash(&mut self, entry: &Entry<'_>, known: Option<&Known>) -> rustix::io::Result<()> {
+        // One that vanishes between two looks is found to be gone by the next scan.
+        let Some((file, stat)) = entry.open()? else { return Ok(()) };
+        let now = self.read(&file, self.scene.clock.stamp(&stat))?;
+        let what = match known {
+            None => What::Created,
+            Some(known) if known.version == now.version => What::Same,
+            Some(_) => What::Modified,
+        };
+        self.hashed.push(Hashed { path: entry.path.into(), now, what });
+        Ok(())
+    }
+
+    /// The version of an open file, with a stamp from before it was read: whatever is written after that shows in the times.
+    /// Of a file that is written to all the time we know what was read, and that this must be done again.
+    fn read(&mut self, file: &OwnedFd, mut stamp: Stamp) -> rustix::io::Result<Known> {
+        for attempt in 1.. {
+            let (version, length) = self.read_once(file, stamp.size)?;
+            let after = self.scene.clock.stamp(&sys::fstat(file)?);
+            if stamp.agrees_with(&after) && length == stamp.size {
+                return Ok(Known { version, stamp });
+            }
+            if attempt == ATTEMPTS || after.size > BUFFER as u64 {
+                return Ok(Known { version, stamp: Stamp { taken: after.changed, ..after } });
+            }
+            stamp = after;
+        }
+        unreachable!("it is tried once at least")
+    }
+
+    /// Reads as much as the file is said to have, and hashes it.
+    fn read_once(&mut self, file: &OwnedFd, size: u64) -> rustix::io::Result<(ContentHash, u64)> {
+        self.buffer.resize(BUFFER, 0);
+        let mut hasher = ContentHasher::default();
+        let mut length = 0;
+        loop {
+            let read = match rustix::io::pread(file, &mut self.buffer[..], length) {
+                Err(Errno::INTR) => continue,
+                read => read?,
+            };
+            hasher.update(&self.buffer[..read]);
+            length += read as u64;
+            self.untold_bytes += read as u64;
+            if read == 0 || length >= size {
+                return Ok((hasher.finish(), length));
+            }
+            if read == BUFFER {
+                self.tell();
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        let (files, bytes) = (std::mem::take(&mut self.untold_files), std::mem::take(&mut self.untold_bytes));
+        self.bytes_hashed += bytes;
+        self.scene.tally.add(files, bytes);
+    }
+
+    /// Tells the rest.
+    pub fn end(mut self) -> Self {
+        self.tell();
+        self
+    }
+}
+
+/// Which of the known files were seen.
+#[derive(Debug, Clone)]
+pub(super) struct Seen(Vec<u64>);
+
+impl Seen {
+    pub fn of(files: usize) -> Self {
+        Self(vec![0; files.div_ceil(64)])
+    }
+
+    pub fn mark(&mut self, file: usize) {
+        self.0[file / 64] |= 1 << (file % 64);
+    }
+
+    pub fn has(&self, file: usize) -> bool {
+        self.0[file / 64] & (1 << (file % 64)) != 0
+    }
+
+    /// Adds what another thread has seen.
+    pub fn add(&mut self, other: &Seen) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
+    }
+}

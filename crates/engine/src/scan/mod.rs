@@ -1,0 +1,252 @@
+//! A scan: a walk of the whole workspace that finds what was created, modified and deleted since the scan before. A file whose
+//! stamp is the one that the [`Index`] has is not read. What to do about the findings is left to whoever asked.
+
+mod index;
+mod look;
+
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+use surehand_core::RelPath;
+
+pub use self::index::{Basis, Index};
+use self::{
+    index::{Writer, join, split},
+    look::{Hashed, Looker, Scene, Seen, Tally, What},
+};
+use crate::{
+    disk::walk::{Fate, Globs, SecondLook, walk},
+    workspace::Workspace,
+};
+
+/// What a scan has found. Paths are sorted.
+#[derive(Debug)]
+pub struct Scanned {
+    /// What there was to compare with. Where there was nothing, every file is known for the first time: none of them is named
+    /// below.
+    pub basis: Basis,
+    /// How many files are known now.
+    pub files: usize,
+    /// Files that were not known: new ones, those that are no longer ignored, and those that could not be read before.
+    pub created: Vec<RelPath>,
+    /// Files that hold something else.
+    pub modified: Vec<RelPath>,
+    /// Files that are gone.
+    pub deleted: Vec<RelPath>,
+    /// Files that are still there and now ignored. They are not known any more.
+    pub ignored: Vec<RelPath>,
+    /// Files and directories that could not be read, with what the system said. What was known of them still is.
+    pub unreadable: Vec<(String, String)>,
+    /// How many names are not UTF-8 or longer than we take.
+    pub unnamed: usize,
+    /// How many files were hashed.
+    pub hashed: usize,
+    /// How many bytes were hashed.
+    pub bytes_hashed: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Scanned {
+    /// Whether there was nothing to compare with.
+    pub fn is_first(&self) -> bool {
+        self.basis != Basis::LastScan
+    }
+}
+
+/// How far a scan is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// How many files were looked at.
+    pub files: usize,
+    /// How many there were at the last scan.
+    pub expected: Option<usize>,
+    /// How many bytes were hashed.
+    pub bytes_hashed: u64,
+}
+
+/// Why a scan could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The root cannot be walked.
+    #[error("{root}: cannot walk the workspace: {error}")]
+    Walk {
+        /// The root.
+        root: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// What is known cannot be read or written.
+    #[error("{root}: cannot use the index in the state directory: {error}")]
+    Index {
+        /// The root.
+        root: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Scans a workspace, on all cores. `progress` is told now and then how far it is, from any thread.
+///
+/// Several scans may run at once, in one process or more. Each reports what has changed since the scan that had ended when it
+/// began, so two of them may report the same change.
+pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Result<Scanned, ScanError> {
+    let began = Instant::now();
+    let root = || workspace.root().path().display().to_string();
+    let bad_index = |error| ScanError::Index { root: root(), error };
+    let bad_walk = |error| ScanError::Walk { root: root(), error };
+    workspace.revive_state().map_err(bad_index)?;
+    let index = Index::load(workspace).map_err(bad_index)?;
+    let mut found = look(workspace, &index, progress).map_err(bad_walk)?;
+    let lost = look_again(workspace, &index, &mut found.seen).map_err(bad_walk)?;
+    let is_news = index.basis() != Basis::LastScan || !found.hashed.is_empty() || !lost.is_empty();
+    let files = if is_news {
+        found.hashed.sort_unstable_by(|a, b| split(&a.path).cmp(&split(&b.path)));
+        // A directory that changes while it is listed may give a name twice.
+        found.hashed.dedup_by(|a, b| a.path == b.path);
+        index::replace(workspace, |writer| write(writer, &index, &found)).map_err(bad_index)?
+    } else {
+        index.files()
+    };
+    let scanned = report(index.basis(), files, found, lost);
+    Ok(Scanned { took: began.elapsed(), ..scanned })
+}
+
+/// What the threads of a scan have found together.
+struct Findings {
+    /// Which of the known files are to be kept: those that were seen.
+    seen: Seen,
+    hashed: Vec<Hashed>,
+    bytes_hashed: u64,
+    unreadable: Vec<(String, String)>,
+    unnamed: usize,
+}
+
+fn look(workspace: &Workspace, index: &Index, progress: &(dyn Fn(Progress) + Sync)) -> io::Result<Findings> {
+    let expected = (index.basis() == Basis::LastScan).then(|| index.files());
+    let scene = Scene { index, clock: workspace.clock(), tally: Tally::new(expected, progress) };
+    let walked = walk(workspace.root(), None, &Globs::all(), || Looker::new(&scene))?;
+    let mut found = Findings {
+        seen: Seen::of(index.files()),
+        hashed: Vec::new(),
+        bytes_hashed: 0,
+        unreadable: walked.left_out.unreadable,
+        unnamed: walked.left_out.unnamed,
+    };
+    for looker in walked.visitors.into_iter().map(Looker::end) {
+        found.seen.add(&looker.seen);
+        found.hashed.extend(looker.hashed);
+        found.bytes_hashed += looker.bytes_hashed;
+        found.unreadable.extend(looker.unreadable);
+    }
+    found.unreadable.sort();
+    Ok(found)
+}
+
+/// Looks again for the known files that the walk did not find. Those that are there after all count as seen; the others are
+/// given with what became of them.
+fn look_again(workspace: &Workspace, index: &Index, seen: &mut Seen) -> io::Result<Vec<(String, Fate)>> {
+    let mut lost = Vec::new();
+    let mut second_look = None;
+    for dir in index.dirs() {
+        let unseen: Vec<usize> = (0..dir.len()).filter(|nth| !seen.has(dir.first + nth)).collect();
+        if unseen.is_empty() {
+            continue;
+        }
+        let look = match &mut second_look {
+            Some(look) => look,
+            none => none.insert(SecondLook::of(workspace.root())?),
+        };
+        let names: Vec<&str> = unseen.iter().map(|&nth| dir.name(nth).unwrap_or_default()).collect();
+        for ((nth, name), fate) in unseen.iter().zip(&names).zip(look.fates(dir.path, &names)) {
+            match fate {
+                Fate::Kept => seen.mark(dir.first + nth),
+                Fate::Gone | Fate::Ignored => lost.push((join(dir.path, name), fate)),
+            }
+        }
+    }
+    Ok(lost)
+}
+
+/// Writes what is known now: what was seen as it was before, but for what was hashed. Both are sorted.
+fn write<W: io::Write>(mut writer: Writer<W>, index: &Index, found: &Findings) -> io::Result<usize> {
+    let mut hashed = found.hashed.iter().map(|hashed| (split(&hashed.path), &hashed.now)).peekable();
+    for dir in index.dirs() {
+        for nth in (0..dir.len()).filter(|nth| found.seen.has(dir.first + nth)) {
+            let Some(name) = dir.name(nth) else { continue };
+            let place = (dir.path, name);
+            while let Some(((dir, name), now)) = hashed.next_if(|(other, _)| *other < place) {
+                writer.push(dir, name, now)?;
+            }
+            match hashed.next_if(|(other, _)| *other == place) {
+                Some((_, now)) => writer.push(dir.path, name, now)?,
+                None => writer.push(dir.path, name, &dir.file(nth))?,
+            }
+        }
+    }
+    for ((dir, name), now) in hashed {
+        writer.push(dir, name, now)?;
+    }
+    writer.finish()
+}
+
+fn report(basis: Basis, files: usize, found: Findings, lost: Vec<(String, Fate)>) -> Scanned {
+    let path = |path: &str| RelPath::new(path).ok();
+    let hashed_as = |what: What| found.hashed.iter().filter(move |hashed| hashed.what == what);
+    let lost_as = |fate: Fate| lost.iter().filter(move |(_, was)| *was == fate);
+    let mut scanned = Scanned {
+        basis,
+        files,
+        created: Vec::new(),
+        modified: hashed_as(What::Modified).filter_map(|hashed| path(&hashed.path)).collect(),
+        deleted: lost_as(Fate::Gone).filter_map(|(lost, _)| path(lost)).collect(),
+        ignored: lost_as(Fate::Ignored).filter_map(|(lost, _)| path(lost)).collect(),
+        unreadable: Vec::new(),
+        unnamed: found.unnamed,
+        hashed: found.hashed.len(),
+        bytes_hashed: found.bytes_hashed,
+        took: Duration::ZERO,
+    };
+    if basis == Basis::LastScan {
+        scanned.created = hashed_as(What::Created).filter_map(|hashed| path(&hashed.path)).collect();
+    }
+    for paths in [&mut scanned.created, &mut scanned.modified, &mut scanned.deleted, &mut scanned.ignored] {
+        paths.sort_unstable();
+    }
+    Scanned { unreadable: found.unreadable, ..scanned }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests play the other program")]
+mod tests {
+    use std::fs;
+
+    use surehand_core::{ContentHash, Stamp};
+
+    use super::*;
+    use crate::{config::Config, scan::index::Known};
+
+    /// As if the file had been changed right after it was looked at, within one step of the clock.
+    #[test]
+    fn a_racy_stamp_proves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), "after").unwrap();
+        let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
+        let scan = || scan(&workspace, &|_| ()).unwrap();
+        scan();
+        let path = RelPath::new("a").unwrap();
+        let (version, stamp) = Index::load(&workspace).unwrap().known(&path).unwrap();
+        assert_eq!(version, ContentHash::of(b"after"));
+        let racy = Known { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
+        index::replace(&workspace, |mut writer| {
+            writer.push("", "a", &racy)?;
+            writer.finish()
+        })
+        .unwrap();
+        let scanned = scan();
+        assert_eq!((scanned.modified, scanned.hashed), (vec![path.clone()], 1));
+        assert_eq!(Index::load(&workspace).unwrap().known(&path).unwrap().0, version);
+    }
+}
