@@ -438,3 +438,84 @@ fn without_seconds(transcript: &str) -> String {
     });
     pieces.collect()
 }
+
+#[test]
+fn what_is_there_and_what_is_left_can_be_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.rs"), "fn a() {}\n").unwrap();
+    fs::write(dir.path().join("b.md"), "# B\n").unwrap();
+    let run = |words: &[&str]| surehand(dir.path(), words);
+    assert_snapshot!(run(&["tasks"]), @"
+    $ surehand tasks
+    There are no tasks.
+    [exit 0]
+    ");
+    assert_snapshot!(run(&["tasks", "add", "write it"]), @"
+    $ surehand tasks add write it
+    1 task open, 0 completed:
+    1. [pending] write it
+    [exit 0]
+    ");
+    run(&["tasks", "add", "test it", "--priority", "1"]);
+    run(&["tasks", "story", "S-1"]);
+    assert_snapshot!(run(&["tasks", "start", "2"]), @"
+    $ surehand tasks start 2
+    2 tasks open, 0 completed:
+    2. [in_progress] test it
+    1. [pending] write it
+    [exit 0]
+    ");
+    assert_snapshot!(run(&["tasks", "complete", "9"]), @"
+    $ surehand tasks complete 9
+    [standard error]
+    error: there is no task 9
+    [exit 2]
+    ");
+    run(&["call", "read_file", r#"{"path": "a.rs"}"#]);
+    run(&["call", "read_file", r#"{"path": "b.md"}"#]);
+    run(&["call", "edit_file", r#"{"path": "a.rs", "old_string": "a()", "new_string": "b()"}"#]);
+    fs::write(dir.path().join("b.md"), "# Changed\n").unwrap();
+    assert_snapshot!(run(&["status"]), @"
+    $ surehand status
+    workspace {dir}
+    story S-1
+    2 modified:
+        a.rs
+        b.md
+    1 changed outside since it was read:
+        b.md
+    last change {change} (edit_file, 0 s ago; surehand undo takes it back)
+    2 tasks open, 0 completed:
+    2. [in_progress] test it
+    1. [pending] write it
+    [exit 0]
+    ");
+    run(&["tasks", "complete", "2"]);
+    run(&["tasks", "edit", "1", "write it well", "--priority", "3"]);
+    assert_snapshot!(run(&["tasks", "--json"]), @r#"
+    $ surehand tasks --json
+    {
+      "story_id": "S-1",
+      "tasks": [
+        {
+          "description": "write it well",
+          "id": 1,
+          "priority": 3,
+          "status": "pending"
+        },
+        {
+          "description": "test it",
+          "id": 2,
+          "priority": 1,
+          "status": "completed"
+        }
+      ]
+    }
+    [exit 0]
+    "#);
+    assert_snapshot!(run(&["tasks", "complete", "1"]), @"
+    $ surehand tasks complete 1
+    No task is open, 2 completed: everything is done. If that is so, finish by calling done.
+    [exit 0]
+    ");
+}

@@ -72,8 +72,8 @@ impl RepoTracker {
 #[derive(Debug)]
 pub(crate) struct Repo {
     files: BTreeMap<RelPath, Tracked>,
-    /// What was touched before the state was loaded, which is put off until it is needed.
-    waiting: Vec<Touch>,
+    /// What was touched before the state was loaded, which is put off until it is needed; the last of each file.
+    waiting: BTreeMap<RelPath, Did>,
     is_loaded: bool,
     plan: Plan,
     last_updated: Millis,
@@ -117,7 +117,7 @@ impl Repo {
     pub fn new() -> Self {
         Self {
             files: BTreeMap::new(),
-            waiting: Vec::new(),
+            waiting: BTreeMap::new(),
             is_loaded: false,
             plan: Plan::default(),
             last_updated: now(),
@@ -138,7 +138,7 @@ impl Repo {
         let is_change = touches.iter().any(|touch| !matches!(touch.did, Did::Put { status: FileStatus::Unchanged, .. }));
         match self.is_loaded {
             true => touches.into_iter().for_each(|touch| self.take_in(touch)),
-            false => self.waiting.extend(touches),
+            false => self.waiting.extend(touches.into_iter().map(|touch| (touch.path, touch.did))),
         }
         self.is_behind |= is_change;
         is_change
@@ -199,6 +199,15 @@ impl Repo {
         has_time
     }
 
+    /// Writes down what was only read, at the end of a process. A large state is not worth it.
+    pub(crate) fn persist_reads(&mut self, workspace: &Workspace) {
+        let is_small = || self.file.size(&workspace.state().dir()) <= WRITTEN_AT_ONCE as u64;
+        if !self.waiting.is_empty() && is_small() {
+            self.load(workspace);
+        }
+        self.persist(workspace.state());
+    }
+
     /// Writes the state down, if what is written is behind. That it could not be is told once.
     pub(crate) fn persist(&mut self, state: &State) {
         if !self.is_loaded || !std::mem::take(&mut self.is_behind) {
@@ -237,15 +246,19 @@ impl Repo {
         self.plan = workspace.ask(|store| store.plan()).unwrap_or_default();
         let written = self.file.read(&workspace.state().dir());
         match written.map(|content| content.map(|content| parse(&content))) {
-            Ok(Some(Some(files))) => files.into_iter().for_each(|state| self.put(state, None)),
+            Ok(Some(Some(files))) => {
+                let was_behind = self.is_behind;
+                files.into_iter().for_each(|state| self.put(state, None));
+                self.is_behind = was_behind;
+            }
             Ok(None) => self.rebuild(workspace),
             Ok(Some(None)) | Err(_) => {
                 self.rebuild(workspace);
                 workspace.state().notify(Notice::RepoStateRebuilt);
             }
         }
-        for touch in std::mem::take(&mut self.waiting) {
-            self.take_in(touch);
+        for (path, did) in std::mem::take(&mut self.waiting) {
+            self.take_in(Touch { path, did });
         }
     }
 
@@ -320,6 +333,8 @@ impl Repo {
 
     fn put(&mut self, state: FileState, stamp: Option<Stamp>) {
         let json = entry(&state);
+        let last = self.files.get(&state.path);
+        self.is_behind |= last.is_none_or(|last| last.json != json);
         self.bytes += json.len();
         if let Some(last) = self.files.insert(state.path.clone(), Tracked { state, stamp, json }) {
             self.bytes -= last.json.len();

@@ -423,7 +423,7 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         drop(self.recorder.take());
-        lock(&self.state.repo).persist(&self.state);
+        lock(&self.state.repo).persist_reads(self);
         self.state.tidy(Duration::ZERO);
         // A journal with displaced files that somebody still has open is left for the next start.
         if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty()) {

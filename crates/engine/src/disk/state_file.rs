@@ -44,6 +44,11 @@ impl StateFile {
         Ok(Some(content))
     }
 
+    /// How large it is; nothing when there is none.
+    pub fn size(&self, dir: &File) -> u64 {
+        sys::statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default())
+    }
+
     /// Replaces it. `content` is asked for while nobody else changes it; it is told whether somebody has, since we last did.
     pub fn replace(&mut self, dir: &File, content: impl FnOnce(&mut Self, bool) -> io::Result<Vec<u8>>) -> io::Result<()> {
         let lock = match self.lock.take() {
