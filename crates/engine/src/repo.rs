@@ -93,9 +93,12 @@ pub(crate) struct Repo {
 struct Tracked {
     state: FileState,
     stamp: Option<Stamp>,
-    /// Its entry in the file.
-    json: String,
+    /// Its entry in the file, once that was needed.
+    json: Option<String>,
 }
+
+/// About how many bytes an entry takes besides the path.
+const ENTRY_BYTES: usize = 200;
 
 /// What a tool did to a file.
 #[derive(Debug, Clone)]
@@ -220,7 +223,7 @@ impl Repo {
             if is_theirs && let Some(theirs) = file.read(&dir)?.as_deref().and_then(parse) {
                 self.merge(theirs);
             }
-            Ok(self.to_json(state.work_dir()))
+            Ok(self.write_out(state.work_dir()))
         });
         self.file = file;
         self.ours.clear();
@@ -332,22 +335,27 @@ impl Repo {
     }
 
     fn put(&mut self, state: FileState, stamp: Option<Stamp>) {
-        let json = entry(&state);
-        let last = self.files.get(&state.path);
-        self.is_behind |= last.is_none_or(|last| last.json != json);
-        self.bytes += json.len();
-        if let Some(last) = self.files.insert(state.path.clone(), Tracked { state, stamp, json }) {
-            self.bytes -= last.json.len();
+        match self.files.get_mut(&state.path) {
+            Some(last) if last.state == state => last.stamp = stamp.or(last.stamp),
+            Some(last) => {
+                *last = Tracked { state, stamp, json: None };
+                self.is_behind = true;
+            }
+            None => {
+                self.bytes += state.path.as_str().len() + ENTRY_BYTES;
+                self.files.insert(state.path.clone(), Tracked { state, stamp, json: None });
+                self.is_behind = true;
+            }
         }
     }
 
     /// The promised shape, put together from the entries: most of them are as they were.
-    fn to_json(&self, work_dir: &str) -> Vec<u8> {
+    fn write_out(&mut self, work_dir: &str) -> Vec<u8> {
         let mut out = String::with_capacity(self.bytes + 2 * self.files.len() + 4096);
         out.push_str(&format!("{{\"work_dir\":{},\"story_id\":{},\"files\":[", json!(work_dir), json!(self.plan.story)));
-        for (index, tracked) in self.files.values().enumerate() {
+        for (index, tracked) in self.files.values_mut().enumerate() {
             out.push_str(if index == 0 { "\n" } else { ",\n" });
-            out.push_str(&tracked.json);
+            out.push_str(tracked.json.get_or_insert_with(|| entry_json(&tracked.state).to_string()));
         }
         out.push_str("],\"open_tasks\":");
         out.push_str(&open_tasks(&self.plan).to_string());
@@ -395,10 +403,6 @@ fn entry_json(state: &FileState) -> Value {
         "type": kind_of(&state.path),
         "status": state.status,
     })
-}
-
-fn entry(state: &FileState) -> String {
-    entry_json(state).to_string()
 }
 
 fn rfc3339(millis: Millis) -> String {
