@@ -10,5 +10,6 @@ Surehand reads and edits the files of this workspace and keeps everybody's chang
 - multi_edit and apply_patch are all or nothing across files. undo takes back your last change.
 - A note \"changed since you read it\" names files that somebody else changed: read them again before you rely on what you saw.
 - A reply may end with instructions from the owner of this repository for the directory that it is about: follow them in your work there.
+- repo_state tells what is open, changed and done; keep the list with update_tasks, and look there instead of doing things twice.
 - After your context was compacted, truncated or reset, what you had read no longer counts: call forget, then read again what you need.
 ";
