@@ -51,6 +51,13 @@ pub struct Net {
     pub is_mixed: bool,
 }
 
+impl Net {
+    /// Whether it was made and taken away again: then there is nothing to take back, or to show.
+    pub fn is_nothing(&self) -> bool {
+        self.before.is_none() && self.after.is_none()
+    }
+}
+
 /// How many events are looked at to find the ones that are meant.
 const MAX_EVENTS: usize = 100_000;
 
@@ -188,7 +195,5 @@ pub fn net(events: &[Event]) -> Vec<Net> {
             }),
         }
     }
-    // Made and taken away again: nothing to take back.
-    files.retain(|net| net.before.is_some() || net.after.is_some());
     files
 }

@@ -7,13 +7,17 @@ use surehand_core::{
     refusal::{BatchKind, BatchPlace},
     render::{self, Numbers},
 };
-use surehand_store::{ChangeId, Event};
+use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
     changes::{Net, Selection, net},
     files::{Facts, Gathered},
-    session::{Deed, Done, Session},
+    session::{Deed, Done, Session, fresh_change},
+    tracker::now,
 };
+
+/// So many changes in a row may turn out to have been taken back by hand.
+const MOST_WITHOUT_EFFECT: usize = 100;
 
 /// What to do about what somebody has done since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +31,25 @@ pub enum Since {
 impl Session {
     /// Takes changes back, all of their files or none. Gives what was done, and the changes that were taken back.
     pub(crate) fn undo(&mut self, selection: &Selection, since: Since) -> Result<(Vec<Event>, Done), Refusal> {
-        let events = self.workspace().select(selection).map_err(|error| cannot(error.to_string()))?;
-        if events.is_empty() {
-            return Err(cannot(nothing_found(selection)));
+        for _ in 0..MOST_WITHOUT_EFFECT {
+            let events = self.workspace().select(selection).map_err(|error| cannot(error.to_string()))?;
+            if events.is_empty() {
+                return Err(cannot(nothing_found(selection)));
+            }
+            let done = self.undo_events(&events, since)?;
+            if !done.planned.is_empty() {
+                return Ok((events, done));
+            }
+            // Somebody has taken it back by hand: the last change is the one before.
+            if !matches!(selection, Selection::Last(_)) {
+                break;
+            }
         }
-        let files = net(&events);
+        Err(cannot("the files are already what they were before".to_owned()))
+    }
+
+    fn undo_events(&mut self, events: &[Event], since: Since) -> Result<Done, Refusal> {
+        let (nothing, files): (Vec<Net>, Vec<Net>) = net(events).into_iter().partition(Net::is_nothing);
         if let Some(name) = used_twice(&files) {
             return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
         }
@@ -52,10 +70,29 @@ impl Session {
             }
             Ok(plans)
         })?;
-        if done.planned.is_empty() {
-            return Err(cannot("the files are already what they were before".to_owned()));
+        let is_done = |file: &&Net| done.planned.iter().any(|plan| [&file.path_after, &file.path_before].contains(&plan.path()));
+        let without_effect = nothing.iter().chain(files.iter().filter(|file| !is_done(file)));
+        self.mark_undone(done.change.clone().unwrap_or_else(fresh_change), without_effect);
+        Ok(done)
+    }
+
+    /// Writes down that changes are taken back for which nothing had to be done: they would come up again and again.
+    fn mark_undone<'a>(&self, change: ChangeId, files: impl Iterator<Item = &'a Net>) {
+        for file in files {
+            self.workspace().record(Record::Happened(Event {
+                change: change.clone(),
+                at: now(),
+                session: self.id(),
+                tool: "undo".to_owned(),
+                path: file.path_after.clone(),
+                moved_to: None,
+                before: file.before,
+                after: file.before,
+                mode: None,
+                undoes: file.changes.clone(),
+                delta: None,
+            }));
         }
-        Ok((events, done))
     }
 
     fn plan_undo(&mut self, file: &Net, since: Since) -> Result<Vec<(Planned, Facts)>, Refusal> {

@@ -420,3 +420,25 @@ fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
     assert!(!reply.is_error, "{}", reply.text);
     assert_eq!(content(dir.path(), "two/sub/new.txt"), "new\n");
 }
+
+/// What was made and deleted again has nothing to take back, and what somebody has taken back by hand is done: neither comes up again.
+#[test]
+fn changes_without_an_effect_do_not_come_up_again() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+    let mut session = session(dir.path());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+    session.call("edit_file", &edit("a.txt", "one", "two"));
+    session.call("write_file", &json!({ "path": "new.txt", "content": "new\n" }));
+    session.call("delete_file", &json!({ "path": "new.txt" }));
+    let reply = session.call("undo", &json!({ "all": true }));
+    assert!(!reply.is_error && content(dir.path(), "a.txt") == "one\n", "{}", reply.text);
+    assert_eq!(session.call("undo", &json!({})).result["refusal"]["code"], "no_change");
+    assert!(!dir.path().join("new.txt").exists());
+
+    session.call("edit_file", &edit("a.txt", "one", "two"));
+    session.call("edit_file", &edit("b.txt", "one", "two"));
+    fs::write(dir.path().join("b.txt"), "one\n").unwrap();
+    let reply = session.call("undo", &json!({}));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert_eq!(content(dir.path(), "a.txt"), "one\n");
+}

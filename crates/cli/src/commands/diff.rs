@@ -18,7 +18,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let events = workspace.select(&selection)?;
     anyhow::ensure!(!events.is_empty(), "there is no such change");
     let mut files = Vec::new();
-    for file in net(&events) {
+    for file in net(&events).into_iter().filter(|file| !file.is_nothing()) {
         let diff = diff(&workspace, &file)?;
         if args.json {
             let (before, after) = (file.before, file.after);

@@ -50,6 +50,7 @@ fn what_happened(file: &Event) -> String {
     let path = &file.path;
     match (&file.moved_to, file.before, file.after) {
         (Some(to), ..) => format!("{path} moved to {to}"),
+        (None, before, after) if before == after => format!("{path} was as before"),
         (None, None, _) => format!("{path} created"),
         (None, _, None) => format!("{path} deleted"),
         (None, Some(_), Some(_)) => format!("{path} edited"),
