@@ -1,8 +1,725 @@
-//! The state of a repository in a few hundred tokens.
+//! The state of a repository in less than 500 tokens, however large it is: what is left to do comes first, then the files that
+//! matter most, and the rest as counts. Nothing is dropped without being counted. What a token is, [`crate::tokens`] knows.
 
-use crate::state::RepoState;
+use std::{borrow::Cow, cmp::Ordering};
 
-/// For a prompt.
+use crate::{
+    kinds::kind_of,
+    render::count,
+    state::{FileState, FileStatus, Millis, RepoState, Task, TaskStatus},
+    tokens::estimate,
+};
+
+/// No snapshot has more tokens than this.
+pub const MOST_TOKENS: usize = 499;
+
+/// Whether there were tasks, and none of them is open.
+pub fn is_done(state: &RepoState) -> bool {
+    !state.tasks.is_empty() && !state.tasks.iter().any(Task::is_open)
+}
+
+/// The state for a prompt: workspace, story, open tasks, files, time.
+///
+/// Open tasks have the first right to the room, then files that somebody else changed since they were read, then those that were
+/// modified last; the others are counted by directory. The same state gives the same text.
 pub fn format_for_prompt(state: &RepoState) -> String {
-    format!("{} files\n{}", state.files.len(), super::tasks::tasks(&state.tasks))
+    let files = Files::of(state);
+    let time = format!("Updated {}\n", rfc3339(state.last_updated));
+    let mut page = Page { text: String::new(), room: MOST_TOKENS - estimate(&time) };
+    page.put("Repository state");
+    page.put(&format!("Workspace: {}", shorten(&on_one_line(&state.work_dir), LONG)));
+    if !state.story_id.is_empty() {
+        page.put(&format!("Story: {}", cut(&on_one_line(&state.story_id), LONG)));
+    }
+    put_tasks(&mut page, state, files.least());
+    files.put(&mut page);
+    page.text + &time
+}
+
+/// How many tokens of a text are shown where there is room, and where there is not.
+const LONG: usize = 50;
+const SHORT: usize = 16;
+
+/// Lines, and how many tokens are left for more. A tokenizer always cuts between two of our lines, since none begins with a slash or
+/// with white space; so the tokens of a text are those of its lines.
+struct Page {
+    text: String,
+    room: usize,
+}
+
+impl Page {
+    fn put(&mut self, line: &str) {
+        self.room = self.room.saturating_sub(cost(line));
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn has_room(&self, line: &str, keep: usize) -> bool {
+        cost(line) + keep <= self.room
+    }
+}
+
+/// The tokens of a line with its end.
+fn cost(line: &str) -> usize {
+    estimate(&format!("{line}\n"))
+}
+
+fn put_tasks(page: &mut Page, state: &RepoState, keep: usize) {
+    let open = state.open_tasks();
+    let done = state.tasks.len() - open.len();
+    if is_done(state) {
+        page.put(&format!("All tasks are done ({done} of {done}): call `done`."));
+        return;
+    }
+    if open.is_empty() {
+        page.put("No tasks.");
+        return;
+    }
+    page.put(&format!("Open tasks: {} ({done} done)", open.len()));
+    let room = page.room.saturating_sub(keep);
+    let all = [LONG, SHORT].into_iter().find_map(|tokens| {
+        let lines = task_lines(&open, tokens, room);
+        (lines.len() == open.len()).then_some(lines)
+    });
+    if let Some(lines) = all {
+        lines.iter().for_each(|line| page.put(line));
+        return;
+    }
+    let more = |listed: usize| format!("… and {} more open {}", open.len() - listed, noun("task", open.len() - listed));
+    let lines = task_lines(&open, SHORT, room.saturating_sub(cost(&more(0))));
+    lines.iter().for_each(|line| page.put(line));
+    page.put(&more(lines.len()));
+}
+
+/// As many tasks as there is room for, with so many tokens of what each says.
+fn task_lines(open: &[&Task], tokens: usize, room: usize) -> Vec<String> {
+    let lines = open.iter().zip(1..).map(|(task, number)| {
+        let status = match task.status {
+            TaskStatus::Pending => "pending",
+            TaskStatus::InProgress => "in progress",
+            TaskStatus::Completed => "completed",
+        };
+        format!("{number}. id {}, {status}: {}", task.id, cut(&on_one_line(&task.description), tokens))
+    });
+    as_many_as_fit(lines, room)
+}
+
+fn as_many_as_fit(lines: impl Iterator<Item = String>, room: usize) -> Vec<String> {
+    let with_sum = lines.scan(0, |sum, line| {
+        *sum += cost(&line);
+        Some((line, *sum))
+    });
+    with_sum.take_while(|(_, sum)| *sum <= room).map(|(line, _)| line).collect()
+}
+
+/// The files of a state, as far as they can have a line of their own, and how many there are in each directory.
+struct Files<'a> {
+    total: usize,
+    changed_outside: usize,
+    first: Vec<&'a FileState>,
+    directories: Vec<Directory<'a>>,
+}
+
+/// The files that are in a directory itself.
+#[derive(Debug, Clone, Copy)]
+struct Directory<'a> {
+    /// With the slash at its end; empty for the root.
+    path: &'a str,
+    files: usize,
+    /// How many of them have a line of their own.
+    listed: usize,
+}
+
+impl Directory<'_> {
+    fn left(&self) -> usize {
+        self.files - self.listed
+    }
+}
+
+impl<'a> Files<'a> {
+    /// More lines than these never fit.
+    const MOST_LINES: usize = 64;
+
+    fn of(state: &'a RepoState) -> Self {
+        let order = |a: &&FileState, b: &&FileState| {
+            let key = |file: &FileState| (!file.changed_outside, std::cmp::Reverse(file.modified));
+            key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
+        };
+        let mut changed_outside = 0;
+        let files = state.files.iter().inspect(|file| changed_outside += usize::from(file.changed_outside));
+        let first = first(files, Self::MOST_LINES, order);
+        Self { total: state.files.len(), changed_outside, first, directories: directories(&state.files) }
+    }
+
+    fn heading(&self) -> String {
+        match (self.total, self.changed_outside) {
+            (0, _) => "No files.".to_owned(),
+            (total, 0) => format!("Files: {total}"),
+            (total, changed) => format!("Files: {total}, of which {changed} changed outside since read"),
+        }
+    }
+
+    /// The room for the shortest form: the heading and a count.
+    fn least(&self) -> usize {
+        cost(&self.heading()) + cost(&rest(self.total, self.directories.len()))
+    }
+
+    fn put(mut self, page: &mut Page) {
+        page.put(&self.heading());
+        let lines = as_many_as_fit(self.first.iter().map(|file| file_line(file)), page.room);
+        if lines.len() == self.total {
+            lines.iter().for_each(|line| page.put(line));
+            return;
+        }
+        let listed = self.put_first(page, &lines);
+        for file in &self.first[..listed] {
+            let at = self.directories.binary_search_by_key(&directory(file), |directory| directory.path);
+            self.directories[at.expect("every file is in a directory")].listed += 1;
+        }
+        self.put_directories(page);
+    }
+
+    /// Of a third of the room nothing is taken for files that only are recent, so that directories can be named as well.
+    fn put_first(&self, page: &mut Page, lines: &[String]) -> usize {
+        let rest = cost(&rest(self.total, self.directories.len()));
+        let share = page.room.saturating_sub(rest) / 3;
+        for (listed, (file, line)) in self.first.iter().zip(lines).enumerate() {
+            let keep = if file.changed_outside { rest } else { rest + share };
+            if !page.has_room(line, keep) {
+                return listed;
+            }
+            page.put(line);
+        }
+        lines.len()
+    }
+
+    fn put_directories(&self, page: &mut Page) {
+        let left = || self.directories.iter().filter(|directory| directory.left() > 0);
+        let (mut files, mut directories) = (left().map(Directory::left).sum::<usize>(), left().count());
+        let order = |a: &&Directory<'_>, b: &&Directory<'_>| b.left().cmp(&a.left()).then_with(|| a.path.cmp(b.path));
+        for directory in first(left(), Self::MOST_LINES, order) {
+            let line = directory_line(directory);
+            let keep = if directories == 1 { 0 } else { cost(&rest(files, directories)) };
+            if !page.has_room(&line, keep) {
+                break;
+            }
+            page.put(&line);
+            files -= directory.left();
+            directories -= 1;
+        }
+        if files > 0 {
+            page.put(&rest(files, directories));
+        }
+    }
+}
+
+fn rest(files: usize, directories: usize) -> String {
+    let directories = if directories == 1 { "1 directory".to_owned() } else { format!("{directories} directories") };
+    format!("… and {files} more {} in {directories}", noun("file", files))
+}
+
+fn noun(noun: &str, number: usize) -> Cow<'_, str> {
+    if number == 1 { Cow::Borrowed(noun) } else { Cow::Owned(format!("{noun}s")) }
+}
+
+fn directory_line(directory: &Directory<'_>) -> String {
+    let path = if directory.path.is_empty() { Cow::Borrowed("./") } else { shorten_path(directory.path) };
+    let noun = if directory.listed == 0 { "file" } else { "more file" };
+    format!("{path}: {}", count(directory.left(), noun))
+}
+
+fn file_line(file: &FileState) -> String {
+    let path = shorten_path(file.path.as_str());
+    let status = match file.status {
+        FileStatus::Created => ", created",
+        FileStatus::Modified => ", modified",
+        FileStatus::Unchanged => "",
+        FileStatus::Deleted => ", deleted",
+    };
+    let outside = if file.changed_outside { ", changed outside since read" } else { "" };
+    format!("{path} {} {} bytes {}{status}{outside}", file.hash.short(), file.size, kind_of(&file.path))
+}
+
+/// The directory of a file, with the slash at its end; empty for the root.
+fn directory(file: &FileState) -> &str {
+    let path = file.path.as_str();
+    path.rfind('/').map_or("", |slash| &path[..=slash])
+}
+
+/// How many files each directory holds, by path. Files are in order, so those of one directory mostly stand together, and there is
+/// little left to sort.
+fn directories(files: &[FileState]) -> Vec<Directory<'_>> {
+    let mut directories: Vec<Directory<'_>> = Vec::new();
+    for file in files {
+        match directories.last_mut() {
+            Some(last) if is_in(file, last.path) => last.files += 1,
+            _ => directories.push(Directory { path: directory(file), files: 1, listed: 0 }),
+        }
+    }
+    directories.sort_by_key(|directory| directory.path);
+    directories.dedup_by(|again, kept| {
+        let is_same = again.path == kept.path;
+        kept.files += if is_same { again.files } else { 0 };
+        is_same
+    });
+    directories
+}
+
+fn is_in(file: &FileState, directory: &str) -> bool {
+    file.path.as_str().strip_prefix(directory).is_some_and(|name| !name.as_bytes().contains(&b'/'))
+}
+
+/// The first ones in an order, without bringing all of them into it.
+fn first<T>(items: impl Iterator<Item = T>, most: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::with_capacity(2 * most);
+    let mut is_full = false;
+    for item in items {
+        if is_full && order(&item, &kept[most - 1]) == Ordering::Greater {
+            continue;
+        }
+        kept.push(item);
+        if kept.len() == 2 * most {
+            kept.select_nth_unstable_by(most - 1, &order);
+            kept.truncate(most);
+            is_full = true;
+        }
+    }
+    kept.sort_by(order);
+    kept.truncate(most);
+    kept
+}
+
+/// The text with a blank for each stretch of white space and of what cannot be printed.
+fn on_one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A path as it stands at the beginning of a line: one with a line break or the like in it, or a blank at its ends, is quoted.
+fn shorten_path(path: &str) -> Cow<'_, str> {
+    let is_plain = !path.chars().any(char::is_control) && path.trim() == path;
+    if is_plain { shorten(path, LONG) } else { Cow::Owned(shorten(&format!("{path:?}"), LONG).into_owned()) }
+}
+
+/// A text of at most so many tokens; what is too long loses its middle.
+fn shorten(text: &str, tokens: usize) -> Cow<'_, str> {
+    fitted(text, tokens, |keep, length| {
+        let (head, tail) = (at(text, keep / 3), at(text, length - (keep - keep / 3)));
+        format!("{}…{}", &text[..head], &text[tail..])
+    })
+}
+
+/// A text of at most so many tokens; what is too long loses its end.
+fn cut(text: &str, tokens: usize) -> Cow<'_, str> {
+    fitted(text, tokens, |keep, length| format!("{}…[+{} chars]", &text[..at(text, keep)], length - keep))
+}
+
+/// The text, or what is made of it with as many of its characters as make at most so many tokens, though never less than a few.
+fn fitted(text: &str, tokens: usize, make: impl Fn(usize, usize) -> String) -> Cow<'_, str> {
+    const FEWEST: usize = 4;
+    // Few texts of this length fit, and one of any length must not be gone through to find that out.
+    let longest = tokens * 8;
+    if text.len() <= longest && estimate(text) <= tokens {
+        return Cow::Borrowed(text);
+    }
+    let length = text.chars().count();
+    let mut keep = length.saturating_sub(1).min(longest);
+    loop {
+        let made = make(keep, length);
+        let found = estimate(&made);
+        if keep <= FEWEST || found <= tokens {
+            return Cow::Owned(made);
+        }
+        keep = (keep * tokens / found).min(keep - 1).max(FEWEST);
+    }
+}
+
+/// Where the character with this number begins.
+fn at(text: &str, character: usize) -> usize {
+    text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
+}
+
+/// The time in UTC, to the second, as RFC 3339 writes it. What is before the year 0 or after 9999 is put at that end.
+fn rfc3339(time: Millis) -> String {
+    const FIRST: i64 = -62_167_219_200;
+    const LAST: i64 = 253_402_300_799;
+    let seconds = time.div_euclid(1000).clamp(FIRST, LAST);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// Year, month and day of a day since 1970. The year is taken to begin in March, so that the leap day is its last, and 400 years always
+/// have the same days.
+fn date(days: i64) -> (i64, i64, i64) {
+    const DAYS_TO_1970: i64 = 719_468;
+    const DAYS_IN_400_YEARS: i64 = 146_097;
+    let days = days + DAYS_TO_1970;
+    let (era, day) = (days.div_euclid(DAYS_IN_400_YEARS), days.rem_euclid(DAYS_IN_400_YEARS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (400 * era + year + next, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::{collection::vec, prelude::*, sample::select};
+
+    use super::*;
+    use crate::{hash::ContentHash, path::RelPath};
+
+    fn real(text: &str) -> usize {
+        bpe_openai::o200k_base().count(text)
+    }
+
+    fn file(path: &str, size: u64, modified: Millis, status: FileStatus) -> FileState {
+        let hash = ContentHash::of(path.as_bytes());
+        FileState { path: RelPath::new(path).unwrap(), hash, size, modified, status, changed_outside: false }
+    }
+
+    fn task(id: u32, description: &str, status: TaskStatus) -> Task {
+        Task { id, description: description.to_owned(), status, priority: id }
+    }
+
+    fn state(files: Vec<FileState>, tasks: Vec<Task>) -> RepoState {
+        let story_id = "PAY-214".to_owned();
+        RepoState { work_dir: "/home/ann/shop".to_owned(), story_id, files, tasks, last_updated: 1_767_323_045_678 }
+    }
+
+    /// Files as in a project of some size: some code, and much that a tool has made.
+    fn many(number: usize) -> Vec<FileState> {
+        let area = |n: usize| match n % 10 {
+            0 => "src/orders",
+            1 => "src/payment/providers",
+            2 => "tests",
+            3..=7 => "src/generated/client/models",
+            _ => "docs/decisions",
+        };
+        let path = |n: usize| format!("{}/part_{n}.{}", area(n), if n % 10 > 7 { "md" } else { "rs" });
+        (0..number).map(|n| file(&path(n), 100 + n as u64 * 37, n as Millis, FileStatus::Unchanged)).collect()
+    }
+
+    #[track_caller]
+    fn prompt(state: &RepoState) -> String {
+        let text = format_for_prompt(state);
+        assert!(real(&text) < 500, "{} tokens:\n{text}", real(&text));
+        text
+    }
+
+    #[test]
+    fn nothing_yet() {
+        let state = RepoState { story_id: String::new(), ..state(vec![], vec![]) };
+        assert_snapshot!(prompt(&state), @"
+        Repository state
+        Workspace: /home/ann/shop
+        No tasks.
+        No files.
+        Updated 2026-01-02T03:04:05Z
+        ");
+    }
+
+    #[test]
+    fn three_files_and_two_tasks() {
+        let mut files = vec![
+            file("Cargo.toml", 412, 1, FileStatus::Unchanged),
+            file("src/main.rs", 1204, 3, FileStatus::Modified),
+            file("src/pay.rs", 88, 2, FileStatus::Created),
+        ];
+        files[0].changed_outside = true;
+        let tasks = vec![
+            task(1, "Read the specification", TaskStatus::Completed),
+            task(2, "Write the tests for refunds", TaskStatus::Pending),
+            task(3, "Move the provider behind\na trait", TaskStatus::InProgress),
+        ];
+        assert_snapshot!(prompt(&state(files, tasks)), @"
+        Repository state
+        Workspace: /home/ann/shop
+        Story: PAY-214
+        Open tasks: 2 (1 done)
+        1. id 3, in progress: Move the provider behind a trait
+        2. id 2, pending: Write the tests for refunds
+        Files: 3, of which 1 changed outside since read
+        Cargo.toml 2e9d96 412 bytes cargo manifest, changed outside since read
+        src/main.rs 42cb68 1204 bytes rust source, modified
+        src/pay.rs 1526fe 88 bytes rust source, created
+        Updated 2026-01-02T03:04:05Z
+        ");
+    }
+
+    #[test]
+    fn when_all_is_done_it_says_so_and_asks_for_done() {
+        let tasks = vec![task(1, "Write it", TaskStatus::Completed), task(2, "Test it", TaskStatus::Completed)];
+        let state = state(vec![file("old.rs", 10, 0, FileStatus::Deleted)], tasks);
+        assert_snapshot!(prompt(&state), @"
+        Repository state
+        Workspace: /home/ann/shop
+        Story: PAY-214
+        All tasks are done (2 of 2): call `done`.
+        Files: 1
+        old.rs 69bcd6 10 bytes rust source, deleted
+        Updated 2026-01-02T03:04:05Z
+        ");
+    }
+
+    #[test]
+    fn done_needs_tasks_that_were_there() {
+        let check = |tasks: Vec<Task>, expected: bool| assert_eq!(is_done(&state(vec![], tasks)), expected);
+        check(vec![], false);
+        check(vec![task(1, "a", TaskStatus::Completed)], true);
+        check(vec![task(1, "a", TaskStatus::Completed), task(2, "b", TaskStatus::InProgress)], false);
+        check(vec![task(1, "a", TaskStatus::Pending)], false);
+    }
+
+    #[test]
+    fn forty_files() {
+        assert_snapshot!(prompt(&state(many(40), vec![task(1, "Rename the models", TaskStatus::Pending)])), @"
+        Repository state
+        Workspace: /home/ann/shop
+        Story: PAY-214
+        Open tasks: 1 (0 done)
+        1. id 1, pending: Rename the models
+        Files: 40
+        docs/decisions/part_39.md 87604b 1543 bytes markdown
+        docs/decisions/part_38.md 75517d 1506 bytes markdown
+        src/generated/client/models/part_37.rs 3e6cc7 1469 bytes rust source
+        src/generated/client/models/part_36.rs e598a7 1432 bytes rust source
+        src/generated/client/models/part_35.rs 753c60 1395 bytes rust source
+        src/generated/client/models/part_34.rs d1c538 1358 bytes rust source
+        src/generated/client/models/part_33.rs 8a3468 1321 bytes rust source
+        tests/part_32.rs 86f13d 1284 bytes rust source
+        src/payment/providers/part_31.rs 0f689f 1247 bytes rust source
+        src/orders/part_30.rs ae11dd 1210 bytes rust source
+        docs/decisions/part_29.md 142537 1173 bytes markdown
+        docs/decisions/part_28.md 760a5c 1136 bytes markdown
+        src/generated/client/models/part_27.rs d6ea53 1099 bytes rust source
+        src/generated/client/models/: 14 more files
+        docs/decisions/: 4 more files
+        src/orders/: 3 more files
+        src/payment/providers/: 3 more files
+        tests/: 3 more files
+        Updated 2026-01-02T03:04:05Z
+        ");
+    }
+
+    #[test]
+    fn three_thousand_files() {
+        let mut files = many(3000);
+        files[7].changed_outside = true;
+        files.extend((0..40).map(|n| file(&format!("vendor/lib{n}/lib.rs"), 5, -1, FileStatus::Unchanged)));
+        assert_snapshot!(prompt(&state(files, vec![])), @"
+        Repository state
+        Workspace: /home/ann/shop
+        Story: PAY-214
+        No tasks.
+        Files: 3040, of which 1 changed outside since read
+        src/generated/client/models/part_7.rs 5ce084 359 bytes rust source, changed outside since read
+        docs/decisions/part_2999.md e5b7f0 111063 bytes markdown
+        docs/decisions/part_2998.md e970fc 111026 bytes markdown
+        src/generated/client/models/part_2997.rs 07a39f 110989 bytes rust source
+        src/generated/client/models/part_2996.rs 3aa7e3 110952 bytes rust source
+        src/generated/client/models/part_2995.rs 1cf8b4 110915 bytes rust source
+        src/generated/client/models/part_2994.rs 5ec270 110878 bytes rust source
+        src/generated/client/models/part_2993.rs f64d20 110841 bytes rust source
+        tests/part_2992.rs 63f460 110804 bytes rust source
+        src/payment/providers/part_2991.rs 040a3b 110767 bytes rust source
+        src/orders/part_2990.rs 5d39bd 110730 bytes rust source
+        docs/decisions/part_2989.md c2f98e 110693 bytes markdown
+        src/generated/client/models/: 1494 more files
+        docs/decisions/: 597 more files
+        src/orders/: 299 more files
+        src/payment/providers/: 299 more files
+        tests/: 299 more files
+        vendor/lib0/: 1 file
+        vendor/lib1/: 1 file
+        vendor/lib10/: 1 file
+        vendor/lib11/: 1 file
+        vendor/lib12/: 1 file
+        vendor/lib13/: 1 file
+        vendor/lib14/: 1 file
+        vendor/lib15/: 1 file
+        vendor/lib16/: 1 file
+        vendor/lib17/: 1 file
+        vendor/lib18/: 1 file
+        vendor/lib19/: 1 file
+        vendor/lib2/: 1 file
+        vendor/lib20/: 1 file
+        … and 26 more files in 26 directories
+        Updated 2026-01-02T03:04:05Z
+        ");
+    }
+
+    #[test]
+    fn tasks_come_before_files_and_are_counted_when_they_do_not_fit() {
+        let description = "Go through every provider and make sure that a refund that was refused is told to the caller";
+        let tasks = (1..=80).map(|id| task(id, description, TaskStatus::Pending)).collect();
+        assert_snapshot!(prompt(&state(many(200), tasks)), @"
+        Repository state
+        Workspace: /home/ann/shop
+        Story: PAY-214
+        Open tasks: 80 (0 done)
+        1. id 1, pending: Go through every provider and make su…[+55 chars]
+        2. id 2, pending: Go through every provider and make su…[+55 chars]
+        3. id 3, pending: Go through every provider and make su…[+55 chars]
+        4. id 4, pending: Go through every provider and make su…[+55 chars]
+        5. id 5, pending: Go through every provider and make su…[+55 chars]
+        6. id 6, pending: Go through every provider and make su…[+55 chars]
+        7. id 7, pending: Go through every provider and make su…[+55 chars]
+        8. id 8, pending: Go through every provider and make su…[+55 chars]
+        9. id 9, pending: Go through every provider and make su…[+55 chars]
+        10. id 10, pending: Go through every provider and make su…[+55 chars]
+        11. id 11, pending: Go through every provider and make su…[+55 chars]
+        12. id 12, pending: Go through every provider and make su…[+55 chars]
+        13. id 13, pending: Go through every provider and make su…[+55 chars]
+        14. id 14, pending: Go through every provider and make su…[+55 chars]
+        15. id 15, pending: Go through every provider and make su…[+55 chars]
+        16. id 16, pending: Go through every provider and make su…[+55 chars]
+        … and 64 more open tasks
+        Files: 200
+        src/generated/client/models/: 100 files
+        docs/decisions/: 40 files
+        … and 60 more files in 3 directories
+        Updated 2026-01-02T03:04:05Z
+        ");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_where_it_can_be_seen() {
+        let long = format!("src/{}/name.rs", "deeply/nested/".repeat(40));
+        let tasks = vec![task(1, &"do this and then that ".repeat(100), TaskStatus::Pending)];
+        let files = vec![file(&long, 5, 0, FileStatus::Unchanged), file("line\nbreak", 5, 0, FileStatus::Unchanged)];
+        assert_snapshot!(prompt(&state(files, tasks)), @r#"
+        Repository state
+        Workspace: /home/ann/shop
+        Story: PAY-214
+        Open tasks: 1 (0 done)
+        1. id 1, pending: do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and the…[+2030 chars]
+        Files: 2
+        "line\nbreak" 697aff 5 bytes file
+        src/deeply/nested/deeply/nested/deeply/ne…ested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/name.rs 62704d 5 bytes rust source
+        Updated 2026-01-02T03:04:05Z
+        "#);
+    }
+
+    #[test]
+    fn the_order_in_which_files_come_does_not_matter() {
+        let files = many(500);
+        let mut turned = files.clone();
+        turned.reverse();
+        assert_eq!(prompt(&state(files, vec![])), prompt(&state(turned, vec![])));
+    }
+
+    #[test]
+    fn three_hundred_thousand_files_fit_as_well() {
+        assert!(prompt(&state(many(300_000), vec![])).contains("Files: 300000\n"));
+    }
+
+    #[test]
+    fn times_are_written_as_rfc_3339() {
+        let check = |time: Millis, expected: &str| assert_eq!(rfc3339(time), expected);
+        check(0, "1970-01-01T00:00:00Z");
+        check(-1, "1969-12-31T23:59:59Z");
+        check(951_782_400_000, "2000-02-29T00:00:00Z");
+        check(951_868_800_000, "2000-03-01T00:00:00Z");
+        check(1_709_251_199_999, "2024-02-29T23:59:59Z");
+        check(1_767_323_045_678, "2026-01-02T03:04:05Z");
+        check(4_107_542_400_000, "2100-03-01T00:00:00Z");
+        check(4_107_456_000_000, "2100-02-28T00:00:00Z");
+        check(-62_167_219_200_000, "0000-01-01T00:00:00Z");
+        check(253_402_300_799_999, "9999-12-31T23:59:59Z");
+        check(Millis::MAX, "9999-12-31T23:59:59Z");
+        check(Millis::MIN, "0000-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn every_day_follows_the_one_before() {
+        let mut before = date(-800_000);
+        for day in -799_999..800_000 {
+            let (year, month, number) = date(day);
+            let expected = if number > 1 { (year, month, number - 1) } else { before };
+            assert_eq!(before, expected);
+            assert!(number > 1 || matches!((before.1, before.2), (_, 30 | 31) | (2, 28 | 29)));
+            before = (year, month, number);
+        }
+    }
+
+    fn names() -> impl Strategy<Value = String> + Clone {
+        prop_oneof![
+            6 => "[a-z]{1,12}(\\.[a-z]{1,4})?",
+            2 => select(vec!["src", "docs", "generated", "index.d.ts", "Makefile", "README.md"]).prop_map(str::to_owned),
+            1 => "[ -~]{1,40}",
+            1 => "\\PC{1,20}",
+            1 => "[中文字😀é\u{301}\u{a0}\u{2028}\u{200d}\t\n\u{1b}']{1,30}",
+            1 => ("[a-z0-9😀é]", 200_usize..4000).prop_map(|(character, times)| character.chars().cycle().take(times).collect()),
+        ]
+    }
+
+    fn files() -> impl Strategy<Value = Vec<FileState>> {
+        let status = select(vec![FileStatus::Created, FileStatus::Modified, FileStatus::Unchanged, FileStatus::Deleted]);
+        let one = (vec(names(), 1..5), any::<u64>(), any::<Millis>(), status, prop::bool::weighted(0.1));
+        prop_oneof![vec(one.clone(), 0..60), vec(one, 0..3000)].prop_map(|files| {
+            let file = |(names, size, modified, status, changed_outside): (Vec<String>, _, _, _, _)| {
+                let path = RelPath::new(&names.join("/")).ok()?;
+                let hash = ContentHash::of(path.as_str().as_bytes());
+                Some((path.clone(), FileState { path, hash, size, modified, status, changed_outside }))
+            };
+            let by_path: std::collections::BTreeMap<_, _> = files.into_iter().filter_map(file).collect();
+            by_path.into_values().collect()
+        })
+    }
+
+    fn tasks() -> impl Strategy<Value = Vec<Task>> {
+        let status = select(vec![TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed]);
+        let description = prop_oneof!["[a-z ]{0,60}", "(?s).{0,300}", "[ -~\n]{0,2000}"];
+        let one = (any::<u32>(), description, status, 0..4_u32);
+        let task = |(id, description, status, priority)| Task { id, description, status, priority };
+        prop_oneof![vec(one.clone(), 0..6), vec(one, 0..500)].prop_map(move |tasks| tasks.into_iter().map(task).collect())
+    }
+
+    fn states() -> impl Strategy<Value = RepoState> {
+        (files(), tasks(), "(?s).{0,200}", "(?s).{0,200}", any::<Millis>()).prop_map(
+            |(files, tasks, work_dir, story_id, last_updated)| RepoState { work_dir, story_id, files, tasks, last_updated },
+        )
+    }
+
+    /// The number before a word.
+    fn before(line: &str, word: &str) -> usize {
+        line.split(word).next().unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn every_state_is_told_in_less_than_500_tokens(state in states()) {
+            let text = format_for_prompt(&state);
+            prop_assert!(real(&text) < 500, "{} tokens:\n{}", real(&text), text);
+            prop_assert!(estimate(&text) <= MOST_TOKENS);
+        }
+
+        #[test]
+        fn every_file_and_every_open_task_is_listed_or_counted(state in states()) {
+            let text = format_for_prompt(&state);
+            let mut lines = text.lines().skip_while(|line| !line.starts_with("Open tasks: "));
+            if !state.open_tasks().is_empty() {
+                let open = before(lines.next().unwrap(), " (");
+                prop_assert_eq!(open, state.open_tasks().len());
+                let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("Files: ") && *line != "No files.").collect();
+                let counted = lines.iter().filter(|line| line.starts_with('…')).map(|line| before(line, " more open")).sum::<usize>();
+                let listed = lines.iter().filter(|line| line.contains(". id ")).count();
+                prop_assert_eq!(listed + counted, open, "{}", text);
+            }
+            let lines = text.lines().skip_while(|line| !line.starts_with("Files: ")).skip(1);
+            let lines: Vec<&str> = lines.filter(|line| !line.starts_with("Updated ")).collect();
+            let (listed, counts): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| line.contains(" bytes "));
+            let counted = counts.iter().map(|line| match line.strip_prefix("… and ") {
+                Some(rest) => before(rest, " more file"),
+                None => line.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap(),
+            });
+            prop_assert_eq!(listed.len() + counted.sum::<usize>(), state.files.len(), "{}", text);
+        }
+    }
 }

@@ -105,7 +105,8 @@ impl<'a> Pieces<'a> {
     fn signs(&mut self, from: usize) -> Piece<'a> {
         let end = self.past(self.past(from, is_sign), |byte| matches!(byte, b'\r' | b'\n' | b'/'));
         let signs = self.cut(end);
-        if self.is(end, is_foreign) { Piece::Part(signs) } else { Piece::Signs(signs) }
+        let is_open = self.is(end, is_foreign) && !signs.last().is_some_and(|last| is_line_break(*last));
+        if is_open { Piece::Part(signs) } else { Piece::Signs(signs) }
     }
 
     fn blanks(&mut self) -> Piece<'a> {
@@ -125,13 +126,23 @@ impl<'a> Pieces<'a> {
         Piece::Signs(self.cut(if alone { end } else { end - 1 }))
     }
 
-    /// Behind what is not ASCII a piece surely begins at a blank before a letter.
+    /// Whether a piece begins here whatever stands before: at a blank before a letter, and behind a line break unless white space
+    /// or a slash follows.
+    fn is_sure(&self) -> bool {
+        match self.bytes[self.at] {
+            b' ' => self.is(self.at + 1, |next| next.is_ascii_alphabetic()),
+            b'/' => false,
+            byte => !is_blank(byte) && is_line_break(self.bytes[self.at - 1]),
+        }
+    }
+
+    /// Behind what is not ASCII: the bytes up to where a piece surely begins, or a word does.
     fn unsure(&mut self) -> Option<Piece<'a>> {
         let start = self.at;
         loop {
             let byte = self.peek(self.at).filter(u8::is_ascii);
             let Some(byte) = byte else { break };
-            if byte == b' ' && self.is(self.at + 1, |next| next.is_ascii_alphabetic()) {
+            if self.is_sure() {
                 self.start = Start::Sure;
                 break;
             }

@@ -9,7 +9,7 @@
 //! - `fragments.txt`: up to three characters, and each character that makes a token with them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
     sync::LazyLock,
 };
@@ -19,9 +19,12 @@ pub(super) struct Table {
     signs: Map<usize>,
     /// By the first character, a bit for each second one.
     pairs: [u128; 128],
-    /// By the first and the second, a bit for each third one.
-    triples: Vec<u32>,
-    quads: HashSet<u32, BuildHasherDefault<Mix>>,
+    /// By the codes of the first and the second, a bit for each third one.
+    triples: Vec<u64>,
+    /// By the codes of the first three, a bit for each fourth one.
+    quads: Vec<u32>,
+    /// By the character, how long a run may be.
+    runs: [usize; 128],
 }
 
 /// Which of the last characters of a text are known to be a token.
@@ -34,12 +37,21 @@ pub(super) struct Known {
 
 type Map<V> = HashMap<&'static [u8], V, BuildHasherDefault<Mix>>;
 
+/// Small, because the table is to stay in the cache.
 #[derive(Debug, Clone, Copy)]
 struct Costs {
-    alone: usize,
-    behind_blank: usize,
-    behind_other: usize,
-    marks: &'static [u8],
+    alone: u8,
+    behind_blank: u8,
+    behind_other: u8,
+    /// A bit for each of [`MARKS`] with which the word is one token.
+    marks: u8,
+}
+
+const MARKS: &[u8] = b"_.-/(";
+
+/// The bit of a character among the marks; none for others.
+fn mark(byte: u8) -> u8 {
+    MARKS.iter().position(|mark| *mark == byte).map_or(0, |at| 1 << at)
 }
 
 /// Characters of which every run up to this length is a token.
@@ -67,11 +79,12 @@ impl Table {
 
     fn read() -> Self {
         let mut table = Self {
-            words: Map::default(),
+            words: Map::with_capacity_and_hasher(7000, BuildHasherDefault::default()),
             signs: Map::default(),
             pairs: [0; 128],
-            triples: vec![0; 64 * 32],
-            quads: HashSet::default(),
+            triples: vec![0; 64 * 64],
+            quads: vec![0; 32 * 32 * 32],
+            runs: [1; 128],
         };
         words(include_str!("words.txt"), |word, costs| {
             table.words.insert(word, costs);
@@ -80,75 +93,100 @@ impl Table {
             // Once for each process, and the text that is escaped is a few thousand bytes.
             table.signs.insert(sign.leak(), cost);
         });
-        fragments(include_str!("fragments.txt"), |fragment| match *fragment {
-            [first, second] => table.pairs[usize::from(first)] |= 1 << second,
-            [first, second, third] => {
-                let (row, bit) = place(first, second, third).expect("triples are two small letters behind a letter or a blank");
-                table.triples[row] |= bit;
-            }
-            [first, second, third, fourth] => {
-                table.quads.insert(u32::from_le_bytes([first, second, third, fourth]));
-            }
-            _ => unreachable!("fragments have two to four characters"),
-        });
+        fragments(include_str!("fragments.txt"), |fragment| table.add(fragment));
+        RUNS.iter().for_each(|(byte, length)| table.runs[usize::from(*byte)] = *length);
         table
+    }
+
+    fn add(&mut self, fragment: &[u8]) {
+        match *fragment {
+            [first, second] => self.pairs[usize::from(first)] |= 1 << second,
+            [first, second, third] => self.triples[triple([first, second])] |= 1 << code(third),
+            [first, second, third, fourth] => self.quads[quad([first, second, third])] |= 1 << code(fourth),
+            _ => unreachable!("fragments have two to four characters"),
+        }
     }
 
     /// What a word costs with this character before it, if it is known.
     pub(super) fn word(&self, lead: Option<u8>, word: &[u8]) -> Option<usize> {
+        if word.len() < 3 {
+            return None;
+        }
         let costs = self.words.get(word)?;
-        Some(match lead {
+        Some(usize::from(match lead {
             None => costs.alone,
             Some(b' ') => costs.behind_blank,
-            Some(mark) if costs.marks.contains(&mark) => 1,
+            Some(other) if costs.marks & mark(other) != 0 => 1,
             Some(_) => costs.behind_other,
-        })
+        }))
     }
 
     /// What a piece of punctuation or white space costs, if it is known.
     pub(super) fn signs(&self, signs: &[u8]) -> Option<usize> {
-        self.signs.get(signs).copied()
+        match *signs {
+            [_] => Some(1),
+            [first, second] => Some(2 - usize::from(self.pair(first, second))),
+            _ => self.signs.get(signs).copied(),
+        }
     }
 
-    /// Which of the last characters of this ASCII text are known to be a token.
-    pub(super) fn known(&self, text: &[u8]) -> Known {
-        let pair = matches!(*text, [.., a, b] if self.pairs[usize::from(a)] >> b & 1 == 1);
-        let triple = matches!(*text, [.., a, b, c] if place(a, b, c).is_some_and(|(row, bit)| self.triples[row] & bit != 0));
-        let quad = matches!(*text, [.., a, b, c, d] if self.quads.contains(&u32::from_le_bytes([a, b, c, d])));
-        Known { pair, triple, quad }
+    /// Which of the last characters of an ASCII text are known to be a token. Where there are fewer than four, zeros come before them.
+    pub(super) fn known(&self, last: [u8; 4]) -> Known {
+        let [first, second, third, fourth] = last;
+        Known {
+            pair: self.pair(third, fourth),
+            triple: self.triples[triple([second, third])] >> code(fourth) & 1 == 1,
+            quad: last.iter().all(|byte| code(*byte) < 32) && self.quads[quad([first, second, third])] >> code(fourth) & 1 == 1,
+        }
     }
 
-    /// The length up to which runs of this character are tokens.
+    fn pair(&self, first: u8, second: u8) -> bool {
+        self.pairs[usize::from(first)] >> second & 1 == 1
+    }
+
+    /// The length up to which runs of this ASCII character are tokens.
     pub(super) fn longest_run(&self, of: u8) -> usize {
-        RUNS.iter().find(|(byte, _)| *byte == of).map_or(1, |(_, length)| *length)
+        self.runs[usize::from(of)]
     }
 }
 
-/// The row and the bit of a triple in its table.
-fn place(first: u8, second: u8, third: u8) -> Option<(usize, u32)> {
-    let first = match first {
-        b' ' => 0,
-        b'a'..=b'z' => first - b'a' + 1,
-        b'A'..=b'Z' => first - b'A' + 27,
-        _ => return None,
+/// Small numbers for the characters that longer fragments are made of, the most common ones below 32; the same for all others.
+fn code(byte: u8) -> usize {
+    const CODES: [u8; 128] = {
+        let mut codes = [63; 128];
+        codes[b' ' as usize] = 0;
+        let mut letter = 0;
+        while letter < 26 {
+            codes[(b'a' + letter) as usize] = letter + 1;
+            codes[(b'A' + letter) as usize] = letter + 32;
+            letter += 1;
+        }
+        codes
     };
-    let small = second.is_ascii_lowercase() && third.is_ascii_lowercase();
-    small.then(|| (usize::from(first) * 32 + usize::from(second - b'a'), 1 << (third - b'a')))
+    CODES[usize::from(byte)].into()
+}
+
+fn triple([first, second]: [u8; 2]) -> usize {
+    code(first) * 64 + code(second)
+}
+
+fn quad([first, second, third]: [u8; 3]) -> usize {
+    (code(first) * 32 + code(second)) * 32 + code(third)
 }
 
 /// Each word of the file with its costs.
 fn words(text: &'static str, mut each: impl FnMut(&'static [u8], Costs)) {
-    let mut costs = Costs { alone: 0, behind_blank: 0, behind_other: 0, marks: &[] };
+    let mut costs = Costs { alone: 0, behind_blank: 0, behind_other: 0, marks: 0 };
     for line in text.lines() {
         if let [alone @ b'0'..=b'9', b' ', behind_blank, b' ', behind_other] = line.as_bytes() {
-            let [alone, behind_blank, behind_other] = [alone, behind_blank, behind_other].map(|digit| usize::from(digit - b'0'));
-            costs = Costs { alone, behind_blank, behind_other, marks: &[] };
+            let [alone, behind_blank, behind_other] = [alone, behind_blank, behind_other].map(|digit| digit - b'0');
+            costs = Costs { alone, behind_blank, behind_other, marks: 0 };
             continue;
         }
         for item in line.split(' ') {
             let end = item.find(|c: char| !c.is_ascii_alphabetic() && c != '\'').unwrap_or(item.len());
             let (word, marks) = item.as_bytes().split_at(end);
-            each(word, Costs { marks, ..costs });
+            each(word, Costs { marks: marks.iter().fold(0, |bits, byte| bits | mark(*byte)), ..costs });
         }
     }
 }
@@ -202,15 +240,18 @@ struct Mix(u64);
 
 impl Hasher for Mix {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        // Both ends, which may overlap, instead of a loop and a rest.
+        let ends = |head: u32, tail: u32| u64::from(head) << 32 | u64::from(tail);
+        if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let (chunks, _) = bytes.as_chunks();
+            chunks.iter().skip(1).for_each(|chunk| self.write_u64(u64::from_le_bytes(*chunk)));
+            self.write_u64(u64::from_le_bytes(*head));
+            self.write_u64(u64::from_le_bytes(*tail));
+        } else if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            self.write_u64(ends(u32::from_le_bytes(*head), u32::from_le_bytes(*tail)));
+        } else {
+            self.write_u64(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
     }
 
     fn write_u64(&mut self, word: u64) {
@@ -243,7 +284,7 @@ mod tests {
             (0..128).filter(|byte: &u8| !byte.is_ascii_alphanumeric() && !matches!(byte, b'\r' | b'\n')).collect();
         words(include_str!("words.txt"), |word, costs| {
             assert!(word.is_ascii() && !word.is_empty());
-            check(word, costs.alone);
+            check(word, costs.alone.into());
             for lead in &leads {
                 let at_most = Table::get().word(Some(*lead), word).expect("it is in the table");
                 check(&[&[*lead], word].concat(), at_most);
@@ -258,7 +299,11 @@ mod tests {
 
     #[test]
     fn fragments_are_tokens() {
-        fragments(include_str!("fragments.txt"), |fragment| check(fragment, 1));
+        fragments(include_str!("fragments.txt"), |fragment| {
+            check(fragment, 1);
+            let highest = fragment.iter().map(|byte| code(*byte)).max().expect("it is not empty");
+            assert!(highest < [64, 63, 32][fragment.len() - 2], "{fragment:?} has characters without a code");
+        });
     }
 
     #[test]
