@@ -15,8 +15,10 @@ pub struct RepoState {
     pub work_dir: String,
     /// What the work is about, as whoever gave it out calls it; empty when nobody did.
     pub story_id: String,
-    /// The files, by path.
+    /// The files that were touched, by path.
     pub files: Vec<FileState>,
+    /// How many other files a scan has found in each directory, by path, with a slash at the end; the root's is empty.
+    pub untouched: Vec<(String, usize)>,
     /// All tasks, in the order in which they are to be done; completed ones too.
     pub tasks: Vec<Task>,
     /// When it was last brought up to date.

@@ -19,6 +19,7 @@ use crate::{
         read::{Found, find, read_whole},
         state_file::StateFile,
     },
+    scan::Index,
     tracker::now,
     workspace::{State, Workspace},
 };
@@ -82,6 +83,8 @@ pub(crate) struct Repo {
     file: StateFile,
     /// Whether the file on the disk is behind.
     is_behind: bool,
+    /// What the last scan found, as long as that is the last one.
+    index: Option<(Option<(u64, i64)>, Index)>,
     /// How many changes may still be written at once, when that was last asked.
     room: f64,
     asked: Instant,
@@ -127,6 +130,7 @@ impl Repo {
             bytes: 0,
             file: StateFile::new("repostate.json"),
             is_behind: false,
+            index: None,
             room: BURST,
             asked: Instant::now(),
             ours: HashSet::new(),
@@ -167,13 +171,33 @@ impl Repo {
     pub fn snapshot(&mut self, workspace: &Workspace) -> RepoState {
         self.load(workspace);
         self.validate(workspace);
+        let untouched = self.untouched(workspace);
         RepoState {
             work_dir: workspace.root().path().display().to_string(),
             story_id: self.plan.story.clone(),
             files: self.files.values().map(|tracked| tracked.state.clone()).collect(),
+            untouched,
             tasks: self.plan.tasks.clone(),
             last_updated: self.last_updated,
         }
+    }
+
+    /// The files that the last scan found and that nobody touched, by directory.
+    fn untouched(&mut self, workspace: &Workspace) -> Vec<(String, usize)> {
+        let stamp = workspace.state().index_stamp();
+        if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
+            // An index that cannot be read is as good as none.
+            self.index = Index::load(workspace).ok().map(|index| (stamp, index));
+        }
+        let Some((_, index)) = &self.index else { return Vec::new() };
+        let mut counts = index.counts();
+        for path in self.files.keys().filter(|path| index.known(path).is_some()) {
+            let dir = path.parent().map_or_else(String::new, |parent| format!("{parent}/"));
+            if let Ok(at) = counts.binary_search_by(|(known, _)| known.as_str().cmp(&dir)) {
+                counts[at].1 = counts[at].1.saturating_sub(1);
+            }
+        }
+        counts
     }
 
     /// Takes over what there is to do.
@@ -387,6 +411,7 @@ fn open_tasks(plan: &Plan) -> Value {
         work_dir: String::new(),
         story_id: String::new(),
         files: Vec::new(),
+        untouched: Vec::new(),
         tasks: plan.tasks.clone(),
         last_updated: 0,
     };

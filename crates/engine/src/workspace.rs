@@ -482,6 +482,12 @@ impl State {
         lock(&self.handles).journals.clone()
     }
 
+    /// By what the index of the last scan is told from another: inode and time.
+    pub(crate) fn index_stamp(&self) -> Option<(u64, i64)> {
+        let stat = sys::statat(&*self.dir(), "index", sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((stat.st_ino, self.rescued.clock().stamp(&stat).modified))
+    }
+
     /// The workspace that it is the state of.
     pub(crate) fn work_dir(&self) -> &str {
         &self.work_dir

@@ -177,3 +177,23 @@ fn tasks_outlive_a_restart_and_are_in_the_state() {
     assert!(reply.text.contains("everything is done") && reply.text.contains("done"), "{}", reply.text);
     assert_eq!(next.call("update_tasks", &done(4)).result["refusal"]["code"], "bad_arguments");
 }
+
+#[test]
+fn what_a_scan_found_is_counted_beside_what_was_touched() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("src/b.rs", "two\n"), ("src/c.rs", "three\n"), ("src-gen/d.rs", "four\n")]);
+    let workspace = Workspace::open(dir.path(), fast()).unwrap();
+    let untouched = || RepoTracker::load(workspace.clone()).snapshot().untouched;
+    assert_eq!(untouched(), []);
+    surehand_engine::scan::scan(&workspace, &|_| {}).unwrap();
+    let counts = |counts: &[(&str, usize)]| counts.iter().map(|(path, files)| (path.to_string(), *files)).collect::<Vec<_>>();
+    assert_eq!(untouched(), counts(&[("", 1), ("src-gen/", 1), ("src/", 2)]));
+    let mut session = Session::new(workspace.clone());
+    read(&mut session, "src/b.rs");
+    session.call("write_file", &json!({ "path": "src/new.rs", "content": "new\n" }));
+    assert_eq!(untouched(), counts(&[("", 1), ("src-gen/", 1), ("src/", 1)]));
+    let text = session.call("repo_state", &json!({})).text;
+    assert!(text.contains("Files: 5"), "{text}");
+    fs::write(dir.path().join("e.txt"), "five\n").unwrap();
+    surehand_engine::scan::scan(&workspace, &|_| {}).unwrap();
+    assert_eq!(untouched()[0], (String::new(), 2));
+}

@@ -148,7 +148,15 @@ impl<'a> Files<'a> {
         let mut changed_outside = 0;
         let files = state.files.iter().inspect(|file| changed_outside += usize::from(file.changed_outside));
         let first = first(files, Self::MOST_LINES, order);
-        Self { total: state.files.len(), changed_outside, first, directories: directories(&state.files) }
+        let untouched = || state.untouched.iter().filter(|(_, files)| *files > 0);
+        let total = state.files.len() + untouched().map(|(_, files)| files).sum::<usize>();
+        let counted = untouched().map(|(path, files)| Directory { path, files: *files, listed: 0 });
+        let directories = if state.untouched.is_empty() {
+            directories(&state.files)
+        } else {
+            together(directories(&state.files).into_iter().chain(counted).collect())
+        };
+        Self { total, changed_outside, first, directories }
     }
 
     fn heading(&self) -> String {
@@ -211,6 +219,17 @@ impl<'a> Files<'a> {
             page.put(&rest(files, directories));
         }
     }
+}
+
+/// Each directory once, by path.
+fn together(mut directories: Vec<Directory<'_>>) -> Vec<Directory<'_>> {
+    directories.sort_by_key(|directory| directory.path);
+    directories.dedup_by(|next, directory| {
+        let is_same = next.path == directory.path;
+        directory.files += if is_same { next.files } else { 0 };
+        is_same
+    });
+    directories
 }
 
 fn rest(files: usize, directories: usize) -> String {
@@ -387,7 +406,8 @@ mod tests {
 
     fn state(files: Vec<FileState>, tasks: Vec<Task>) -> RepoState {
         let story_id = "PAY-214".to_owned();
-        RepoState { work_dir: "/home/ann/shop".to_owned(), story_id, files, tasks, last_updated: 1_767_323_045_678 }
+        let (work_dir, untouched) = ("/home/ann/shop".to_owned(), Vec::new());
+        RepoState { work_dir, story_id, files, untouched, tasks, last_updated: 1_767_323_045_678 }
     }
 
     /// Files as in a project of some size: some code, and much that a tool has made.
@@ -680,8 +700,13 @@ mod tests {
     }
 
     fn states() -> impl Strategy<Value = RepoState> {
-        (files(), tasks(), "(?s).{0,200}", "(?s).{0,200}", any::<Millis>()).prop_map(
-            |(files, tasks, work_dir, story_id, last_updated)| RepoState { work_dir, story_id, files, tasks, last_updated },
+        let untouched = prop::collection::btree_map("([a-c]{1,3}/){0,3}", 0..5000_usize, 0..20);
+        let words = || "(?s).{0,200}";
+        (files(), untouched, tasks(), words(), words(), any::<Millis>()).prop_map(
+            |(files, untouched, tasks, work_dir, story_id, last_updated)| {
+                let untouched = untouched.into_iter().collect();
+                RepoState { work_dir, story_id, files, untouched, tasks, last_updated }
+            },
         )
     }
 
@@ -719,7 +744,8 @@ mod tests {
                 Some(rest) => before(rest, " more file"),
                 None => line.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap(),
             });
-            prop_assert_eq!(listed.len() + counted.sum::<usize>(), state.files.len(), "{}", text);
+            let untouched: usize = state.untouched.iter().map(|(_, files)| files).sum();
+            prop_assert_eq!(listed.len() + counted.sum::<usize>(), state.files.len() + untouched, "{}", text);
         }
     }
 }

@@ -110,6 +110,18 @@ impl Index {
         self.tail.files
     }
 
+    /// How many files there are in each directory itself, by path, with a slash at the end; the root's is empty.
+    pub fn counts(&self) -> Vec<(String, usize)> {
+        let count = |dir: KnownDir<'_>| {
+            let path = if dir.path.is_empty() { String::new() } else { format!("{}/", dir.path) };
+            (path, dir.len())
+        };
+        let mut counts: Vec<(String, usize)> = self.dirs().map(count).collect();
+        // The slash at the end may have changed the order.
+        counts.sort_unstable();
+        counts
+    }
+
     /// How many bytes they had, all together.
     pub fn size(&self) -> u64 {
         self.tail.size
