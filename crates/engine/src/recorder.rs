@@ -43,6 +43,8 @@ struct Pending {
     closed: bool,
     /// How many are handing over what belongs together.
     held: usize,
+    /// Whether only holds keep the records from being written.
+    is_due: bool,
 }
 
 /// While there is one, nothing is written: what is handed over meanwhile is written together.
@@ -51,8 +53,13 @@ pub struct Hold(Arc<Queue>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.0.lock().held -= 1;
-        self.0.wake.notify_one();
+        let mut pending = self.0.lock();
+        pending.held -= 1;
+        // Only somebody whose time has come is kept waiting by a hold; waking the thread for every change would cost more than
+        // the record itself.
+        if pending.is_due {
+            self.0.wake.notify_one();
+        }
     }
 }
 
@@ -192,9 +199,11 @@ impl Queue {
             let Some(left) = until.checked_duration_since(Instant::now()) else { break };
             pending = wait(pending, left);
         }
+        pending.is_due = true;
         while pending.held > 0 {
             pending = self.wake.wait(pending).expect("nobody panics while holding it");
         }
+        pending.is_due = false;
         pending.urgent = false;
         pending.bytes = 0;
         pending.last.clear();
