@@ -21,6 +21,7 @@ use crate::{
     },
     scan::Index,
     tracker::now,
+    watch::{Cursor, Hints},
     workspace::{State, Workspace},
 };
 
@@ -83,6 +84,8 @@ pub(crate) struct Repo {
     file: StateFile,
     /// Whether the file on the disk is behind.
     is_behind: bool,
+    /// How far we have heard the watcher.
+    cursor: Option<Cursor>,
     /// What the last scan found, as long as that is the last one.
     index: Option<(Option<(u64, i64)>, Index)>,
     /// How many changes may still be written at once, when that was last asked.
@@ -130,6 +133,7 @@ impl Repo {
             bytes: 0,
             file: StateFile::new("repostate.json"),
             is_behind: false,
+            cursor: None,
             index: None,
             room: BURST,
             asked: Instant::now(),
@@ -305,10 +309,17 @@ impl Repo {
         self.is_behind = true;
     }
 
-    /// Looks at every file whose stamp is not the one that it had.
+    /// Looks at the files that may have changed: those that the watcher names, or all, whose stamp is not the one that it was.
     fn validate(&mut self, workspace: &Workspace) {
+        let hints = match workspace.watch() {
+            Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
+            None => Hints::Everything,
+        };
+        if hints == Hints::Paths(Vec::new()) {
+            return;
+        }
         let mut found = Vec::new();
-        for (path, tracked) in &self.files {
+        for (path, tracked) in self.files.iter().filter(|(path, _)| hints.covers(path)) {
             let state = &tracked.state;
             match look(workspace, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
                 Some((hash, stamp)) if hash == state.hash && state.status != FileStatus::Deleted => {

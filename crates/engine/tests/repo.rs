@@ -197,3 +197,24 @@ fn what_a_scan_found_is_counted_beside_what_was_touched() {
     surehand_engine::scan::scan(&workspace, &|_| {}).unwrap();
     assert_eq!(untouched()[0], (String::new(), 2));
 }
+
+#[test]
+fn with_a_watcher_only_what_it_names_is_looked_at() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let workspace = Workspace::open(dir.path(), fast()).unwrap();
+    workspace.start_watching();
+    let mut session = Session::new(workspace.clone());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+    workspace.watch().unwrap().wait();
+    let changed = || {
+        let state = RepoTracker::load(workspace.clone()).snapshot();
+        state.files.iter().filter(|file| file.changed_outside).map(|file| file.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(), Vec::<String>::new());
+    fs::write(dir.path().join("b.txt"), "TWO\n").unwrap();
+    assert_eq!(changed(), ["b.txt"]);
+    read(&mut session, "b.txt");
+    assert_eq!(changed(), Vec::<String>::new(), "it has been seen again");
+    fs::remove_file(dir.path().join("a.txt")).unwrap();
+    assert_eq!(changed(), ["a.txt"]);
+}
