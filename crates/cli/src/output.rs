@@ -39,11 +39,6 @@ pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// A moment as programs read it.
-pub fn rfc3339(millis: i64) -> String {
-    jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
-}
-
 /// How long ago something was, as people say it.
 pub fn ago(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;

@@ -88,11 +88,16 @@ impl Task {
     }
 }
 
+/// The tasks that are still open, those in progress first, then by priority, then in the order in which they came.
+pub fn open_tasks(tasks: &[Task]) -> Vec<&Task> {
+    let mut open: Vec<&Task> = tasks.iter().filter(|task| task.is_open()).collect();
+    open.sort_by_key(|task| (task.status != TaskStatus::InProgress, task.priority, task.id));
+    open
+}
+
 impl RepoState {
-    /// The tasks that are still open, those in progress first, then by priority, then in the order in which they came.
+    /// The tasks that are still open, in the order in which they are to be done.
     pub fn open_tasks(&self) -> Vec<&Task> {
-        let mut open: Vec<&Task> = self.tasks.iter().filter(|task| task.is_open()).collect();
-        open.sort_by_key(|task| (task.status != TaskStatus::InProgress, task.priority, task.id));
-        open
+        open_tasks(&self.tasks)
     }
 }

@@ -10,7 +10,9 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{
-    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, kinds::kind_of, state::Millis,
+    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Task,
+    kinds::kind_of,
+    state::{self, Millis},
 };
 use surehand_store::Plan;
 
@@ -393,7 +395,7 @@ impl Repo {
             out.push_str(tracked.json.get_or_insert_with(|| entry_json(&tracked.state).to_string()));
         }
         out.push_str("],\"open_tasks\":");
-        out.push_str(&open_tasks(&self.plan).to_string());
+        out.push_str(&open_tasks(&self.plan.tasks).to_string());
         out.push_str(&format!(",\"last_updated\":\"{}\"}}\n", rfc3339(self.last_updated)));
         out.into_bytes()
     }
@@ -407,27 +409,18 @@ impl Default for Repo {
 
 /// A state in the shape in which it is written.
 pub fn to_json(state: &RepoState) -> Value {
-    let plan = Plan { story: state.story_id.clone(), tasks: state.tasks.clone() };
     json!({
         "work_dir": state.work_dir,
         "story_id": state.story_id,
         "files": state.files.iter().map(entry_json).collect::<Vec<_>>(),
-        "open_tasks": open_tasks(&plan),
+        "open_tasks": open_tasks(&state.tasks),
         "last_updated": rfc3339(state.last_updated),
     })
 }
 
-fn open_tasks(plan: &Plan) -> Value {
-    let state = RepoState {
-        work_dir: String::new(),
-        story_id: String::new(),
-        files: Vec::new(),
-        untouched: Vec::new(),
-        tasks: plan.tasks.clone(),
-        last_updated: 0,
-    };
-    let task = |task: &&surehand_core::Task| json!({ "description": task.description, "status": task.status, "priority": task.priority });
-    Value::Array(state.open_tasks().iter().map(task).collect())
+fn open_tasks(tasks: &[Task]) -> Value {
+    let task = |task: &&Task| json!({ "description": task.description, "status": task.status, "priority": task.priority });
+    Value::Array(state::open_tasks(tasks).iter().map(task).collect())
 }
 
 fn entry_json(state: &FileState) -> Value {
@@ -441,7 +434,8 @@ fn entry_json(state: &FileState) -> Value {
     })
 }
 
-fn rfc3339(millis: Millis) -> String {
+/// A moment as programs read it.
+pub fn rfc3339(millis: Millis) -> String {
     jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
 }
 

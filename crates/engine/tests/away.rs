@@ -99,25 +99,11 @@ fn a_foreign_change_while_a_file_is_taken_away_is_never_lost() {
             for at in 0..steps(1).len() {
                 let dir = lay_out(&[("a.txt", "one\n")]);
                 let target = dir.path().join("a.txt");
-                let thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>> = Arc::default();
-                let started = thread.clone();
-                let probe = move |number: usize, _: Step| {
-                    let mut started = started.lock().unwrap();
-                    if number == at && started.is_none() {
-                        let target = target.clone();
-                        let handle = std::thread::spawn(move || writer(&target));
-                        let until = Instant::now() + Duration::from_millis(20);
-                        while !handle.is_finished() && Instant::now() < until {
-                            std::thread::sleep(Duration::from_micros(200));
-                        }
-                        *started = Some(handle);
-                    }
-                    Verdict::GoOn
-                };
-                let mut session = session_with(dir.path(), probe);
+                let foreign = Foreign::default();
+                let mut session = session_with(dir.path(), foreign.after(at, target, writer));
                 read(&mut session, "a.txt");
                 let reply = session.call(tool, call);
-                thread.lock().unwrap().take().expect("the step was reached").join().unwrap();
+                foreign.join();
                 drop(session);
                 drop(self::session(dir.path()));
                 assert!(

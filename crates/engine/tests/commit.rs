@@ -11,10 +11,10 @@ use std::{
     },
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 mod fixture;
@@ -176,29 +176,14 @@ fn a_foreign_change_at_any_instant_is_never_lost() {
             if how == Target::HardLink {
                 fs::hard_link(&target, dir.path().join("b.txt")).unwrap();
             }
-            let thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>> = Arc::default();
-            let started = thread.clone();
-            let probe = move |number: usize, _: Step| {
-                let mut started = started.lock().unwrap();
-                if number == at && started.is_none() {
-                    // In a thread: opening a file on which we hold a lease waits until we let go.
-                    let target = target.clone();
-                    let handle = std::thread::spawn(move || writer(&target));
-                    let until = Instant::now() + Duration::from_millis(20);
-                    while !handle.is_finished() && Instant::now() < until {
-                        std::thread::sleep(Duration::from_micros(200));
-                    }
-                    *started = Some(handle);
-                }
-                Verdict::GoOn
-            };
-            let mut session = session_with(dir.path(), probe);
+            let foreign = Foreign::default();
+            let mut session = session_with(dir.path(), foreign.after(at, target, writer));
             if how == Target::NoExchange {
                 session.workspace().without_exchange();
             }
             read(&mut session, "a.txt");
             let reply = session.call("edit_file", &edit("a.txt", "one", "ours"));
-            thread.lock().unwrap().take().expect("the step was reached").join().unwrap();
+            foreign.join();
             // A session that goes on does not write over it either.
             session.call("edit_file", &edit("a.txt", "ours", "more"));
             // Leaving takes the second look at what was displaced.

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fixture::{fast, lay_out};
+use fixture::{as_somebody_else, fast, lay_out};
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use surehand_engine::{
@@ -248,32 +248,6 @@ fn what_cannot_be_read_is_told_and_stays_known() {
         mode("file", 0o600);
         fixture.write("closed/a", "1");
         fixture.check("+new *closed/a");
-    });
-}
-
-/// Runs with the rights of a user to whom modes apply, in a thread of its own. The tree becomes theirs.
-fn as_somebody_else(tree: &Path, act: impl FnOnce() + Send) {
-    const NOBODY: u32 = 65_534;
-    if !rustix::process::geteuid().is_root() {
-        return act();
-    }
-    let mut found = vec![tree.to_owned()];
-    while let Some(path) = found.pop() {
-        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
-        if path.is_dir() {
-            found.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-        }
-    }
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            // SAFETY: it takes a number and changes nothing but the rights of this thread and of those it starts.
-            #[expect(unsafe_code, reason = "there is no safe wrapper")]
-            unsafe {
-                libc::setfsuid(NOBODY);
-            }
-            act();
-        });
-        thread.join().unwrap();
     });
 }
 

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
+mod fixture;
+
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
@@ -16,6 +18,7 @@ use std::{
     time::SystemTime,
 };
 
+use fixture::as_somebody_else;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use surehand_engine::{Cursor, Hints, Trouble, Watch, core::RelPath};
 
@@ -533,32 +536,6 @@ fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
         fs::write(closed.join("b/x"), "new").unwrap();
         assert_eq!(watch.hints(&mut cursor), paths(&["closed/b/x"]));
         assert!(watch.trouble().is_none());
-    });
-}
-
-/// Runs with the rights of a user to whom modes apply, in a thread of its own. The tree becomes theirs.
-fn as_somebody_else(tree: &Path, act: impl FnOnce() + Send) {
-    const NOBODY: u32 = 65_534;
-    if !rustix::process::geteuid().is_root() {
-        return act();
-    }
-    let mut found = vec![tree.to_owned()];
-    while let Some(path) = found.pop() {
-        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
-        if path.is_dir() {
-            found.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-        }
-    }
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            // SAFETY: it takes a number and changes nothing but the rights of this thread and of those it starts.
-            #[expect(unsafe_code, reason = "there is no safe wrapper")]
-            unsafe {
-                libc::setfsuid(NOBODY);
-            }
-            act();
-        });
-        thread.join().unwrap();
     });
 }
 

@@ -67,11 +67,7 @@ impl Bench {
         let began = Instant::now();
         // Described first, because a pinned program sees a single core.
         let machine = machine::describe();
-        progress("search");
-        let search = search::measure(self)?;
-        progress("scan");
-        let scan = scan::measure(self)?;
-        machine::pin()?;
+        let pinned = machine::pin()?;
         progress("calls");
         let mut calls = calls::measure(self, &self.fast, &Kind::UNSYNCED)?;
         if let Some(full) = &self.full {
@@ -84,6 +80,12 @@ impl Bench {
         let (growth, grown) = growth::measure(self)?;
         progress("start");
         let start = start::measure(self, &grown, growth.files)?;
+        drop(pinned);
+        // Last, because of the many files that they make: the system goes on writing them for a while.
+        progress("search");
+        let search = search::measure(self)?;
+        progress("scan");
+        let scan = scan::measure(self)?;
         Ok(Report { machine, pace: self.pace, calls, depth, growth, start, search, scan, took: began.elapsed() })
     }
 

@@ -22,7 +22,9 @@ fn short(kernel: &str) -> String {
 
 /// Keeps this program and the servers that it starts on one core. Left alone, the scheduler puts client and server now on one
 /// core and now on two, and waking an idle core costs more than a small call: the same server would seem four times as slow.
-pub fn pin() -> Result<()> {
+///
+/// It is let go when what is given back goes out of scope.
+pub fn pin() -> Result<Pinned> {
     #[cfg(target_os = "linux")]
     {
         use anyhow::Context;
@@ -32,8 +34,24 @@ pub fn pin() -> Result<()> {
         let mut one = CpuSet::new();
         one.set(last);
         sched_setaffinity(None, &one).context("pinning to a core")?;
+        Ok(Pinned { allowed })
     }
-    Ok(())
+    #[cfg(not(target_os = "linux"))]
+    Ok(Pinned {})
+}
+
+/// A program that is kept on one core.
+pub struct Pinned {
+    #[cfg(target_os = "linux")]
+    allowed: rustix::thread::CpuSet,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        // Staying on one core only makes the rest of the run slower.
+        let _ = rustix::thread::sched_setaffinity(None, &self.allowed);
+    }
 }
 
 /// Asks ext4 to lay the directories in `directory` far apart, as it does below the root of a disk. Without a journal ext4 does

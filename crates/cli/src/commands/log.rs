@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId,
     changes::Logged,
+    repo::rfc3339,
     store::{Event, Which},
 };
 
@@ -61,7 +62,7 @@ fn as_json(change: &Logged) -> Value {
     let file = |file: &Event| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
     json!({
         "change": change.change,
-        "at": output::rfc3339(change.at),
+        "at": rfc3339(change.at),
         "session": change.session,
         "tool": change.tool,
         "undone": change.is_undone,

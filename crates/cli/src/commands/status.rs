@@ -7,6 +7,7 @@ use surehand_engine::{
     RepoTracker, Workspace,
     changes::Logged,
     core::{FileState, FileStatus, RepoState, render},
+    repo::rfc3339,
     store::Which,
 };
 
@@ -33,7 +34,7 @@ pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
                 "changed_outside": paths(&state, |file| file.changed_outside),
             },
             "open_tasks": state.open_tasks(),
-            "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": output::rfc3339(change.at), "tool": change.tool, "session": change.session })),
+            "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session })),
             "rescued": rescued,
             "notices": notices,
         });

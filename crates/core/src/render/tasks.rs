@@ -3,7 +3,7 @@
 use crate::{
     refusal::clip,
     render::count,
-    state::{Task, TaskStatus},
+    state::{Task, TaskStatus, open_tasks},
 };
 
 /// So many tasks are listed; the rest is counted.
@@ -14,8 +14,7 @@ const CHARS: usize = 200;
 
 /// The open tasks in the order in which they are to be done, and how many are done. When none is open, that is said.
 pub fn tasks(tasks: &[Task]) -> String {
-    let mut open: Vec<&Task> = tasks.iter().filter(|task| task.is_open()).collect();
-    open.sort_by_key(|task| (task.status != TaskStatus::InProgress, task.priority, task.id));
+    let open = open_tasks(tasks);
     let done = tasks.len() - open.len();
     if open.is_empty() {
         return if tasks.is_empty() {
