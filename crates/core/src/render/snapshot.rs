@@ -184,6 +184,8 @@ impl<'a> Files<'a> {
             let at = self.directories.binary_search_by_key(&directory(file), |directory| directory.path);
             self.directories[at.expect("every file is in a directory")].listed += 1;
         }
+        self.directories.retain(|directory| directory.left() > 0);
+        self.directories = rolled_up(self.directories);
         self.put_directories(page);
     }
 
@@ -219,6 +221,33 @@ impl<'a> Files<'a> {
             page.put(&rest(files, directories));
         }
     }
+}
+
+/// So many directories are told apart; more of them are told by the ones that they are in, as deep as that goes.
+const MOST_DIRECTORIES: usize = 20;
+
+/// Directories, in order, as few as can be told.
+fn rolled_up(directories: Vec<Directory<'_>>) -> Vec<Directory<'_>> {
+    if directories.len() <= MOST_DIRECTORIES {
+        return directories;
+    }
+    let at = |depth: usize| {
+        let is_same = move |a: &Directory<'_>, b: &Directory<'_>| top(a.path, depth) == top(b.path, depth);
+        directories.chunk_by(is_same).map(move |inside| Directory {
+            path: top(inside[0].path, depth),
+            files: inside.iter().map(|directory| directory.files).sum(),
+            listed: inside.iter().map(|directory| directory.listed).sum(),
+        })
+    };
+    let fits = |depth: &usize| at(*depth).take(MOST_DIRECTORIES + 1).count() <= MOST_DIRECTORIES;
+    let depth = (1..MOST_DIRECTORIES).take_while(fits).last().unwrap_or(1);
+    at(depth).collect()
+}
+
+/// A directory, or the one that it is in at this depth.
+fn top(path: &str, depth: usize) -> &str {
+    let end = path.match_indices('/').nth(depth - 1).map_or(path.len(), |(at, _)| at + 1);
+    &path[..end]
 }
 
 /// Each directory once, by path.
@@ -548,26 +577,10 @@ mod tests {
         src/payment/providers/part_2991.rs 040a3b 110767 bytes rust source
         src/orders/part_2990.rs 5d39bd 110730 bytes rust source
         docs/decisions/part_2989.md c2f98e 110693 bytes markdown
-        src/generated/client/models/: 1494 more files
-        docs/decisions/: 597 more files
-        src/orders/: 299 more files
-        src/payment/providers/: 299 more files
+        src/: 2092 more files
+        docs/: 597 more files
         tests/: 299 more files
-        vendor/lib0/: 1 file
-        vendor/lib1/: 1 file
-        vendor/lib10/: 1 file
-        vendor/lib11/: 1 file
-        vendor/lib12/: 1 file
-        vendor/lib13/: 1 file
-        vendor/lib14/: 1 file
-        vendor/lib15/: 1 file
-        vendor/lib16/: 1 file
-        vendor/lib17/: 1 file
-        vendor/lib18/: 1 file
-        vendor/lib19/: 1 file
-        vendor/lib2/: 1 file
-        vendor/lib20/: 1 file
-        … and 26 more files in 26 directories
+        vendor/: 40 files
         Updated 2026-01-02T03:04:05Z
         ");
     }
