@@ -106,6 +106,12 @@ const LOCAL: [u32; 11] = [
     0x7366_746E, // NTFS
 ];
 
+/// Bytes for events.
+const BUFFER: usize = 32 << 10;
+
+/// Fewer events than these fit into the buffer, whatever names they carry: an event is 16 bytes and a name of at most 256.
+const FEW_EVENTS: usize = BUFFER / (16 + 256);
+
 impl Tree {
     /// A tree of which nothing is watched yet.
     pub fn open(root: &Path, most_directories: usize) -> Result<Self, Trouble> {
@@ -299,7 +305,7 @@ impl Tree {
     }
 
     fn read_events(&mut self) -> Result<(), Trouble> {
-        let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+        let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(self.inotify.clone(), &mut buffer);
         let mut count = 0;
         loop {
@@ -315,6 +321,10 @@ impl Tree {
                 Err(errno) => return Err(system("read what has changed", errno)),
             }
             count += 1;
+            // The system gives all that it has, as far as it fits. So few events always do.
+            if count < FEW_EVENTS && reader.is_buffer_empty() {
+                break;
+            }
         }
         // We hold the root open, and a directory that is held is not reported as removed.
         let is_gone = count > 0 && fstat(self.root.dir()).is_ok_and(|stat| stat.st_nlink == 0);
