@@ -304,13 +304,7 @@ fn directories(files: &[FileState]) -> Vec<Directory<'_>> {
             _ => directories.push(Directory { path: directory(file), files: 1, listed: 0 }),
         }
     }
-    directories.sort_by_key(|directory| directory.path);
-    directories.dedup_by(|again, kept| {
-        let is_same = again.path == kept.path;
-        kept.files += if is_same { again.files } else { 0 };
-        is_same
-    });
-    directories
+    together(directories)
 }
 
 fn is_in(file: &FileState, directory: &str) -> bool {

@@ -15,11 +15,9 @@ use crate::{
 
 /// The answer to a change of one file: a short diff with fresh numbers, which count as shown.
 pub fn say_one(session: &mut Session, done: &Done, numbers: Numbers) -> Success {
-    let mut success = Success::default();
-    for (planned, how) in done.planned.iter().zip(&done.how) {
-        let (text, result) = say(session, done, planned, *how, numbers);
-        success = Success { text, result, paths: paths(planned), ..Success::default() };
-    }
+    let (Some(planned), Some(how)) = (done.planned.first(), done.how.first()) else { return Success::default() };
+    let (text, result) = say(session, done, planned, *how, numbers);
+    let mut success = Success { text, result, paths: paths(planned), ..Success::default() };
     name_change(&mut success, done);
     success
 }
