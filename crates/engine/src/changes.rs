@@ -134,9 +134,7 @@ impl Workspace {
         log.iter_mut().for_each(|change| change.files.reverse());
         Ok(log)
     }
-}
 
-impl Workspace {
     /// What a file held at this path, if it is still kept.
     pub fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
         self.ask(|store| store.replaced(path, version)).ok().flatten().map(Content::new)

@@ -68,7 +68,7 @@ impl Session {
     /// The files that the session has seen and that are something else now, with who did it.
     fn changed_by(&mut self, running: &Running, command: &Command<'_>) -> Vec<ChangedFile> {
         self.listen(&[]);
-        let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground));
+        let changed = self.on_the_lookout(|lookout, ground| lookout.look_at_all(ground));
         let id = self.id();
         let change = fresh_change();
         let mut files = Vec::new();

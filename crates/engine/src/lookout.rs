@@ -86,6 +86,12 @@ impl Lookout {
         changed
     }
 
+    /// The same at once for all that is left: what a command did must come to light when it has ended, or it is nobody's.
+    pub fn look_at_all(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
+        self.room = usize::MAX;
+        self.look(ground)
+    }
+
     /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
     pub fn peek(&self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
         self.left.iter().map(|path| (path.clone(), ground.files.look(ground.workspace, path))).collect()

@@ -88,6 +88,13 @@ fn without_a_watcher_the_files_are_looked_at() {
     }
     let reply = run(&mut session, dir.path(), "printf 'more\\n' >> a.txt; touch b.txt");
     assert_eq!(reply.result["changed_elsewhere"], json!([{ "path": "a.txt", "deleted": false, "by": "command" }]));
+    // Also where there are more files than one call looks at.
+    let names: Vec<String> = (0..120).map(|number| format!("{number}.txt")).collect();
+    names.iter().for_each(|name| fs::write(dir.path().join(name), "x\n").unwrap());
+    names.iter().for_each(|name| read(&mut session, name));
+    let reply = run(&mut session, dir.path(), "for file in [0-9]*.txt; do echo y > $file; done");
+    let changed = reply.result["changed_elsewhere"].as_array().unwrap();
+    assert_eq!((changed.len(), changed.iter().all(|file| file["by"] == "command")), (120, true));
     session.workspace().flush();
     let reply = other.call("forget", &json!({ "paths": [] }));
     assert!(reply.text.contains("a.txt (by a command of another session)"), "{}", reply.text);
