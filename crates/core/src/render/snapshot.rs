@@ -28,8 +28,9 @@ pub fn format_for_prompt(state: &RepoState) -> String {
     let mut page = Page { text: String::new(), room: MOST_TOKENS - estimate(&time) };
     page.put("Repository state");
     page.put(&format!("Workspace: {}", shorten(&on_one_line(&state.work_dir), LONG)));
-    if !state.story_id.is_empty() {
-        page.put(&format!("Story: {}", cut(&on_one_line(&state.story_id), LONG)));
+    let story = on_one_line(&state.story_id);
+    if !story.is_empty() {
+        page.put(&format!("Story: {}", cut(&story, LONG)));
     }
     put_tasks(&mut page, state, files.least());
     files.put(&mut page);
@@ -41,7 +42,7 @@ const LONG: usize = 50;
 const SHORT: usize = 16;
 
 /// Lines, and how many tokens are left for more. A tokenizer always cuts between two of our lines, since none begins with a slash or
-/// with white space; so the tokens of a text are those of its lines.
+/// with white space, or ends with a blank; so the tokens of a text are those of its lines.
 struct Page {
     text: String,
     room: usize,
@@ -99,7 +100,8 @@ fn task_lines(open: &[&Task], tokens: usize, room: usize) -> Vec<String> {
             TaskStatus::InProgress => "in progress",
             TaskStatus::Completed => "completed",
         };
-        format!("{number}. id {}, {status}: {}", task.id, cut(&on_one_line(&task.description), tokens))
+        let line = format!("{number}. id {}, {status}: {}", task.id, cut(&on_one_line(&task.description), tokens));
+        line.trim_end().to_owned()
     });
     as_many_as_fit(lines, room)
 }
@@ -451,6 +453,12 @@ mod tests {
         let text = format_for_prompt(state);
         assert!(real(&text) < 500, "{} tokens:\n{text}", real(&text));
         text
+    }
+
+    #[test]
+    fn a_task_that_says_nothing_ends_its_line_without_a_blank() {
+        let text = prompt(&state(Vec::new(), vec![task(7, "\u{1b}", TaskStatus::Pending)]));
+        assert!(text.contains("1. id 7, pending:\n"), "{text}");
     }
 
     #[test]
