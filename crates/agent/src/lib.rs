@@ -1,0 +1,9 @@
+//! An agent that works on a story with the tools of Surehand. Its prompt is rendered from the state of the repository and the
+//! files as they are now, not replayed from what was said.
+
+mod cancel;
+pub mod event;
+pub mod model;
+
+pub use cancel::Cancel;
+pub use event::Event;
