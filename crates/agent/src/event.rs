@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use surehand_engine::core::Mode;
 
 use crate::model::Usage;
 
@@ -114,17 +115,6 @@ pub enum Event {
         /// In words: what was done, or what to do.
         text: String,
     },
-}
-
-/// How the prompt is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// From the present state.
-    #[default]
-    Snapshot,
-    /// From the whole conversation, folded when it gets too long.
-    History,
 }
 
 /// Where a run is.

@@ -27,6 +27,17 @@ pub enum OnChange {
     Rebase,
 }
 
+/// How the prompt of an agent is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// From the present state.
+    #[default]
+    Snapshot,
+    /// From the whole conversation, folded when it gets too long.
+    History,
+}
+
 /// How much one call may read or show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use surehand_core::{Limits, OnChange, Policy, instructions};
+use surehand_core::{Limits, Mode, OnChange, Policy, instructions};
 use toml::Value;
 
 use crate::workspace::Durability;
 
 /// The settings of a workspace.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
     /// How strict the gate is.
     pub policy: Policy,
@@ -21,6 +21,44 @@ pub struct Config {
     pub versions: Versions,
     /// Which files hold instructions for their directories, and how much of them is told.
     pub instructions: instructions::Settings,
+    /// How the agent makes its prompt.
+    pub context: Context,
+    /// Whom the agent asks.
+    pub model: Model,
+}
+
+/// How the agent makes its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    /// From what.
+    pub mode: Mode,
+    /// Tokens of a whole prompt, if it is made from the present state.
+    pub budget: usize,
+    /// Tokens that a conversation may take before it is folded.
+    pub window: usize,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self { mode: Mode::Snapshot, budget: 5000, window: 100_000 }
+    }
+}
+
+/// Whom the agent asks. Keys are not settings: they come from the environment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Model {
+    /// As its provider calls it.
+    pub name: Option<String>,
+    /// Where it is served.
+    pub url: Option<String>,
+    /// How it is spoken to: `openai` or `anthropic`.
+    pub protocol: Option<String>,
+    /// Dollars for a million tokens of a prompt.
+    pub price_input: Option<f64>,
+    /// The same for what is in the provider's cache.
+    pub price_cached: Option<f64>,
+    /// Dollars for a million tokens of an answer.
+    pub price_output: Option<f64>,
 }
 
 /// How much of what was replaced is kept, to be brought back.
@@ -195,8 +233,78 @@ pub const KEYS: &[Key] = &[
         meaning: "tokens of instructions in one reply, about; the rest comes with the next ones",
         set: |config, value| put(&mut config.instructions.total_tokens, count(value)),
     },
+    Key {
+        name: "context.mode",
+        wanted: "\"snapshot\" or \"history\"",
+        default: "\"snapshot\"",
+        meaning: "what the agent's prompt is made from: the present state, or the whole conversation",
+        set: |config, value| put(&mut config.context.mode, mode(value)),
+    },
+    Key {
+        name: "context.budget",
+        wanted: COUNT,
+        default: "5000",
+        meaning: "tokens of the agent's whole prompt, tools included, in snapshot mode",
+        set: |config, value| put(&mut config.context.budget, count(value)),
+    },
+    Key {
+        name: "context.window",
+        wanted: COUNT,
+        default: "100000",
+        meaning: "tokens of the agent's conversation before it is folded, in history mode",
+        set: |config, value| put(&mut config.context.window, count(value)),
+    },
+    Key {
+        name: "model.name",
+        wanted: TEXT,
+        default: "\"\"",
+        meaning: "the model that the agent asks, as its provider calls it",
+        set: |config, value| put(&mut config.model.name, text(value)),
+    },
+    Key {
+        name: "model.url",
+        wanted: TEXT,
+        default: "\"\"",
+        meaning: "where the model is served; none is the provider's own address",
+        set: |config, value| put(&mut config.model.url, text(value)),
+    },
+    Key {
+        name: "model.protocol",
+        wanted: "\"openai\", \"anthropic\" or \"\"",
+        default: "\"\"",
+        meaning: "how the model is spoken to; none goes by its name",
+        set: |config, value| {
+            put(
+                &mut config.model.protocol,
+                text(value).filter(|name| matches!(name.as_deref(), None | Some("openai" | "anthropic"))),
+            )
+        },
+    },
+    Key {
+        name: "model.price_input",
+        wanted: PRICE,
+        default: "0",
+        meaning: "dollars for a million tokens of a prompt; 0 is unknown",
+        set: |config, value| put(&mut config.model.price_input, price(value)),
+    },
+    Key {
+        name: "model.price_cached",
+        wanted: PRICE,
+        default: "0",
+        meaning: "the same for tokens from the provider's cache",
+        set: |config, value| put(&mut config.model.price_cached, price(value)),
+    },
+    Key {
+        name: "model.price_output",
+        wanted: PRICE,
+        default: "0",
+        meaning: "dollars for a million tokens of an answer; 0 is unknown",
+        set: |config, value| put(&mut config.model.price_output, price(value)),
+    },
 ];
 
+const TEXT: &str = "a text";
+const PRICE: &str = "a number from 0 up";
 const TRUTH: &str = "true or false";
 const COUNT: &str = "a whole number from 1 up";
 
@@ -206,6 +314,35 @@ fn put<T>(place: &mut T, value: Option<T>) -> bool {
 
 fn count(value: &Value) -> Option<usize> {
     value.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0)
+}
+
+/// A text; an empty one is as good as none.
+fn text(value: &Value) -> Option<Option<String>> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        // A name that happens to be a number, in the environment.
+        Value::Integer(number) => number.to_string(),
+        _ => return None,
+    };
+    Some(Some(text).filter(|text| !text.is_empty()))
+}
+
+fn price(value: &Value) -> Option<Option<f64>> {
+    let price = match value {
+        Value::Integer(number) => *number as f64,
+        Value::Float(number) => *number,
+        Value::String(text) => text.parse().ok()?,
+        _ => return None,
+    };
+    (price.is_finite() && price >= 0.0).then(|| Some(price).filter(|price| *price > 0.0))
+}
+
+fn mode(value: &Value) -> Option<Mode> {
+    match value.as_str()? {
+        "snapshot" => Some(Mode::Snapshot),
+        "history" => Some(Mode::History),
+        _ => None,
+    }
 }
 
 /// File names, without directories.
@@ -270,7 +407,9 @@ impl Config {
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
-            let Some((section @ ("POLICY" | "LIMITS" | "VERSIONS" | "INSTRUCTIONS"), key)) = rest.split_once('_') else {
+            let Some((section @ ("POLICY" | "LIMITS" | "VERSIONS" | "INSTRUCTIONS" | "CONTEXT" | "MODEL"), key)) =
+                rest.split_once('_')
+            else {
                 continue;
             };
             let value = match (text.parse::<bool>(), text.parse::<i64>()) {

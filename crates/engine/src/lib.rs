@@ -22,7 +22,8 @@
 
 pub mod changes;
 mod command;
-mod config;
+pub mod config;
+mod context;
 pub mod disk;
 mod files;
 mod instructions;

@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use surehand_core::{
     Act, Cause, ChangedFile, Content, ContentHash, Limits, Notice, Outside, Planned, Policy, Present, Refusal, RelPath, Stamp,
-    Target, Text, View, instructions::is_about_to_work, render,
+    Target, Text, View, instructions::is_about_to_work, render, working_set::Lines,
 };
 use surehand_store::{ChangeId, Event, Record, SessionId};
 
@@ -42,6 +42,8 @@ pub struct Session {
     /// How far it has listened to the watcher.
     cursor: Option<Cursor>,
     lookout: Lookout,
+    /// What was shown, if somebody wants to know.
+    pub(crate) shown: Option<Vec<Lines>>,
 }
 
 /// What came of a call.
@@ -103,7 +105,7 @@ impl Session {
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let (files, instructions, lookout) = (Files::of(fresh_id()), Instructions::default(), Lookout::default());
-        Self { workspace, tracker: None, files, instructions, cursor: None, lookout }
+        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, shown: None }
     }
 
     /// The workspace.
@@ -260,6 +262,9 @@ impl Session {
         }
         if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
             self.set_view(path, view.clone());
+            if let Some(text) = self.shown.as_ref().and_then(|_| self.files.text(&self.workspace, &view.version())) {
+                self.note(path, &text, &refusal.affected_ranges());
+            }
         }
         let mut told = json!({
             "code": refusal.code(),
@@ -446,6 +451,9 @@ impl Session {
             return None;
         };
         if let Some(view) = planned.view_after() {
+            if path != planned.path() {
+                self.note(path, text, &view.seen_lines());
+            }
             self.set_view(path, view.clone());
         }
         match stamp {
@@ -493,8 +501,14 @@ impl Session {
         }
     }
 
+    /// Keeps a text of a file, to compare with later.
+    pub(crate) fn keep_text(&mut self, path: &RelPath, text: &Text) {
+        self.files.keep(&self.workspace, path, text);
+    }
+
     /// Records that lines were shown.
     pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &surehand_core::LineSet) {
+        self.note(path, text, lines);
         if let Some(tracker) = &mut self.tracker {
             let is_new = tracker.view(&self.workspace, path).is_none();
             tracker.show(&self.workspace, &mut self.files, path, text, lines);

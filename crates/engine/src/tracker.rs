@@ -125,6 +125,14 @@ impl FileTracker {
         forgotten
     }
 
+    /// Forgets what the session has seen of a file; what it was given as instructions stays.
+    pub fn forget_view(&mut self, workspace: &Workspace, path: &RelPath) {
+        if self.view(workspace, path).is_some() {
+            self.put(path, None);
+            workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
+        }
+    }
+
     /// The files that the session was given as instructions for their directories.
     pub fn given(&mut self, workspace: &Workspace) -> &Given {
         self.given_mut(workspace)

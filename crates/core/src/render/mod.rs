@@ -2,6 +2,7 @@
 //! shown is also reported as a set of lines, because what is shown is what counts as seen.
 
 pub mod change;
+pub mod cut;
 mod difference;
 pub mod instructions;
 pub mod list;

@@ -5,7 +5,10 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use crate::{
     kinds::kind_of,
-    render::count,
+    render::{
+        count,
+        cut::{cut, on_one_line, shorten},
+    },
     state::{FileState, FileStatus, Millis, RepoState, Task, TaskStatus},
     tokens::estimate,
 };
@@ -333,54 +336,10 @@ fn first<T>(items: impl Iterator<Item = T>, most: usize, order: impl Fn(&T, &T) 
     kept
 }
 
-/// The text with a blank for each stretch of white space and of what cannot be printed.
-fn on_one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// A path as it stands at the beginning of a line: one with a line break or the like in it, or a blank at its ends, is quoted.
 fn shorten_path(path: &str) -> Cow<'_, str> {
     let is_plain = !path.chars().any(char::is_control) && path.trim() == path;
     if is_plain { shorten(path, LONG) } else { Cow::Owned(shorten(&format!("{path:?}"), LONG).into_owned()) }
-}
-
-/// A text of at most so many tokens; what is too long loses its middle.
-fn shorten(text: &str, tokens: usize) -> Cow<'_, str> {
-    fitted(text, tokens, |keep, length| {
-        let (head, tail) = (at(text, keep / 3), at(text, length - (keep - keep / 3)));
-        format!("{}…{}", &text[..head], &text[tail..])
-    })
-}
-
-/// A text of at most so many tokens; what is too long loses its end.
-fn cut(text: &str, tokens: usize) -> Cow<'_, str> {
-    fitted(text, tokens, |keep, length| format!("{}…[+{} chars]", &text[..at(text, keep)], length - keep))
-}
-
-/// The text, or what is made of it with as many of its characters as make at most so many tokens, though never less than a few.
-fn fitted(text: &str, tokens: usize, make: impl Fn(usize, usize) -> String) -> Cow<'_, str> {
-    const FEWEST: usize = 4;
-    // Few texts of this length fit, and one of any length must not be gone through to find that out.
-    let longest = tokens * 8;
-    if text.len() <= longest && estimate(text) <= tokens {
-        return Cow::Borrowed(text);
-    }
-    let length = text.chars().count();
-    let mut keep = length.saturating_sub(1).min(longest);
-    loop {
-        let made = make(keep, length);
-        let found = estimate(&made);
-        if keep <= FEWEST || found <= tokens {
-            return Cow::Owned(made);
-        }
-        keep = (keep * tokens / found).min(keep - 1).max(FEWEST);
-    }
-}
-
-/// Where the character with this number begins.
-fn at(text: &str, character: usize) -> usize {
-    text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
 }
 
 /// The time in UTC, to the second, as RFC 3339 writes it. What is before the year 0 or after 9999 is put at that end.

@@ -76,6 +76,9 @@ fn say_written(
     if let Some(view) = planned.view_after() {
         let mut view = view.clone();
         view.show_set(&diff.shown);
+        // A new file is not repeated to its author, who knows all of it.
+        let known = if planned.is_new() { view.seen_lines() } else { diff.shown.clone() };
+        session.note(planned.path(), text, &known);
         session.set_view(planned.path(), view);
     }
     let mut result = describe(planned, text, how, &diff.text);
@@ -107,6 +110,7 @@ fn say_landed(
     if let Some(view) = planned.view_after() {
         let mut view = view.carried(sent, &map, text);
         view.show_set(&said.shown);
+        session.note(path, text, &said.shown);
         session.set_view(path, view);
     }
     result.insert("version".to_owned(), json!(text.version()));

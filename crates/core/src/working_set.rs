@@ -1,0 +1,401 @@
+//! The working set: the lines that a model has open. They stand in its prompt as they are now, and only as long as they stand
+//! there the model knows them. What was used longest ago leaves first.
+
+use std::collections::HashSet;
+
+use crate::{
+    change::LineMap,
+    lines::{LineNo, LineRange, LineSet},
+    path::RelPath,
+    policy::Limits,
+    render::{Numbers, read},
+    text::Text,
+    tokens::estimate,
+};
+
+/// The files that a model has open, those that have not changed for longest first: so a prompt that begins with them stays the
+/// same for longest.
+#[derive(Debug, Clone, Default)]
+pub struct WorkingSet {
+    files: Vec<Open>,
+    clock: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    path: RelPath,
+    text: Text,
+    /// In order, apart from each other.
+    uses: Vec<Use>,
+    /// When the file itself was used last; an empty one has no lines.
+    at: u64,
+}
+
+/// Lines that were used together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Use {
+    lines: LineRange,
+    at: u64,
+}
+
+/// Lines of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lines {
+    /// The file.
+    pub path: RelPath,
+    /// The version that the numbers are of.
+    pub text: Text,
+    /// Which.
+    pub lines: LineSet,
+}
+
+/// The working set as a prompt shows it.
+#[derive(Debug, Clone, Default)]
+pub struct Fitted {
+    /// For the model.
+    pub text: String,
+    /// What is shown in full: this is what the model knows.
+    pub shown: Vec<Lines>,
+    /// What was open and did not fit.
+    pub left: Vec<Lines>,
+}
+
+/// What is open, without the texts: enough to open it again.
+pub type Places = Vec<(RelPath, LineSet)>;
+
+impl WorkingSet {
+    /// The model was shown these lines of a file, or wrote them.
+    pub fn used(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
+        self.clock += 1;
+        let at = self.clock;
+        let mut open = self.take(path).map_or_else(|| Open::new(path, text), |open| open.carried(text));
+        open.put(lines, at);
+        open.at = at;
+        self.files.push(open);
+    }
+
+    /// A file is this now. What is open of it follows, with what somebody put in between; what is gone closes.
+    pub fn refresh(&mut self, path: &RelPath, now: Option<&Text>) {
+        let Some(place) = self.files.iter().position(|open| open.path == *path) else { return };
+        match now {
+            Some(text) if text.version() == self.files[place].text.version() => {}
+            Some(text) => {
+                let open = self.files.remove(place).carried(text);
+                self.files.push(open);
+            }
+            None => drop(self.files.remove(place)),
+        }
+    }
+
+    /// Everything leaves.
+    pub fn clear(&mut self) {
+        self.files.clear();
+    }
+
+    /// The files that are open.
+    pub fn paths(&self) -> Vec<RelPath> {
+        self.files.iter().map(|open| open.path.clone()).collect()
+    }
+
+    /// What is open, in the order in which it is shown.
+    pub fn places(&self) -> Places {
+        self.files.iter().map(|open| (open.path.clone(), open.lines())).collect()
+    }
+
+    fn take(&mut self, path: &RelPath) -> Option<Open> {
+        let place = self.files.iter().position(|open| open.path == *path)?;
+        Some(self.files.remove(place))
+    }
+
+    /// Shows what fits into so many tokens; the rest leaves.
+    pub fn fit(&mut self, tokens: usize, numbers: Numbers, limits: &Limits) -> Fitted {
+        let mut room = tokens;
+        loop {
+            let mut kept = self.clone();
+            let left = kept.keep(room, numbers, limits);
+            let (text, shown) = kept.show(numbers, limits);
+            let taken = estimate(&text);
+            if taken <= tokens || kept.files.is_empty() {
+                *self = kept;
+                return Fitted { text, shown, left };
+            }
+            // The headers and gaps took more than was set aside for them.
+            room = room.saturating_sub((taken - tokens).max(room / 50 + 1));
+        }
+    }
+
+    /// Keeps what was used last, as far as it takes about so many tokens. Gives what leaves.
+    fn keep(&mut self, tokens: usize, numbers: Numbers, limits: &Limits) -> Vec<Lines> {
+        let mut room = tokens;
+        let mut begun: HashSet<usize> = HashSet::new();
+        let mut kept: Vec<LineSet> = vec![LineSet::new(); self.files.len()];
+        for (file, part) in self.latest_first() {
+            let open = &self.files[file];
+            if !begun.contains(&file) {
+                let Some(less) = room.checked_sub(header_cost(&open.path)) else { break };
+                room = less;
+                begun.insert(file);
+            } else {
+                // A gap, and a range more in the header.
+                room = room.saturating_sub(6);
+            }
+            let Some(part) = part else { continue };
+            for line in part.iter() {
+                let Some(less) = room.checked_sub(row_cost(&open.text, line, numbers, limits)) else { break };
+                room = less;
+                kept[file].insert(LineRange::line(line));
+            }
+        }
+        let mut left = Vec::new();
+        let mut files = Vec::with_capacity(self.files.len());
+        for (file, open) in self.files.drain(..).enumerate() {
+            let lines = open.lines().minus(&kept[file]);
+            if !lines.is_empty() {
+                left.push(Lines { path: open.path.clone(), text: open.text.clone(), lines });
+            }
+            if !kept[file].is_empty() || (open.uses.is_empty() && begun.contains(&file)) {
+                files.push(open.only(&kept[file]));
+            }
+        }
+        self.files = files;
+        left
+    }
+
+    /// The parts of files, those that were used last first.
+    fn latest_first(&self) -> Vec<(usize, Option<LineRange>)> {
+        let mut parts: Vec<(u64, usize, Option<LineRange>)> = Vec::new();
+        for (file, open) in self.files.iter().enumerate() {
+            if open.uses.is_empty() {
+                parts.push((open.at, file, None));
+            }
+            parts.extend(open.uses.iter().map(|part| (part.at, file, Some(part.lines))));
+        }
+        parts.sort_by_key(|(at, file, lines)| (std::cmp::Reverse(*at), *file, lines.map(|lines| lines.start)));
+        parts.into_iter().map(|(_, file, lines)| (file, lines)).collect()
+    }
+
+    fn show(&self, numbers: Numbers, limits: &Limits) -> (String, Vec<Lines>) {
+        let unbounded = Limits { read_lines: usize::MAX, read_bytes: usize::MAX, ..*limits };
+        let mut text = String::new();
+        let mut shown = Vec::new();
+        for open in &self.files {
+            let read = read::read(&open.path, &open.text, &open.lines(), numbers, &unbounded);
+            text.push_str(&read.text);
+            shown.push(Lines { path: open.path.clone(), text: open.text.clone(), lines: read.full });
+        }
+        (text, shown)
+    }
+}
+
+/// About what the header of a file takes, and more for a long path.
+fn header_cost(path: &RelPath) -> usize {
+    estimate(path.as_str()) + 24
+}
+
+fn row_cost(text: &Text, line: LineNo, numbers: Numbers, limits: &Limits) -> usize {
+    let content = text.line(line);
+    let end = content.char_indices().nth(limits.line_chars).map_or(content.len(), |(at, _)| at);
+    let mark = match numbers {
+        Numbers::Plain => 3,
+        Numbers::Anchors => 6,
+    };
+    estimate(&content[..end]) + mark
+}
+
+impl Open {
+    fn new(path: &RelPath, text: &Text) -> Self {
+        Self { path: path.clone(), text: text.clone(), uses: Vec::new(), at: 0 }
+    }
+
+    fn lines(&self) -> LineSet {
+        self.uses.iter().map(|part| part.lines).collect()
+    }
+
+    /// These lines were used now.
+    fn put(&mut self, lines: &LineSet, at: u64) {
+        let earlier = self.uses.drain(..).flat_map(|part| {
+            let rest = LineSet::from_iter([part.lines]).minus(lines);
+            rest.ranges().iter().map(|lines| Use { lines: *lines, at: part.at }).collect::<Vec<_>>()
+        });
+        let mut uses: Vec<Use> = earlier.collect();
+        uses.extend(lines.clipped(self.text.line_count()).ranges().iter().map(|lines| Use { lines: *lines, at }));
+        uses.sort_by_key(|part| part.lines.start);
+        self.uses = uses;
+    }
+
+    /// Only these lines of it.
+    fn only(self, lines: &LineSet) -> Self {
+        let inside = |part: &Use| {
+            let within = LineSet::from_iter([part.lines]);
+            let kept = within.minus(&within.minus(lines));
+            kept.ranges().iter().map(|lines| Use { lines: *lines, at: part.at }).collect::<Vec<_>>()
+        };
+        Self { uses: self.uses.iter().flat_map(inside).collect(), ..self }
+    }
+
+    /// The same of another version.
+    fn carried(self, text: &Text) -> Self {
+        if text.version() == self.text.version() {
+            return self;
+        }
+        let map = LineMap::between(&self.text, text);
+        let mut open = Self { text: text.clone(), uses: Vec::new(), ..self };
+        let mut uses = self.uses;
+        uses.sort_by_key(|part| part.at);
+        for part in uses {
+            open.put(&followed(&map, part.lines), part.at);
+        }
+        open
+    }
+}
+
+/// Where a range is in the new text: what is left of its lines, and what came in their place or between them.
+fn followed(map: &LineMap, lines: LineRange) -> LineSet {
+    let (start, end) = (lines.start.index(), lines.end.index() + 1);
+    let kept = map.kept().filter_map(|(run, moved)| {
+        let (from, to) = (run.start.max(start), run.end.min(end));
+        let new = |index: usize| (index as i64 + moved) as usize;
+        if from < to { LineRange::from_indexes(new(from)..new(to)) } else { None }
+    });
+    let put_in = map.hunks().iter().filter_map(|hunk| {
+        let replaced = hunk.before.start < end && hunk.before.end > start;
+        let between = hunk.before.is_empty() && hunk.before.start > start && hunk.before.start < end;
+        if replaced || between { LineRange::from_indexes(hunk.after.clone()) } else { None }
+    });
+    kept.chain(put_in).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn path(name: &str) -> RelPath {
+        RelPath::new(name).unwrap()
+    }
+
+    fn text(content: &str) -> Text {
+        Text::of(content.to_owned()).unwrap()
+    }
+
+    fn lines(ranges: &[(u32, u32)]) -> LineSet {
+        ranges.iter().map(|(a, b)| LineRange::new(LineNo::new(*a).unwrap(), LineNo::new(*b).unwrap()).unwrap()).collect()
+    }
+
+    fn numbered(number: usize) -> Text {
+        text(&(1..=number).map(|n| format!("let value_{n} = {n};\n")).collect::<String>())
+    }
+
+    fn fit(set: &mut WorkingSet, tokens: usize) -> Fitted {
+        set.fit(tokens, Numbers::Plain, &Limits::default())
+    }
+
+    /// What is open of a file whose lines are words, when it has become another.
+    #[track_caller]
+    fn follows(before: &str, open: &[(u32, u32)], after: &str, expected: &str) {
+        let split =
+            |words: &str| text(&words.split(' ').filter(|w| !w.is_empty()).map(|word| format!("{word}\n")).collect::<String>());
+        let mut set = WorkingSet::default();
+        set.used(&path("a"), &split(before), &lines(open));
+        let now = split(after);
+        set.refresh(&path("a"), Some(&now));
+        let shown: Vec<&str> = set.places()[0].1.iter().map(|line| now.line(line)).collect();
+        assert_eq!(shown.join(" "), expected);
+    }
+
+    #[test]
+    fn what_is_open_follows_its_lines() {
+        follows("a b c d e", &[(2, 3)], "x y a b c d e", "b c");
+        follows("a b c d e", &[(2, 3)], "a b new c d e", "b new c");
+        follows("a b c d e", &[(2, 3)], "a B c d e", "B c");
+        follows("a b c d e", &[(2, 3)], "a b new", "b new");
+        follows("a b c d e", &[(2, 3)], "a d e", "");
+        follows("a b c d e", &[(2, 2), (4, 4)], "a b c new d e", "b d");
+        follows("a b c", &[(1, 3)], "", "");
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_leaves_first() {
+        let mut set = WorkingSet::default();
+        let file = numbered(40);
+        for name in ["a.rs", "b.rs", "c.rs"] {
+            set.used(&path(name), &file, &lines(&[(1, 10)]));
+        }
+        set.used(&path("a.rs"), &file, &lines(&[(1, 10)]));
+        let fitted = fit(&mut set, 300);
+        let names =
+            |parts: &[Lines]| parts.iter().map(|part| format!("{} {}", part.path, part.lines)).collect::<Vec<_>>().join("; ");
+        assert_eq!(names(&fitted.shown), "c.rs 1-10; a.rs 1-10");
+        assert_eq!(names(&fitted.left), "b.rs 1-10");
+        assert!(fit(&mut set, 300).left.is_empty(), "what has left does not leave again");
+    }
+
+    #[test]
+    fn of_a_file_the_lines_that_were_used_last_stay() {
+        let mut set = WorkingSet::default();
+        let file = numbered(400);
+        set.used(&path("a.rs"), &file, &lines(&[(1, 400)]));
+        set.used(&path("a.rs"), &file, &lines(&[(300, 305)]));
+        let fitted = fit(&mut set, 200);
+        assert!(fitted.text.contains("\n300|let value_300"), "{}", fitted.text);
+        assert!(fitted.text.contains("\n1|let value_1 "), "{}", fitted.text);
+        assert!(estimate(&fitted.text) <= 200);
+        assert_eq!(fitted.shown[0].lines.count() + fitted.left[0].lines.count(), 400);
+    }
+
+    #[test]
+    fn an_empty_file_is_open_as_well() {
+        let mut set = WorkingSet::default();
+        set.used(&path("a"), &text(""), &LineSet::new());
+        let fitted = fit(&mut set, 100);
+        assert!(fitted.text.starts_with("a is empty"), "{}", fitted.text);
+        assert_eq!(fitted.shown.len(), 1);
+        assert!(fit(&mut set, 5).shown.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_does_not_change_keeps_its_place() {
+        let mut set = WorkingSet::default();
+        for name in ["a", "b", "c"] {
+            set.used(&path(name), &numbered(3), &lines(&[(1, 3)]));
+        }
+        set.refresh(&path("a"), Some(&numbered(4)));
+        set.refresh(&path("b"), Some(&numbered(3)));
+        assert_eq!(set.paths(), [path("b"), path("c"), path("a")]);
+        set.refresh(&path("c"), None);
+        assert_eq!(set.paths(), [path("b"), path("a")]);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_not_known() {
+        let mut set = WorkingSet::default();
+        let file = text(&format!("short\n{}\n", "long ".repeat(1000)));
+        set.used(&path("a"), &file, &lines(&[(1, 2)]));
+        let fitted = fit(&mut set, 4000);
+        assert_eq!(fitted.shown[0].lines, lines(&[(1, 1)]));
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_takes_more_than_it_may_and_nothing_goes_unnamed(
+            uses in vec((0..4_usize, 1_u32..60, 0_u32..60, 0..3_usize), 1..12),
+            tokens in 0_usize..900,
+        ) {
+            let names = ["src/main.rs", "b", "docs/a long name with words.md", "c/d/e/f.txt"];
+            let mut set = WorkingSet::default();
+            let versions = [numbered(120), text("one\ntwo\n中文中文中文\n"), numbered(70)];
+            for (file, start, more, version) in uses {
+                set.used(&path(names[file]), &versions[version], &lines(&[(start, start + more)]));
+            }
+            let before: u32 = set.places().iter().map(|(_, lines)| lines.count()).sum();
+            let fitted = fit(&mut set, tokens);
+            prop_assert!(estimate(&fitted.text) <= tokens);
+            let count = |parts: &[Lines]| parts.iter().map(|part| part.lines.count()).sum::<u32>();
+            prop_assert_eq!(count(&fitted.shown) + count(&fitted.left), before);
+            let again = fit(&mut set, tokens);
+            prop_assert!(again.left.is_empty());
+            prop_assert_eq!(again.text, fitted.text);
+        }
+    }
+}
