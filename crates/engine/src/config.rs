@@ -425,7 +425,12 @@ impl Config {
     fn set(&mut self, place: &str, name: &str, value: &Value) -> Result<(), ConfigError> {
         let place = place.to_owned();
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-            let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| distance(known, name)).expect("there are keys");
+            // Of a section alone, the section is what was mistyped.
+            let alike = |known: &str| {
+                let section = known.split('.').next().unwrap_or(known);
+                distance(if name.contains('.') { known } else { section }, name)
+            };
+            let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| alike(known)).expect("there are keys");
             return Err(ConfigError::UnknownKey { place, key: name.to_owned(), nearest });
         };
         if (key.set)(self, value) {
@@ -490,7 +495,7 @@ mod tests {
         );
         assert_eq!(error("[limits]\nread_lines = 0"), "surehand.toml: limits.read_lines must be a whole number from 1 up: 0");
         assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml: policy.durability must be \"full\" or \"fast\": 3");
-        assert_eq!(error("[polcy]"), "surehand.toml: unknown key polcy; did you mean policy.on_change?");
+        assert_eq!(error("[polcy]"), "surehand.toml: unknown key polcy; did you mean policy.require_read?");
         assert!(error("[policy").starts_with("surehand.toml: not valid TOML"));
         let error = load("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
         assert_eq!(error, "SUREHAND_POLICY_DURABLITY: unknown key policy.durablity; did you mean policy.durability?");
