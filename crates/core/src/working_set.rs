@@ -1,10 +1,11 @@
 //! The working set: the lines that a model has open. They stand in its prompt as they are now, and only as long as they stand
 //! there the model knows them. What was used longest ago leaves first.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::{
     change::LineMap,
+    hash::ContentHash,
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     policy::Limits,
@@ -102,6 +103,11 @@ impl WorkingSet {
         self.files.iter().map(|open| (open.path.clone(), open.lines())).collect()
     }
 
+    /// The version of a file that is open.
+    pub fn version(&self, path: &RelPath) -> Option<ContentHash> {
+        self.files.iter().find(|open| open.path == *path).map(|open| open.text.version())
+    }
+
     fn take(&mut self, path: &RelPath) -> Option<Open> {
         let place = self.files.iter().position(|open| open.path == *path)?;
         Some(self.files.remove(place))
@@ -126,26 +132,15 @@ impl WorkingSet {
 
     /// Keeps what was used last, as far as it takes about so many tokens. Gives what leaves.
     fn keep(&mut self, tokens: usize, numbers: Numbers, limits: &Limits) -> Vec<Lines> {
-        let mut room = tokens;
-        let mut begun: HashSet<usize> = HashSet::new();
-        let mut kept: Vec<LineSet> = vec![LineSet::new(); self.files.len()];
-        for (file, part) in self.latest_first() {
-            let open = &self.files[file];
-            if !begun.contains(&file) {
-                let Some(less) = room.checked_sub(header_cost(&open.path)) else { break };
-                room = less;
-                begun.insert(file);
-            } else {
-                // A gap, and a range more in the header.
-                room = room.saturating_sub(6);
-            }
-            let Some(part) = part else { continue };
-            for line in part.iter() {
-                let Some(less) = room.checked_sub(row_cost(&open.text, line, numbers, limits)) else { break };
-                room = less;
-                kept[file].insert(LineRange::line(line));
+        let mut budget = Budget { room: tokens, begun: HashMap::new(), kept: vec![LineSet::new(); self.files.len()] };
+        let parts = self.latest_first();
+        // One long read does not drive out everything else, unless there is nothing else.
+        for most in [tokens * 2 / 3, tokens] {
+            for (file, part) in &parts {
+                budget.take(*file, &self.files[*file], *part, most, |text, line| row_cost(text, line, numbers, limits));
             }
         }
+        let Budget { begun, kept, .. } = budget;
         let mut left = Vec::new();
         let mut files = Vec::with_capacity(self.files.len());
         for (file, open) in self.files.drain(..).enumerate() {
@@ -153,7 +148,7 @@ impl WorkingSet {
             if !lines.is_empty() {
                 left.push(Lines { path: open.path.clone(), text: open.text.clone(), lines });
             }
-            if !kept[file].is_empty() || (open.uses.is_empty() && begun.contains(&file)) {
+            if !kept[file].is_empty() || (open.uses.is_empty() && begun.contains_key(&file)) {
                 files.push(open.only(&kept[file]));
             }
         }
@@ -184,6 +179,44 @@ impl WorkingSet {
             shown.push(Lines { path: open.path.clone(), text: open.text.clone(), lines: read.full });
         }
         (text, shown)
+    }
+}
+
+/// Tokens that are given out.
+struct Budget {
+    room: usize,
+    /// How much each file has taken that has any.
+    begun: HashMap<usize, usize>,
+    kept: Vec<LineSet>,
+}
+
+impl Budget {
+    /// Takes as many lines of a part as there is room for, as long as its file has no more than `most`.
+    fn take(&mut self, file: usize, open: &Open, part: Option<LineRange>, most: usize, cost: impl Fn(&Text, LineNo) -> usize) {
+        // A gap, and a range more in the header; or the whole header.
+        let start = if self.begun.contains_key(&file) { 6 } else { header_cost(&open.path) };
+        if !self.pay(file, start, most) {
+            return;
+        }
+        for line in part.into_iter().flat_map(LineRange::iter) {
+            if self.kept[file].contains(line) {
+                continue;
+            }
+            if !self.pay(file, cost(&open.text, line), most) {
+                return;
+            }
+            self.kept[file].insert(LineRange::line(line));
+        }
+    }
+
+    fn pay(&mut self, file: usize, cost: usize, most: usize) -> bool {
+        let taken = self.begun.get(&file).copied().unwrap_or_default();
+        if cost > self.room || taken + cost > most {
+            return false;
+        }
+        self.room -= cost;
+        self.begun.insert(file, taken + cost);
+        true
     }
 }
 

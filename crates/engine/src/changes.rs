@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use surehand_core::{Content, ContentHash, RelPath};
+use surehand_core::{Content, ContentHash, RelPath, render::unified::unified};
 use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
 
 use crate::workspace::Workspace;
@@ -133,6 +133,17 @@ impl Workspace {
         // Events come newest first; within a change people read in the order in which it was done.
         log.iter_mut().for_each(|change| change.files.reverse());
         Ok(log)
+    }
+
+    /// What became of a file, as a unified diff; `None` when a version of it is no longer kept.
+    pub fn diff(&self, file: &Net) -> Option<String> {
+        let content = |path: &RelPath, version: Option<ContentHash>| match version {
+            None => Some(None),
+            Some(version) => self.content_at(path, &version).map(Some),
+        };
+        let before = content(&file.path_before, file.before)?;
+        let after = content(&file.path_after, file.after)?;
+        Some(unified((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
     }
 
     /// What a file held at this path, if it is still kept.

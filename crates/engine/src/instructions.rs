@@ -78,6 +78,7 @@ pub struct Ground<'a> {
 }
 
 /// Instructions that were given.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// For the model.
     pub text: String,

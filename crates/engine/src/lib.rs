@@ -41,6 +41,7 @@ mod workspace;
 
 pub use command::{Command, Running};
 pub use config::{Config, ConfigError, KEYS, Key};
+pub use instructions::Told;
 pub use repo::RepoTracker;
 pub use session::{Reply, Session};
 pub use surehand_core as core;

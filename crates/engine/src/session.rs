@@ -23,7 +23,7 @@ use crate::{
         walk::{Place, place},
     },
     files::{Facts, Files, Gathered},
-    instructions::{self, Instructions},
+    instructions::{self, Instructions, Told},
     lookout::{Changed, Ground, Lookout, who},
     tools,
     tracker::{FileTracker, now},
@@ -146,13 +146,18 @@ impl Session {
     /// at the end of replies, in a system prompt say, asks here before the call. If they are too much at once, asking again gives
     /// the rest.
     pub fn agents_md_if_new(&mut self, path: &str) -> Option<String> {
+        self.instructions_if_new(path).map(|told| told.text)
+    }
+
+    /// The same, with the files that they are from.
+    pub fn instructions_if_new(&mut self, path: &str) -> Option<Told> {
         let directory = match place(self.workspace.root(), path) {
             Ok(Place::Dir(directory)) => directory,
             // Also where there is no file yet.
             Ok(Place::File(_)) | Err(_) => self.path_of(path).ok()?.parent(),
         };
         self.listen(&[]);
-        self.tell_instructions(&[directory]).map(|told| told.text)
+        self.tell_instructions(&[directory])
     }
 
     /// Takes changes back: for people, who may mean those of any session.
@@ -202,7 +207,7 @@ impl Session {
         }
     }
 
-    fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<instructions::Told> {
+    fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<Told> {
         let tracker = self.tracker.as_mut();
         let mut ground = instructions::Ground { workspace: &self.workspace, tracker, files: &mut self.files };
         self.instructions.tell(&mut ground, directories)

@@ -3,11 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use surehand_engine::{
-    Session, Workspace,
-    changes::{Net, net},
-    core::{Content, ContentHash, RelPath, render::unified::unified},
-};
+use surehand_engine::{Session, changes::net};
 
 use crate::{args::DiffArgs, output, place};
 
@@ -19,7 +15,9 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(!events.is_empty(), "there is no such change");
     let mut files = Vec::new();
     for file in net(&events).into_iter().filter(|file| !file.is_nothing()) {
-        let diff = diff(&workspace, &file)?;
+        let Some(diff) = workspace.diff(&file) else {
+            anyhow::bail!("{}: what it was is no longer kept", file.path_before);
+        };
         if args.json {
             let (before, after) = (file.before, file.after);
             files.push(
@@ -33,17 +31,6 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         output::print(&format!("{:#}\n", Value::Array(files)))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn diff(workspace: &Workspace, file: &Net) -> anyhow::Result<String> {
-    let content = |path: &RelPath, version: Option<ContentHash>| -> anyhow::Result<Option<Content>> {
-        let Some(version) = version else { return Ok(None) };
-        let gone = || anyhow::anyhow!("{path}: version {} is no longer kept", version.short());
-        Ok(Some(workspace.content_at(path, &version).ok_or_else(gone)?))
-    };
-    let before = content(&file.path_before, file.before)?;
-    let after = content(&file.path_after, file.after)?;
-    Ok(unified((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
 }
 
 /// Removed lines red, added lines green, places blue. Taken off again where it is not a terminal.

@@ -1,0 +1,307 @@
+//! The prompt of a turn from the present: the files that the model has open as they are now, the state of the repository, the last
+//! exchange. Every part has its budget, and what the session knows is what the prompt shows.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use surehand_engine::{
+    Session, Told,
+    core::{
+        Limits, LineSet, RelPath, RepoState, WorkingSet,
+        render::{
+            Numbers,
+            cut::{cut, on_one_line},
+            which,
+        },
+        tokens::estimate,
+        working_set::{Lines, Places},
+    },
+};
+
+use crate::{
+    event::Phase,
+    model::{Prompt, ToolSpec},
+    prompt::{self, Dialect, Extra, Template, build_snapshot_prompt},
+};
+
+/// What a run knows besides what is on the disk, as it is written down after each turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// What the model has open.
+    pub open: Places,
+    /// What it said last.
+    pub said: String,
+    /// What it called last, and what came of it.
+    pub did: Vec<Did>,
+    /// The turns before, one line each.
+    pub earlier: VecDeque<String>,
+    /// Instructions of the repository that it was given.
+    pub instructions: Vec<Given>,
+}
+
+/// A call and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Did {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, or as a string what is no JSON.
+    pub arguments: Value,
+    /// What came of it, without the lines of files.
+    pub outcome: String,
+    /// Whether it was refused.
+    pub is_error: bool,
+    /// Whether it changed nothing because there was nothing to change: that is kept in no context.
+    pub is_noop: bool,
+}
+
+/// Instructions that the model was given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Given {
+    /// The files.
+    pub paths: Vec<RelPath>,
+    /// What they say.
+    pub text: String,
+}
+
+/// The context of a run in snapshot mode.
+#[derive(Debug)]
+pub struct Snapshot {
+    open: WorkingSet,
+    memory: Memory,
+    notes: Vec<String>,
+    budget: usize,
+    /// How many tokens the provider counts for one of ours, in percent; never less than 100.
+    scale: usize,
+    dialect: Dialect,
+}
+
+/// A prompt, and what is no longer in it.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// Its tokens, estimated, at most.
+    pub tokens: usize,
+    /// What left the context, in words.
+    pub left: Vec<String>,
+}
+
+/// What a turn is made from besides what the context remembers.
+pub struct Scene<'a> {
+    /// The rules and the story.
+    pub template: &'a Template,
+    /// The state of the repository.
+    pub state: &'a RepoState,
+    /// Where the run is.
+    pub phase: Phase,
+    /// The tools of the phase.
+    pub tools: &'a [ToolSpec],
+}
+
+impl Snapshot {
+    /// A context that goes on from what is remembered.
+    pub fn new(memory: Memory, budget: usize, dialect: Dialect, session: &mut Session) -> Self {
+        let mut open = WorkingSet::default();
+        for (path, lines) in &memory.open {
+            if let Some(text) = session.present(path) {
+                open.used(path, &text, lines);
+            }
+        }
+        Self { open, memory, notes: Vec::new(), budget, scale: 100, dialect }
+    }
+
+    /// What is to be written down.
+    pub fn memory(&self) -> Memory {
+        Memory { open: self.open.places(), ..self.memory.clone() }
+    }
+
+    /// Says something to the model with the next prompt.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// The provider counted so many tokens where we estimated so many: the next prompts are made for its count.
+    pub fn counted(&mut self, estimated: usize, counted: u64) {
+        let percent = (counted as usize).saturating_mul(100).div_ceil(estimated.max(1));
+        self.scale = self.scale.max(percent.clamp(100, 300));
+    }
+
+    /// Instructions have come that the model is to be given.
+    pub fn instruct(&mut self, told: Told) {
+        self.memory.instructions.push(Given { paths: told.paths, text: told.text });
+    }
+
+    /// Lines were shown to the model, or it wrote them.
+    pub fn see(&mut self, shown: Vec<Lines>) {
+        for lines in shown {
+            self.open.used(&lines.path, &lines.text, &lines.lines);
+        }
+    }
+
+    /// A turn is over.
+    pub fn took(&mut self, turn: u32, said: &str, did: Vec<Did>) {
+        const TURNS: usize = 12;
+        let line = turn_line(turn.saturating_sub(1), &self.memory.did);
+        self.memory.earlier.extend(line);
+        while self.memory.earlier.len() > TURNS {
+            self.memory.earlier.pop_front();
+        }
+        self.memory.said = said.to_owned();
+        self.memory.did = did;
+    }
+
+    /// The prompt of the next turn. From here on the session knows what it shows, and nothing else.
+    pub fn render(&mut self, session: &mut Session, scene: &Scene<'_>) -> Rendered {
+        self.refresh(session);
+        let budget = self.budget * 100 / self.scale;
+        let template = self.template(session, scene, budget);
+        let notes_room = budget / 25;
+        let mut extra = Extra {
+            open_files: String::new(),
+            earlier: self.earlier(budget / 25),
+            last_turn: self.last_turn(budget / 6),
+            notes: String::new(),
+            phase: scene.phase,
+        };
+        let mut prompt = build_snapshot_prompt(&template, scene.state, &extra);
+        prompt.tools = scene.tools.to_vec();
+        // The titles of the two parts that are still to come.
+        let room = budget.saturating_sub(prompt.tokens() + notes_room + 24);
+        let limits = Limits { line_chars: 500, ..session.workspace().config().limits.clone() };
+        let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == Dialect::Lines), &limits);
+        session.knows_only(&fitted.shown);
+        let left: Vec<String> = fitted.left.iter().map(|lines| format!("{} {}", lines.path, which(&lines.lines))).collect();
+        extra.open_files = fitted.text;
+        extra.notes = notes(std::mem::take(&mut self.notes), &left, notes_room);
+        let tools = prompt.tools;
+        let prompt = Prompt { tools, ..build_snapshot_prompt(&template, scene.state, &extra) };
+        Rendered { tokens: prompt.tokens(), prompt, left }
+    }
+
+    /// Looks at the open files again. What somebody else made of them is shown, and said.
+    fn refresh(&mut self, session: &mut Session) {
+        let places = self.open.places();
+        for (path, lines) in places {
+            let now = session.present(&path);
+            let was: LineSet = lines;
+            let before = self.open.version(&path);
+            self.open.refresh(&path, now.as_ref());
+            match now {
+                None => self.notes.push(format!("{path} is gone; you had {} open.", which(&was))),
+                Some(text) if before.is_some_and(|before| before != text.version()) => {
+                    self.notes.push(format!("{path} was changed by somebody else; it is shown as it is now."));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Rules, story and instructions, each within its share.
+    fn template(&mut self, session: &mut Session, scene: &Scene<'_>, budget: usize) -> Template {
+        // Who plans needs the whole story; who works on a task has that.
+        let share = if scene.phase == Phase::Planning { 3 } else { 8 };
+        let story = cut(&scene.template.story, budget / share).into_owned();
+        let room = budget / 8;
+        while self.memory.instructions.len() > 1 && instructions_cost(&self.memory.instructions) > room {
+            // The first one is the root's, which holds everywhere; the next one was needed longest ago. It comes again when it is.
+            let gone = self.memory.instructions.remove(1);
+            let workspace = session.workspace().clone();
+            if let Some(tracker) = session.tracker() {
+                tracker.forget(&workspace, &gone.paths);
+            }
+        }
+        let all: String = self.memory.instructions.iter().map(|given| given.text.as_str()).collect();
+        Template { rules: scene.template.rules.clone(), story, instructions: cut(&all, room).into_owned() }
+    }
+
+    fn earlier(&self, tokens: usize) -> String {
+        let mut room = tokens;
+        let mut lines: Vec<&str> = Vec::new();
+        for line in self.memory.earlier.iter().rev() {
+            let cost = estimate(line) + 1;
+            if cost > room {
+                break;
+            }
+            room -= cost;
+            lines.push(line);
+        }
+        lines.reverse();
+        lines.join("\n")
+    }
+
+    fn last_turn(&self, tokens: usize) -> String {
+        let mut text = String::new();
+        let mut room = tokens;
+        if !self.memory.said.trim().is_empty() {
+            let said = prompt::within(&self.memory.said, tokens / 4);
+            room = room.saturating_sub(estimate(&said) + 8);
+            text.push_str(&format!("You said: {said}\n"));
+        }
+        let mut calls: Vec<String> = self.memory.did.iter().map(|did| prompt::call_line(&did.tool, &did.arguments, 60)).collect();
+        let costs: Vec<usize> = self.memory.did.iter().map(|did| estimate(&did.outcome)).collect();
+        let heads: usize = calls.iter().map(|call| estimate(call) + 4).sum();
+        if heads > room / 2 {
+            calls = self.memory.did.iter().map(|did| did.tool.clone()).collect();
+        }
+        let shares = shares(&costs, room.saturating_sub(calls.iter().map(|call| estimate(call) + 4).sum()));
+        for ((call, did), share) in calls.iter().zip(&self.memory.did).zip(shares) {
+            let outcome = prompt::within(&did.outcome, share);
+            let refused = if did.is_error { "refused: " } else { "" };
+            text.push_str(&format!("{call} →\n{refused}{outcome}\n"));
+        }
+        // With hundreds of calls in one turn not even their names have room.
+        prompt::within(&text, tokens)
+    }
+}
+
+/// How many tokens each text gets of so many in all: those that need little get it, the others share the rest.
+fn shares(costs: &[usize], tokens: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..costs.len()).collect();
+    order.sort_by_key(|index| costs[*index]);
+    let mut shares = vec![0; costs.len()];
+    let (mut room, mut left) = (tokens, costs.len());
+    for index in order {
+        shares[index] = costs[index].min(room / left.max(1));
+        room -= shares[index];
+        left -= 1;
+    }
+    shares
+}
+
+fn instructions_cost(given: &[Given]) -> usize {
+    given.iter().map(|given| estimate(&given.text)).sum()
+}
+
+/// What the model should know besides, within so many tokens: first what left, which it must know.
+fn notes(notes: Vec<String>, left: &[String], tokens: usize) -> String {
+    let mut text = String::new();
+    if !left.is_empty() {
+        let all = format!("No room for: {}", left.join("; "));
+        text = format!("{}. Read what you need, a range if it is long.\n", cut(&all, tokens * 2 / 3));
+    }
+    let room = tokens.saturating_sub(estimate(&text) + 4);
+    text.push_str(&prompt::within(&notes.join("\n"), room));
+    text
+}
+
+/// What a turn did, in a line. What came to nothing is not told again.
+fn turn_line(turn: u32, did: &[Did]) -> Option<String> {
+    const LONG: usize = 14;
+    let parts: Vec<String> = did
+        .iter()
+        .filter(|did| !did.is_noop)
+        .map(|did| {
+            let what = ["path", "from", "command", "pattern"].iter().find_map(|name| did.arguments.get(name)?.as_str());
+            let first = did.outcome.lines().next().unwrap_or_default();
+            let outcome = match (did.is_error, did.tool.as_str()) {
+                (true, _) => ": refused".to_owned(),
+                (false, "run_command") => format!(": {}", cut(&on_one_line(first), LONG)),
+                (false, _) => String::new(),
+            };
+            format!("{} {}{outcome}", did.tool, cut(&on_one_line(what.unwrap_or_default()), LONG))
+        })
+        .collect();
+    let line = parts.join("; ");
+    (!parts.is_empty()).then(|| format!("{turn}. {}", cut(&line, 60)))
+}

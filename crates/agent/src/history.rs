@@ -1,0 +1,124 @@
+//! The prompt of a turn from the conversation: all that was said, until it gets too long and is folded into the state.
+
+use surehand_engine::core::{RepoState, render::snapshot::format_for_prompt};
+
+use crate::{
+    context::{Rendered, Scene},
+    model::{Call, CallResult, Message, Prompt},
+    prompt::{message_tokens, request, system, tools_tokens},
+};
+
+/// The context of a run in history mode.
+#[derive(Debug, Default)]
+pub struct History {
+    messages: Vec<(Message, usize)>,
+    window: usize,
+    /// Calls of the last turn that changed nothing because there was nothing to change. They leave once the model has seen that.
+    noops: Vec<String>,
+}
+
+/// Something that was said, as the transcript has it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// By the model, with what it called.
+    Answer(String, Vec<Call>),
+    /// What came of it.
+    Results(Vec<CallResult>),
+}
+
+impl History {
+    /// A conversation that goes on from what was said.
+    pub fn new(window: usize, said: Vec<Line>) -> Self {
+        let mut history = Self { window, ..Self::default() };
+        for line in said {
+            history.push(match line {
+                Line::Answer(text, calls) => Message::Assistant { text, calls },
+                Line::Results(results) => Message::Results(results),
+            });
+        }
+        history
+    }
+
+    fn push(&mut self, message: Message) {
+        let tokens = message_tokens(&message);
+        self.messages.push((message, tokens));
+    }
+
+    /// Says something to the model.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.push(Message::User(text.into()));
+    }
+
+    /// A turn is over.
+    pub fn took(&mut self, said: &str, calls: Vec<Call>, results: Vec<CallResult>, noops: Vec<String>) {
+        let old = std::mem::replace(&mut self.noops, noops);
+        self.drop_calls(&old);
+        self.push(Message::Assistant { text: said.to_owned(), calls });
+        if !results.is_empty() {
+            self.push(Message::Results(results));
+        }
+    }
+
+    /// Takes calls and what came of them out of the conversation.
+    fn drop_calls(&mut self, ids: &[String]) {
+        if ids.is_empty() {
+            return;
+        }
+        let is_gone = |id: &String| ids.contains(id);
+        for (message, tokens) in &mut self.messages {
+            match message {
+                Message::User(_) => continue,
+                Message::Assistant { calls, .. } => calls.retain(|call| !is_gone(&call.id)),
+                Message::Results(results) => results.retain(|result| !is_gone(&result.id)),
+            }
+            *tokens = message_tokens(message);
+        }
+        self.messages.retain(|(message, _)| match message {
+            Message::User(_) => true,
+            Message::Assistant { text, calls } => !text.is_empty() || !calls.is_empty(),
+            Message::Results(results) => !results.is_empty(),
+        });
+    }
+
+    /// Whether the conversation is near its window.
+    pub fn is_full(&self, scene: &Scene<'_>) -> bool {
+        self.tokens(scene) > self.window * 4 / 5 && self.messages.len() > 1
+    }
+
+    fn tokens(&self, scene: &Scene<'_>) -> usize {
+        let fixed = surehand_engine::core::tokens::estimate(&system(scene.template)) + tools_tokens(scene.tools);
+        fixed + self.messages.iter().map(|(_, tokens)| tokens).sum::<usize>()
+    }
+
+    /// Folds the conversation into the state; gives how many messages that were. Whoever folds must forget what was read.
+    pub fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> usize {
+        let folded = self.messages.len();
+        self.messages.clear();
+        self.noops.clear();
+        let now = request(state, scene.phase);
+        let state = format_for_prompt(state);
+        self.say(format!(
+            "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
+             again what you want to edit. Do not do again what is done.\n\n{state}\n{now}"
+        ));
+        folded
+    }
+
+    /// The prompt of the next turn.
+    pub fn render(&mut self, scene: &Scene<'_>) -> Rendered {
+        if self.messages.is_empty() {
+            let text = format!("{}\n{}", format_for_prompt(scene.state), request(scene.state, scene.phase));
+            self.say(text);
+        } else if matches!(self.messages.first(), Some((Message::Assistant { .. } | Message::Results(_), _))) {
+            // A conversation that goes on begins with what was asked of the model.
+            let text = format!("{}\n{}", format_for_prompt(scene.state), request(scene.state, scene.phase));
+            let message = Message::User(text);
+            let tokens = message_tokens(&message);
+            self.messages.insert(0, (message, tokens));
+        }
+        let tokens = self.tokens(scene);
+        let messages = self.messages.iter().map(|(message, _)| message.clone()).collect();
+        let prompt = Prompt { system: system(scene.template), messages, tools: scene.tools.to_vec() };
+        Rendered { prompt, tokens, left: Vec::new() }
+    }
+}

@@ -1,0 +1,549 @@
+//! The loop: ask the model, carry out what it calls, remember, until it is done or something stops it. It decides nothing about files;
+//! the session does.
+
+use std::{io, sync::Arc, time::Instant};
+
+use serde_json::{Value, json};
+use surehand_engine::{
+    Reply, RepoTracker, Session, SessionId, Workspace,
+    changes::{Selection, net},
+    core::Mode,
+    store::ChangeId,
+};
+
+use crate::{
+    cancel::Cancel,
+    command::{self, Permission},
+    context::{Did, Memory, Rendered, Scene, Snapshot},
+    event::{Event, Phase, Stop},
+    guard::{Advice, Guard, Patience},
+    history::History,
+    model::{Answer, Call, CallResult, Heard, Model, ModelError, ToolSpec, Usage},
+    prompt::{self, Dialect, Template},
+    record::{self, Place, Record},
+    repair::repair,
+};
+
+/// What a run is held to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// How the prompt is made.
+    pub mode: Mode,
+    /// Tokens of a prompt in snapshot mode.
+    pub budget: usize,
+    /// Tokens of a conversation in history mode.
+    pub window: usize,
+    /// How the model edits; `None` goes by its name.
+    pub dialect: Option<Dialect>,
+    /// What the run may take in all.
+    pub most: Most,
+    /// How long it may get nowhere.
+    pub patience: Patience,
+}
+
+/// What a run may take in all; `None` is without end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Most {
+    /// Turns.
+    pub turns: Option<u32>,
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// Dollars.
+    pub cost: Option<f64>,
+}
+
+impl Settings {
+    /// As the owner of a workspace has set them.
+    pub fn of(workspace: &Workspace) -> Self {
+        let context = workspace.config().context;
+        Self {
+            mode: context.mode,
+            budget: context.budget,
+            window: context.window,
+            dialect: None,
+            most: Most { turns: Some(500), tokens: None, cost: None },
+            patience: Patience::default(),
+        }
+    }
+}
+
+/// Why a run cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no run to go on with.
+    #[error("there is no run to resume here; start one with: surehand run \"STORY\"")]
+    NothingToResume,
+    /// Not even the rules fit.
+    #[error("context.budget = {budget} is too small: rules, tools and state take {needed} tokens; set at least {needed}")]
+    BudgetTooSmall {
+        /// As set.
+        budget: usize,
+        /// What is needed.
+        needed: usize,
+    },
+    /// The record cannot be read or written.
+    #[error("the record of the run in .surehand/runs: {0}")]
+    Record(#[from] io::Error),
+    /// There is no price to count by.
+    #[error("a limit of cost needs prices: set model.price_input and model.price_output in surehand.toml")]
+    NoPrices,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Its name.
+    pub run: String,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// In words.
+    pub text: String,
+    /// What it took.
+    pub usage: Usage,
+    /// Turns in all.
+    pub turns: u32,
+}
+
+/// Those whom a run needs: who thinks, who allows, who listens.
+pub struct Company<'a> {
+    /// The model.
+    pub model: &'a mut dyn Model,
+    /// Whoever allows commands.
+    pub permission: &'a mut dyn Permission,
+    /// Whoever wants to know what happens.
+    pub listener: &'a mut dyn FnMut(&Event),
+    /// The wish to stop.
+    pub cancel: Cancel,
+}
+
+/// A story that is worked on.
+pub struct Run<'a> {
+    session: Session,
+    state: RepoTracker,
+    company: Company<'a>,
+    settings: Settings,
+    dialect: Dialect,
+    place: Place,
+    record: Record,
+    context: Context,
+    guard: Guard,
+    commands: command::Limits,
+}
+
+enum Context {
+    Snapshot(Box<Snapshot>),
+    History(History),
+}
+
+/// What a call came to.
+struct Done {
+    reply: Reply,
+    /// The summary, if the call was `done` and it is.
+    is_over: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    /// A new run.
+    pub fn new(workspace: Arc<Workspace>, story: &str, settings: Settings, company: Company<'a>) -> Result<Self, RunError> {
+        let mut session = Session::new(workspace);
+        let id = session.tracker().map(|tracker| tracker.session().0.clone()).unwrap_or_default();
+        let place = Place {
+            run: id.clone(),
+            story: story.to_owned(),
+            session: id,
+            model: company.model.name().to_owned(),
+            mode: settings.mode,
+            phase: Phase::Planning,
+            turn: 0,
+            usage: Usage::default(),
+            stop: None,
+            memory: Memory::default(),
+        };
+        Self::at(session, place, settings, company)
+    }
+
+    /// A run that goes on where it was: the named one, or the last one that is not done.
+    pub fn resume(
+        workspace: Arc<Workspace>,
+        run: Option<&str>,
+        settings: Settings,
+        company: Company<'a>,
+    ) -> Result<Self, RunError> {
+        let place = record::find(&workspace, run)?.ok_or(RunError::NothingToResume)?;
+        let session = Session::continued(workspace, SessionId(place.session.clone()));
+        let place = Place { stop: None, model: company.model.name().to_owned(), mode: settings.mode, ..place };
+        Self::at(session, place, settings, company)
+    }
+
+    fn at(mut session: Session, place: Place, settings: Settings, company: Company<'a>) -> Result<Self, RunError> {
+        let workspace = session.workspace().clone();
+        workspace.start_watching();
+        let dialect = settings.dialect.unwrap_or_else(|| Dialect::of_model(company.model.name()));
+        let record = Record::open(&workspace, &place.run)?;
+        let context = match settings.mode {
+            Mode::Snapshot => {
+                check_budget(settings.budget, dialect)?;
+                session.note_shown();
+                let memory = place.memory.clone();
+                Context::Snapshot(Box::new(Snapshot::new(memory, settings.budget, dialect, &mut session)))
+            }
+            Mode::History => {
+                let mut history = History::new(settings.window, record::said(&workspace, &place.run)?);
+                if place.turn > 0 {
+                    // What was read before is in the conversation, but perhaps no longer true.
+                    session.reset();
+                    history.say("The run was interrupted and goes on. Read again what you want to edit.");
+                }
+                Context::History(history)
+            }
+        };
+        let guard = Guard::new(settings.patience);
+        let commands = command::Limits::of(workspace.config());
+        let state = RepoTracker::load(workspace);
+        Ok(Self { session, state, company, settings, dialect, place, record, context, guard, commands })
+    }
+
+    /// Works on the story until it is done or something stops it.
+    pub fn go(mut self) -> Result<Outcome, RunError> {
+        self.tell(&Event::Started {
+            run: self.place.run.clone(),
+            story: self.place.story.clone(),
+            model: self.place.model.clone(),
+            mode: self.settings.mode,
+            session: self.place.session.clone(),
+            after_turn: self.place.turn,
+        })?;
+        let (stop, text) = loop {
+            if let Some(stop) = self.is_used_up() {
+                break stop;
+            }
+            if let Some(stop) = self.turn()? {
+                break stop;
+            }
+        };
+        self.place.stop = Some(stop);
+        self.save()?;
+        self.tell(&Event::Stopped { stop, text: text.clone() })?;
+        let Place { run, usage, turn, .. } = self.place;
+        Ok(Outcome { run, stop, text, usage, turns: turn })
+    }
+
+    fn is_used_up(&self) -> Option<(Stop, String)> {
+        let Most { turns, tokens, cost } = self.settings.most;
+        let usage = self.place.usage;
+        let taken = usage.input + usage.output;
+        let used_up = |what: String| Some((Stop::Budget, format!("{what}; go on with: surehand run --resume")));
+        if self.company.cancel.is_set() {
+            return Some((Stop::Cancelled, "stopped; go on with: surehand run --resume".to_owned()));
+        }
+        if let Some(turns) = turns.filter(|turns| self.place.turn >= *turns) {
+            return used_up(format!("{turns} turns are used up"));
+        }
+        if let Some(tokens) = tokens.filter(|tokens| taken >= *tokens) {
+            return used_up(format!("{taken} of {tokens} tokens are used up"));
+        }
+        if let (Some(most), Some(cost)) = (cost, usage.cost)
+            && cost >= most
+        {
+            return used_up(format!("${cost:.4} of ${most:.2} are used up"));
+        }
+        None
+    }
+
+    /// One turn. Gives why the run is over, if it is.
+    fn turn(&mut self) -> Result<Option<(Stop, String)>, RunError> {
+        let started = Instant::now();
+        let turn = self.place.turn + 1;
+        let rendered = self.render()?;
+        self.say_turn(turn, rendered.tokens)?;
+        if !rendered.left.is_empty() {
+            self.tell(&Event::Left { what: rendered.left.clone() })?;
+        }
+        let answer = match self.ask(&rendered) {
+            Ok(answer) => answer,
+            Err(ModelError::Cancelled) => {
+                return Ok(Some((Stop::Cancelled, "stopped; go on with: surehand run --resume".to_owned())));
+            }
+            Err(error) => return Ok(Some((Stop::Model, error.to_string()))),
+        };
+        if let Context::Snapshot(context) = &mut self.context {
+            context.counted(rendered.tokens, answer.usage.input);
+        }
+        self.tell(&Event::Said { text: answer.text.clone() })?;
+        let over = self.carry_out(turn, &answer)?;
+        self.place.turn = turn;
+        self.place.usage = self.place.usage.plus(answer.usage);
+        let seconds = started.elapsed().as_secs_f64();
+        self.tell(&Event::TurnEnded { turn, usage: answer.usage, total: self.place.usage, seconds })?;
+        self.settle_phase();
+        self.save()?;
+        if let Some(summary) = over {
+            self.place.phase = Phase::Done;
+            return Ok(Some((Stop::Done, summary)));
+        }
+        Ok(match self.guard.turn_ended() {
+            Advice::GoOn => None,
+            Advice::Say(note) => {
+                self.note(note);
+                None
+            }
+            Advice::Stop(why) => Some((Stop::Stuck, format!("{why}; look at it, then go on with: surehand run --resume"))),
+        })
+    }
+
+    fn render(&mut self) -> Result<Rendered, RunError> {
+        let state = self.state.snapshot();
+        let rules = match self.settings.mode {
+            Mode::Snapshot => prompt::SNAPSHOT_RULES,
+            Mode::History => prompt::HISTORY_RULES,
+        };
+        let template = Template { rules: rules.to_owned(), story: self.place.story.clone(), instructions: String::new() };
+        let tools = self.tools();
+        let scene = Scene { template: &template, state: &state, phase: self.place.phase, tools: &tools };
+        match &mut self.context {
+            Context::Snapshot(context) => {
+                if let Some(told) = self.session.instructions_if_new(".") {
+                    context.instruct(told);
+                }
+                Ok(context.render(&mut self.session, &scene))
+            }
+            Context::History(history) => {
+                let folded = history.is_full(&scene).then(|| history.fold(&state, &scene));
+                let rendered = history.render(&scene);
+                if let Some(messages) = folded {
+                    self.session.reset();
+                    self.tell(&Event::Folded { messages })?;
+                }
+                Ok(rendered)
+            }
+        }
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        prompt::tool_specs(self.place.phase, self.dialect)
+    }
+
+    fn say_turn(&mut self, turn: u32, prompt_tokens: usize) -> Result<(), RunError> {
+        let state = self.state.snapshot();
+        let open = state.open_tasks();
+        let event = Event::Turn {
+            turn,
+            phase: self.place.phase,
+            task: open.first().map(|task| task.description.clone()),
+            open: open.len(),
+            completed: state.tasks.len() - open.len(),
+            prompt_tokens,
+        };
+        self.tell(&event)
+    }
+
+    fn ask(&mut self, rendered: &Rendered) -> Result<Answer, ModelError> {
+        let Company { model, listener, cancel, .. } = &mut self.company;
+        model.ask(&rendered.prompt, cancel, &mut |heard| match heard {
+            Heard::Text(text) => listener(&Event::Text { text: text.to_owned() }),
+            Heard::Thought(_) => {}
+            Heard::Calling(tool) => listener(&Event::Calling { tool: tool.to_owned() }),
+            Heard::Again { why, seconds } => listener(&Event::Again { why: why.to_owned(), seconds }),
+        })
+    }
+
+    /// Carries out what the model calls, in order. Gives the summary if it is done.
+    fn carry_out(&mut self, turn: u32, answer: &Answer) -> Result<Option<String>, RunError> {
+        let mut over = None;
+        let mut did = Vec::new();
+        let mut results = Vec::new();
+        for call in &answer.calls {
+            let (arguments, done) = if self.company.cancel.is_set() {
+                (json!({}), Done::refused("cancelled", "not carried out: the run was stopped".to_owned()))
+            } else {
+                self.carry_out_one(call, answer.is_cut)?
+            };
+            self.guard.saw(&call.name, done.reply.is_error, &done.reply.result);
+            results.push(CallResult { id: call.id.clone(), text: done.reply.text.clone(), is_error: done.reply.is_error });
+            did.push(self.remember(&call.name, arguments, &done.reply));
+            over = over.or(done.is_over);
+        }
+        if answer.calls.is_empty() {
+            self.note(if answer.is_cut { prompt::CUT } else { prompt::NO_CALL });
+        }
+        match &mut self.context {
+            Context::Snapshot(context) => {
+                context.see(self.session.take_shown());
+                context.took(turn, &answer.text, did);
+            }
+            Context::History(history) => {
+                let noops = did.iter().zip(&answer.calls).filter(|(did, _)| did.is_noop).map(|(_, call)| call.id.clone());
+                let note = answer.calls.is_empty().then(|| if answer.is_cut { prompt::CUT } else { prompt::NO_CALL });
+                history.took(&answer.text, answer.calls.clone(), results, noops.collect());
+                if let Some(note) = note {
+                    history.say(note);
+                }
+            }
+        }
+        Ok(over)
+    }
+
+    /// Carries out one call, tells it, and repairs what can be repaired.
+    fn carry_out_one(&mut self, call: &Call, is_cut: bool) -> Result<(Value, Done), RunError> {
+        let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
+            Ok(arguments @ Value::Object(_)) => Ok(arguments),
+            Ok(_) => Err("the arguments must be a JSON object".to_owned()),
+            Err(error) if is_cut => Err(format!("the answer was cut off before the call was complete ({error}); make it shorter")),
+            Err(error) => Err(format!("the arguments are not JSON: {error}")),
+        };
+        let shown = parsed.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
+        self.tell_call(call, &shown, false)?;
+        let done = match &parsed {
+            Ok(arguments) => self.call(&call.name, arguments),
+            Err(why) => Done::refused("bad_arguments", format!("{}: {why}", call.name)),
+        };
+        self.tell_result(call, &done.reply)?;
+        let repaired = match &parsed {
+            Ok(arguments) if done.reply.is_error => self.repair(call, arguments, &done.reply)?,
+            _ => None,
+        };
+        let done = repaired.map_or(done, |reply| Done { reply, is_over: None });
+        Ok((shown, done))
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Done {
+        if self.place.phase == Phase::Planning && !prompt::is_for_planning(tool) && surehand_engine::tools::find(tool).is_some() {
+            return Done::refused("planning", format!("{tool} is for later: first write the tasks with update_tasks. Nothing was changed."));
+        }
+        match tool {
+            "done" => self.done(arguments),
+            command::NAME => {
+                let Company { permission, cancel, .. } = &mut self.company;
+                let reply = command::run_command(&mut self.session, arguments, &mut **permission, &self.commands, cancel);
+                Done { reply, is_over: None }
+            }
+            _ => {
+                self.instruct(arguments);
+                Done { reply: self.session.call(tool, arguments), is_over: None }
+            }
+        }
+    }
+
+    /// In snapshot mode the instructions of a directory have a place of their own; else they come with the reply.
+    fn instruct(&mut self, arguments: &Value) {
+        let Context::Snapshot(context) = &mut self.context else { return };
+        for path in ["path", "from", "to"].iter().filter_map(|name| arguments[name].as_str()) {
+            while let Some(told) = self.session.instructions_if_new(path) {
+                context.instruct(told);
+            }
+        }
+    }
+
+    fn done(&mut self, arguments: &Value) -> Done {
+        let state = self.state.snapshot();
+        let open = state.open_tasks();
+        if !open.is_empty() {
+            let tasks: Vec<String> = open.iter().take(5).map(|task| format!("{} ({})", task.id, task.description)).collect();
+            let more = if open.len() > 5 { format!(" and {} more", open.len() - 5) } else { String::new() };
+            let why = format!(
+                "Not done: {} open: {}{more}. Complete them, or set those that are done to completed with update_tasks, then call done.",
+                surehand_engine::core::render::count(open.len(), "task"),
+                tasks.join(", ")
+            );
+            return Done::refused("open_tasks", why);
+        }
+        let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
+        let reply = Reply { text: "Done.\n".to_owned(), is_error: false, result: json!({ "success": true }) };
+        Done { reply, is_over: Some(summary) }
+    }
+
+    /// Reads again what an edit was refused for and, where it is proven which lines were meant, makes it there, once.
+    fn repair(&mut self, call: &Call, arguments: &Value, refused: &Reply) -> Result<Option<Reply>, RunError> {
+        let Some(repair) = repair(&call.name, arguments, &refused.result["refusal"]) else { return Ok(None) };
+        let read = Call { name: "read_file".to_owned(), ..call.clone() };
+        self.tell_call(&read, &repair.read, true)?;
+        let fresh = self.session.call("read_file", &repair.read);
+        self.tell_result(&read, &fresh)?;
+        let Some(arguments) = repair.retry else { return Ok(None) };
+        self.tell_call(call, &arguments, true)?;
+        let mut again = self.session.call(&call.name, &arguments);
+        again.text = format!("The file had changed; the lines you meant were found by proof, and the edit was made there.\n{}", again.text);
+        again.result["repaired"] = json!(true);
+        self.tell_result(call, &again)?;
+        Ok((!again.is_error).then_some(again))
+    }
+
+    /// What is kept of a call for the next prompt.
+    fn remember(&self, tool: &str, arguments: Value, reply: &Reply) -> Did {
+        let is_noop = reply.result["noop"] == true || reply.result["refusal"]["code"] == "no_change";
+        // The lines of files are among the open files; what a command printed is not.
+        let outcome = if tool == command::NAME { reply.text.clone() } else { prompt::without_rows(&reply.text) };
+        Did { tool: tool.to_owned(), arguments, outcome, is_error: reply.is_error, is_noop }
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        match &mut self.context {
+            Context::Snapshot(context) => context.note(note),
+            Context::History(_) => {}
+        }
+    }
+
+    /// Planning is over when there are tasks.
+    fn settle_phase(&mut self) {
+        if self.place.phase == Phase::Planning && !self.state.snapshot().open_tasks().is_empty() {
+            self.place.phase = Phase::Coding;
+        }
+    }
+
+    fn save(&mut self) -> Result<(), RunError> {
+        if let Context::Snapshot(context) = &self.context {
+            self.place.memory = context.memory();
+        }
+        Ok(self.record.save(&self.place)?)
+    }
+
+    fn tell_call(&mut self, call: &Call, arguments: &Value, repair: bool) -> Result<(), RunError> {
+        let (id, tool) = (call.id.clone(), call.name.clone());
+        self.tell(&Event::Call { id, tool, arguments: arguments.clone(), repair })
+    }
+
+    fn tell_result(&mut self, call: &Call, reply: &Reply) -> Result<(), RunError> {
+        let diff = reply.result["change"].as_str().map(|change| self.diff(change)).unwrap_or_default();
+        let (id, tool) = (call.id.clone(), call.name.clone());
+        self.tell(&Event::Result { id, tool, is_error: reply.is_error, text: reply.text.clone(), diff })
+    }
+
+    /// What a change did, for people.
+    fn diff(&self, change: &str) -> String {
+        let workspace = self.session.workspace();
+        let events = workspace.select(&Selection::Change(ChangeId(change.to_owned()))).unwrap_or_default();
+        net(&events).iter().filter(|file| !file.is_nothing()).filter_map(|file| workspace.diff(file)).collect()
+    }
+
+    fn tell(&mut self, event: &Event) -> Result<(), RunError> {
+        self.record.add(event)?;
+        (self.company.listener)(event);
+        Ok(())
+    }
+}
+
+impl Done {
+    fn refused(code: &str, text: String) -> Self {
+        let result = json!({ "success": false, "refusal": { "code": code } });
+        Self { reply: Reply { text: format!("{text}\n"), is_error: true, result }, is_over: None }
+    }
+}
+
+/// The least budget with which there is room for work.
+fn check_budget(budget: usize, dialect: Dialect) -> Result<(), RunError> {
+    use surehand_engine::core::{render::snapshot::MOST_TOKENS, tokens::estimate};
+    let tools = prompt::tools_tokens(&prompt::tool_specs(Phase::Coding, dialect));
+    let needed = tools + estimate(prompt::SNAPSHOT_RULES) + MOST_TOKENS + 1000;
+    if budget < needed { Err(RunError::BudgetTooSmall { budget, needed }) } else { Ok(()) }
+}
+
+impl Usage {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
+        };
+        Self { input: self.input + other.input, cached: self.cached + other.cached, output: self.output + other.output, cost }
+    }
+}
