@@ -1,13 +1,17 @@
 //! Reads that went through a shell: which lines of which files a plain `cat`, `head`, `tail`, `sed -n`, `nl`, `grep` or `rg` has
 //! shown. [`reads`] understands the command, [`seen`] holds it against the files and the output. Whatever is not certain counts
 //! as nothing: a line that was shown and does not count costs another read, the other mistake an edit of what nobody has seen.
+//!
+//! Also whether a command is one of those that somebody has allowed: [`covered`].
 
+mod allow;
 mod options;
 mod programs;
 mod search;
 mod seen;
 mod words;
 
+pub use allow::{covered, is_entry};
 pub use programs::reads;
 pub use seen::seen;
 

@@ -1,5 +1,5 @@
-//! A shell command taken apart into its words, as `sh` does it. Only what is the same whatever the files, the variables and
-//! the history: anything that a shell would expand, redirect, or run on the side is not understood.
+//! A shell command taken apart into its words, as `sh` does it. Anything that would put a value in, redirect, or run something on
+//! the side is not understood; a word that stands for names of files is marked as such.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -9,6 +9,8 @@ pub(super) struct Word {
     pub text: String,
     /// How many bytes at the front were neither quoted nor escaped.
     plain: usize,
+    /// Whether a shell may make other words of it: a pattern, braces, a home directory.
+    pub expands: bool,
 }
 
 impl Word {
@@ -26,22 +28,51 @@ impl Word {
         }
         self.text.push(c);
     }
+
+    fn push_expanding(&mut self, c: char) {
+        self.push_plain(c);
+        self.expands = true;
+    }
 }
 
-/// The commands that `&&` joins, each as its words; `None` for what is not understood.
+/// The commands that `&&` joins, each as its words; `None` for what is not understood, and where the words depend on the files.
 pub(super) fn commands(script: &str) -> Option<Vec<Vec<Word>>> {
-    let script = script.trim_matches([' ', '\t', '\n']);
-    let mut scanner = Scanner { rest: script.chars().peekable(), done: Vec::new(), words: Vec::new(), word: None };
+    let chain = chain(script)?;
+    let is_certain = chain.joined == Joined::ByAnd && !chain.commands.iter().flatten().any(|word| word.expands);
+    is_certain.then_some(chain.commands)
+}
+
+/// Simple commands in a row.
+pub(super) struct Chain {
+    /// Each as its words; none is empty.
+    pub commands: Vec<Vec<Word>>,
+    joined: Joined,
+}
+
+/// What joins the commands of a chain.
+#[derive(Clone, Copy, PartialEq)]
+enum Joined {
+    /// `&&` and nothing else.
+    ByAnd,
+    /// Also `;`, `||`, `|` or the end of a line.
+    Otherwise,
+}
+
+/// The commands that `&&`, `||`, `|`, `;` or the end of a line join; `None` for what is not understood.
+pub(super) fn chain(script: &str) -> Option<Chain> {
+    let rest = script.trim_matches([' ', '\t', '\n']).chars().peekable();
+    let chain = Chain { commands: Vec::new(), joined: Joined::ByAnd };
+    let mut scanner = Scanner { rest, chain, words: Vec::new(), word: None };
     while let Some(c) = scanner.rest.next() {
         scanner.take(c)?;
     }
     scanner.end_command()?;
-    Some(scanner.done)
+    Some(scanner.chain)
 }
 
 struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
-    done: Vec<Vec<Word>>,
+    chain: Chain,
     words: Vec<Word>,
     word: Option<Word>,
 }
@@ -58,14 +89,28 @@ impl Scanner<'_> {
             },
             '&' => {
                 self.rest.next_if_eq(&'&')?;
-                self.end_command()?;
-                while self.rest.next_if(|c| matches!(c, ' ' | '\t' | '\n')).is_some() {}
+                self.next_command()?;
+            }
+            '|' => {
+                // `|&` is a pipe in some shells and a mistake in others.
+                if self.rest.next_if_eq(&'|').is_none() && self.rest.peek() == Some(&'&') {
+                    return None;
+                }
+                self.chain.joined = Joined::Otherwise;
+                self.next_command()?;
+            }
+            ';' | '\n' => {
+                self.chain.joined = Joined::Otherwise;
+                self.next_command()?;
             }
             '>' => self.redirection()?,
             '$' => self.dollar(Quotes::None)?,
-            '\n' | '|' | ';' | '<' | '(' | ')' | '`' | '*' | '?' | '[' | '{' | '}' => return None,
-            // A home directory, a comment, and in zsh the path of a program.
-            '~' | '#' | '=' if self.word.is_none() => return None,
+            '<' | '(' | ')' | '`' => return None,
+            '*' | '?' | '[' | '{' | '}' => self.word().push_expanding(c),
+            // A home directory, and in zsh the path of a program.
+            '~' | '=' if self.word.is_none() => self.word().push_expanding(c),
+            // A comment.
+            '#' if self.word.is_none() => return None,
             plain => self.word().push_plain(plain),
         }
         Some(())
@@ -82,7 +127,13 @@ impl Scanner<'_> {
     fn end_command(&mut self) -> Option<()> {
         self.end_word();
         let words = std::mem::take(&mut self.words);
-        (!words.is_empty()).then(|| self.done.push(words))
+        (!words.is_empty()).then(|| self.chain.commands.push(words))
+    }
+
+    fn next_command(&mut self) -> Option<()> {
+        self.end_command()?;
+        while self.rest.next_if(|c| matches!(c, ' ' | '\t' | '\n')).is_some() {}
+        Some(())
     }
 
     fn single_quoted(&mut self) -> Option<()> {
@@ -117,7 +168,10 @@ impl Scanner<'_> {
     fn dollar(&mut self, quotes: Quotes) -> Option<()> {
         let expands =
             |c: &char| c.is_alphanumeric() || "_{([@*#?$!-".contains(*c) || quotes == Quotes::None && "'\"".contains(*c);
-        if self.rest.peek().is_some_and(expands) {
+        // A continued line is put together before anything else is looked at, so that what expands may be on the next line.
+        let mut ahead = self.rest.clone();
+        let is_continued = ahead.next() == Some('\\') && ahead.next() == Some('\n');
+        if is_continued || self.rest.peek().is_some_and(expands) {
             return None;
         }
         self.word().text.push('$');
@@ -135,7 +189,7 @@ impl Scanner<'_> {
         for expected in target.chars() {
             self.rest.next_if_eq(&expected)?;
         }
-        self.rest.peek().is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '&')).then_some(())
+        self.rest.peek().is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '&' | ';' | '|')).then_some(())
     }
 }
 
@@ -206,6 +260,10 @@ mod tests {
             "cat a &&",
             "&& cat a",
             "cat $'a'",
+            "cat $\\\na",
+            "cat \"$\\\n(ls)\"",
+            "cat a 2>&1; cat b",
+            "cat a 2>/dev/null|head",
             "sed -n \"1,$p\" a",
             "cat a 2>/dev/nullx",
             "cat a '2'>/dev/null",
