@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use surehand_core::{Limits, Mode, OnChange, Policy, instructions};
+use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
 use toml::Value;
 
 use crate::workspace::Durability;
@@ -25,6 +25,8 @@ pub struct Config {
     pub context: Context,
     /// Whom the agent asks.
     pub model: Model,
+    /// Which commands the agent may run unasked, for how long, and how much of their output is shown.
+    pub commands: Commands,
 }
 
 /// How the agent makes its prompt.
@@ -73,6 +75,23 @@ pub struct Versions {
 impl Default for Versions {
     fn default() -> Self {
         Self { bytes: 256_000_000, days: 30 }
+    }
+}
+
+/// How the agent runs commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commands {
+    /// What it may run unasked; see [`shell::covered`].
+    pub allow: Vec<String>,
+    /// How long one may take, unless the call says otherwise.
+    pub seconds: u64,
+    /// How much of its output is shown, in bytes.
+    pub output_bytes: usize,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self { allow: Vec::new(), seconds: 120, output_bytes: 16_000 }
     }
 }
 
@@ -301,6 +320,27 @@ pub const KEYS: &[Key] = &[
         meaning: "dollars for a million tokens of an answer; 0 is unknown",
         set: |config, value| put(&mut config.model.price_output, price(value)),
     },
+    Key {
+        name: "commands.allow",
+        wanted: "a list of commands by their first words, or \"*\" (in the environment with commas between)",
+        default: "[]",
+        meaning: "commands that the agent runs without asking: `cargo test` covers any command that begins with these words, \"*\" everything; a line with substitutions, variables, subshells or redirections is asked about all the same",
+        set: |config, value| put(&mut config.commands.allow, allowed(value)),
+    },
+    Key {
+        name: "commands.seconds",
+        wanted: COUNT,
+        default: "120",
+        meaning: "seconds after which a command of the agent is stopped, if the call gives no other limit",
+        set: |config, value| put(&mut config.commands.seconds, count(value).map(|seconds| seconds as u64)),
+    },
+    Key {
+        name: "commands.output_bytes",
+        wanted: COUNT,
+        default: "16000",
+        meaning: "bytes shown of a command's output, half from its beginning and half from its end",
+        set: |config, value| put(&mut config.commands.output_bytes, count(value)),
+    },
 ];
 
 const TEXT: &str = "a text";
@@ -347,12 +387,21 @@ fn mode(value: &Value) -> Option<Mode> {
 
 /// File names, without directories.
 fn names(value: &Value) -> Option<Vec<String>> {
-    let names: Vec<&str> = match value {
-        Value::String(names) => names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect(),
+    list(value, |name| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']))
+}
+
+/// The first words of commands.
+fn allowed(value: &Value) -> Option<Vec<String>> {
+    list(value, shell::is_entry)
+}
+
+/// A list of strings, or one string with commas between them.
+fn list(value: &Value, fits: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let items: Vec<&str> = match value {
+        Value::String(items) => items.split(',').map(str::trim).filter(|item| !item.is_empty()).collect(),
         value => value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
     };
-    let is_name = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['/', '\0']);
-    names.iter().all(is_name).then(|| names.into_iter().map(str::to_owned).collect())
+    items.iter().all(|item| fits(item)).then(|| items.into_iter().map(str::to_owned).collect())
 }
 
 fn on_change(value: &Value) -> Option<OnChange> {
@@ -407,11 +456,8 @@ impl Config {
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
-            let Some((section @ ("POLICY" | "LIMITS" | "VERSIONS" | "INSTRUCTIONS" | "CONTEXT" | "MODEL"), key)) =
-                rest.split_once('_')
-            else {
-                continue;
-            };
+            let sections = ["POLICY", "LIMITS", "VERSIONS", "INSTRUCTIONS", "CONTEXT", "MODEL", "COMMANDS"];
+            let Some((section, key)) = rest.split_once('_').filter(|(section, _)| sections.contains(section)) else { continue };
             let value = match (text.parse::<bool>(), text.parse::<i64>()) {
                 (Ok(truth), _) => Value::Boolean(truth),
                 (_, Ok(number)) => Value::Integer(number),
@@ -483,6 +529,23 @@ mod tests {
             let table: toml::Table = format!("value = {}", key.default).parse().unwrap();
             assert!((key.set)(&mut config, &table["value"]), "{}", key.name);
             assert_eq!(config, Config::default(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn commands_are_allowed_by_their_first_words() {
+        let toml = "[commands]\nallow = [\"cargo test\", \"git status\"]\nseconds = 30\n";
+        let config = load(toml, &[("SUREHAND_COMMANDS_OUTPUT_BYTES", "100")]).unwrap();
+        let allow = ["cargo test", "git status"].map(str::to_owned).to_vec();
+        assert_eq!(config.commands, Commands { allow, seconds: 30, output_bytes: 100 });
+        let config = load(toml, &[("SUREHAND_COMMANDS_ALLOW", "make check, ls,")]).unwrap();
+        assert_eq!(config.commands.allow, ["make check", "ls"]);
+        for entry in ["", "a; b", "a > b", "$a", "A=1"] {
+            let error = load(&format!("[commands]\nallow = [\"ls\", \"{entry}\"]"), &[]).unwrap_err();
+            assert!(
+                error.starts_with("surehand.toml: commands.allow must be a list of commands by their first words"),
+                "{error}"
+            );
         }
     }
 

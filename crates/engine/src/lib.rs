@@ -40,7 +40,7 @@ mod watch;
 mod workspace;
 
 pub use command::{Command, Running};
-pub use config::{Config, ConfigError, KEYS, Key};
+pub use config::{Commands, Config, ConfigError, KEYS, Key};
 pub use instructions::Told;
 pub use repo::RepoTracker;
 pub use session::{Reply, Session};

@@ -183,7 +183,7 @@ fn walk<V: Visitor>(
 }
 
 /// The arguments of a call, or what is wrong with them.
-fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<Arguments, Refusal> {
+pub fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<Arguments, Refusal> {
     let bad = |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: {why}") });
     let parse = |value: &Value| {
         serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
