@@ -2,8 +2,10 @@
 //! files as they are now, not replayed from what was said.
 
 mod cancel;
+pub mod command;
 pub mod event;
 pub mod model;
 
 pub use cancel::Cancel;
+pub use command::{Permission, Verdict, run_command};
 pub use event::Event;

@@ -1,0 +1,461 @@
+//! Commands that the agent runs, with real processes: what is shown of them, how they are ended, and what they leave behind.
+#![expect(clippy::disallowed_methods, reason = "tests lay out files")]
+
+use std::{
+    fs,
+    path::Path,
+    process, thread,
+    time::{Duration, Instant},
+};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use surehand_agent::{
+    Cancel,
+    command::{Limits, Mode, Nobody, Permission, Ruled, Rules, Verdict, run_command, spec},
+};
+use surehand_engine::{Config, Durability, Reply, Session, Workspace, core::shell};
+use tempfile::TempDir;
+
+/// A workspace with these files, and a session in it.
+fn lay_out(files: &[(&str, &str)]) -> (TempDir, Session) {
+    let dir = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(path, content)| fs::write(dir.path().join(path), content).unwrap());
+    let config = Config { durability: Durability::Fast, ..Config::default() };
+    let session = Session::new(Workspace::open(dir.path(), config).unwrap());
+    (dir, session)
+}
+
+/// The commands here sleep for a minute: whoever takes this long has waited for them.
+const HANGS: Duration = Duration::from_secs(50);
+
+/// Allows everything.
+struct Anything;
+
+impl Permission for Anything {
+    fn may_run(&mut self, _: &str) -> Verdict {
+        Verdict::Yes
+    }
+}
+
+fn quick() -> Limits {
+    Limits { time: Duration::from_millis(300), grace: Duration::from_millis(300), ..Limits::default() }
+}
+
+fn call_with(session: &mut Session, arguments: &Value, limits: &Limits) -> Reply {
+    run_command(session, arguments, &mut Anything, limits, &Cancel::default())
+}
+
+fn call(session: &mut Session, command: &str) -> Reply {
+    call_with(session, &json!({ "command": command }), &Limits::default())
+}
+
+/// What the model is told about a command in an empty workspace.
+#[track_caller]
+fn check(command: &str, expected: &str) {
+    let (_dir, mut session) = lay_out(&[]);
+    let reply = call(&mut session, command);
+    assert_eq!((reply.text.as_str(), reply.is_error), (expected, false), "{command}");
+}
+
+/// Whether a process is there and is not merely waiting to be taken note of.
+fn is_running(pid: &str) -> bool {
+    let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    state.is_ok_and(|state| !state.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+}
+
+/// The numbers of processes that a command wrote into files, once they are there.
+fn pids(dir: &Path, names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| fs::read_to_string(dir.join(name)).unwrap()).collect()
+}
+
+#[test]
+fn how_it_ended_comes_first() {
+    check("echo hello", "exit code 0\nhello\n");
+    check("true", "exit code 0\n(no output)\n");
+    check("echo a; exit 3", "exit code 3\na\n");
+    check("printf 'no end'; false", "exit code 1\nno end\n");
+    check("kill -9 $$", "ended by signal 9\n(no output)\n");
+    let (_dir, mut session) = lay_out(&[]);
+    // Nothing is taken for an option of the shell.
+    for line in ["no-such-program", "-no-such-option"] {
+        let reply = call(&mut session, line);
+        assert!(reply.text.starts_with("exit code 127\n") && reply.text.contains("not found"), "{}", reply.text);
+        assert_eq!((&reply.result["success"], &reply.result["exit_code"]), (&json!(false), &json!(127)));
+    }
+    let reply = call(&mut session, "kill -9 $$");
+    assert_eq!((&reply.result["signal"], &reply.result["exit_code"]), (&json!(9), &Value::Null));
+    let reply = call(&mut session, "true");
+    let told = ["success", "timed_out", "cancelled", "left_running", "cut"].map(|key| reply.result[key].clone());
+    assert_eq!(told, [json!(true), json!(false), json!(false), json!(false), Value::Null]);
+    assert!(reply.result["seconds"].is_number());
+}
+
+#[test]
+fn output_and_errors_come_in_the_order_in_which_they_were_written() {
+    let line = "for i in 1 2 3 4 5; do echo out $i; echo error $i >&2; done";
+    let expected: String = (1..=5).map(|i| format!("out {i}\nerror {i}\n")).collect();
+    check(line, &format!("exit code 0\n{expected}"));
+}
+
+#[test]
+fn what_is_for_terminals_is_not_shown() {
+    check(r"printf '\033[31mred\033[0m\n10%%\r20%%\r100%%\n'", "exit code 0\nred\n100%\n");
+    check(r"printf 'a\377b\000c\n'", "exit code 0\na\u{fffd}bc\n");
+    let (_dir, mut session) = lay_out(&[]);
+    let text = call(&mut session, "head -c 100000 /bin/sh").text;
+    assert!(text.len() < 20_000 && text.contains(" left out …]"), "{}", text.len());
+}
+
+#[test]
+fn there_is_no_input() {
+    check("cat", "exit code 0\n(no output)\n");
+    check("read line || echo nothing", "exit code 0\nnothing\n");
+}
+
+#[test]
+fn it_runs_in_the_root_where_nobody_watches() {
+    let (dir, mut session) = lay_out(&[("a.txt", "")]);
+    let reply = call(&mut session, "pwd -P; ls; echo $TERM $NO_COLOR $PAGER $GIT_PAGER $GIT_TERMINAL_PROMPT");
+    let root = dir.path().canonicalize().unwrap();
+    assert_eq!(reply.text, format!("exit code 0\n{}\na.txt\ndumb 1 cat cat 0\n", root.display()));
+}
+
+/// The environment of a process cannot be changed safely, so that this test starts itself once more with the keys in it.
+#[test]
+fn our_keys_are_not_there() {
+    const AGAIN: &str = "SUREHAND_TEST_AGAIN";
+    if std::env::var_os(AGAIN).is_some() {
+        assert_eq!(std::env::var("OPENAI_API_KEY").unwrap(), "secret");
+        let (_dir, mut session) = lay_out(&[]);
+        let reply = call(&mut session, "env");
+        assert!(reply.text.contains("OTHER_KEY=kept") && !reply.text.contains("secret"), "{}", reply.text);
+        return;
+    }
+    let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SUREHAND_API_KEY"].map(|key| (key, "secret"));
+    let output = process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "our_keys_are_not_there"])
+        .envs(keys)
+        .envs([(AGAIN, "1"), ("OTHER_KEY", "kept")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn long_output_is_cut_in_the_middle() {
+    let (_dir, mut session) = lay_out(&[]);
+    let limits = Limits { head_bytes: 10, tail_bytes: 12, ..Limits::default() };
+    let reply = call_with(&mut session, &json!({ "command": "seq 1 1000" }), &limits);
+    assert_eq!(reply.text, "exit code 0\n1\n2\n3\n4\n5\n[… 3,874 bytes (993 lines) left out …]\n999\n1000\n");
+    assert_eq!(reply.result["cut"], json!({ "bytes": 3874, "lines": 993 }));
+}
+
+#[test]
+fn a_hundred_megabytes_are_as_good_as_none() {
+    let (_dir, mut session) = lay_out(&[]);
+    let before = peak_memory();
+    let reply = call(&mut session, "yes 'a line of text' | head -c 100000000; echo end");
+    assert!(reply.text.starts_with("exit code 0\na line of text\n") && reply.text.ends_with("end\n"), "{}", reply.text.len());
+    assert!(reply.text.len() < 17_000, "{}", reply.text.len());
+    assert!(reply.result["cut"]["bytes"].as_u64().unwrap() > 99_000_000);
+    // One line, without any end.
+    let reply = call(&mut session, "head -c 20000000 /dev/zero | tr '\\0' x");
+    assert!(reply.text.contains("\n[… 19,984,000 bytes left out …]\nxxx"), "{}", reply.text.len());
+    assert!(peak_memory() - before < 40_000, "{before} kB before, {} kB after", peak_memory());
+}
+
+/// The most memory that this process has had, in kB.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn at_the_limit_all_that_it_started_is_ended() {
+    let (dir, mut session) = lay_out(&[]);
+    let line = "echo begun; sh -c 'echo $$ > child; sleep 60 & echo $! > grandchild; wait'; echo never";
+    let start = Instant::now();
+    let reply = call_with(&mut session, &json!({ "command": line }), &quick());
+    assert!(start.elapsed() < HANGS);
+    assert_eq!(reply.text.lines().next(), Some("stopped after 0.3 s, its time limit: run less, or set timeout (up to 600 s)"));
+    assert!(reply.text.contains("\nbegun\n") && !reply.text.contains("never"), "{}", reply.text);
+    assert_eq!((&reply.result["timed_out"], &reply.result["success"], reply.is_error), (&json!(true), &json!(false), false));
+    for pid in pids(dir.path(), &["child", "grandchild"]) {
+        assert!(!is_running(&pid), "{pid}");
+    }
+}
+
+#[test]
+fn who_does_not_listen_is_killed() {
+    let (dir, mut session) = lay_out(&[]);
+    let line = "trap '' TERM; echo $$ > shell; (trap '' TERM; sleep 60) & echo $! > child; sleep 60";
+    let reply = call_with(&mut session, &json!({ "command": line }), &quick());
+    assert_eq!(reply.result["timed_out"], true, "{}", reply.text);
+    for pid in pids(dir.path(), &["shell", "child"]) {
+        assert!(!is_running(&pid), "{pid}");
+    }
+}
+
+#[test]
+fn who_listens_may_clear_up() {
+    let (_dir, mut session) = lay_out(&[]);
+    let line = "trap 'echo cleared up; exit' TERM; echo begun; sleep 60 & wait";
+    let reply = call_with(&mut session, &json!({ "command": line }), &quick());
+    assert!(reply.text.contains("begun\ncleared up\n"), "{}", reply.text);
+}
+
+#[test]
+fn a_call_may_ask_for_another_limit() {
+    let (_dir, mut session) = lay_out(&[]);
+    let limits = Limits { most_time: Duration::from_millis(200), ..quick() };
+    let reply = call_with(&mut session, &json!({ "command": "sleep 60", "timeout": 0.1 }), &limits);
+    assert!(reply.text.starts_with("stopped after 0.1 s, its time limit"), "{}", reply.text);
+    let reply = call_with(&mut session, &json!({ "command": "sleep 60", "timeout": 1e300 }), &limits);
+    assert!(reply.text.starts_with("stopped after 0.2 s, the longest time there is: run less\n"), "{}", reply.text);
+    // A limit that is reached while output comes without a pause.
+    let reply = call_with(&mut session, &json!({ "command": "yes" }), &limits);
+    assert_eq!(reply.result["timed_out"], true);
+    // One that is reached after the output was closed.
+    let reply = call_with(&mut session, &json!({ "command": "exec >&- 2>&-; sleep 60" }), &limits);
+    assert_eq!(reply.result["timed_out"], true);
+}
+
+#[test]
+fn the_wish_to_stop_is_heard() {
+    let (dir, mut session) = lay_out(&[]);
+    let cancel = Cancel::default();
+    let pid = dir.path().join("pid");
+    let begun = process::Command::new("mkfifo").arg(dir.path().join("begun")).status().unwrap();
+    assert!(begun.success());
+    let (from_thread, fifo) = (cancel.clone(), dir.path().join("begun"));
+    // Reading waits until the command has opened the other side.
+    let thread = thread::spawn(move || {
+        fs::read(fifo).unwrap();
+        from_thread.set();
+    });
+    let arguments = json!({ "command": "echo first; echo $$ > pid; echo > begun; sleep 60" });
+    let reply = run_command(&mut session, &arguments, &mut Anything, &Limits::default(), &cancel);
+    thread.join().unwrap();
+    assert!(reply.text.starts_with("stopped before its end: the run was interrupted\nfirst\n"), "{}", reply.text);
+    assert_eq!((&reply.result["cancelled"], &reply.result["timed_out"]), (&json!(true), &json!(false)));
+    assert!(!is_running(&fs::read_to_string(pid).unwrap()));
+    // And nothing is begun, and nobody asked, after it.
+    let reply = run_command(&mut session, &json!({ "command": "touch a" }), &mut Nobody, &Limits::default(), &cancel);
+    assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("cancelled")));
+    assert!(!dir.path().join("a").exists());
+}
+
+#[test]
+fn what_is_left_in_the_background_is_ended_and_told() {
+    for redirected in ["", " > /dev/null 2>&1"] {
+        let (dir, mut session) = lay_out(&[]);
+        let start = Instant::now();
+        let reply = call(&mut session, &format!("sleep 60{redirected} & echo $! > pid; echo done"));
+        assert!(start.elapsed() < HANGS);
+        let expected = "exit code 0\ndone\nnote: it had left something running in the background, which was ended with it\n";
+        assert!(reply.text.starts_with(expected), "{}", reply.text);
+        assert_eq!(reply.result["left_running"], true);
+        assert!(!is_running(&pids(dir.path(), &["pid"])[0]));
+    }
+}
+
+#[test]
+fn what_has_made_itself_independent_does_not_hold_us_up() {
+    let (dir, mut session) = lay_out(&[]);
+    let start = Instant::now();
+    let reply = call(&mut session, "setsid sh -c 'echo $$ > pid; exec sleep 60' & while ! test -s pid; do :; done");
+    assert!(start.elapsed() < HANGS);
+    assert!(reply.text.contains("note: something it started has made itself independent and still runs\n"), "{}", reply.text);
+    let pid = pids(dir.path(), &["pid"]).remove(0);
+    assert!(is_running(&pid));
+    process::Command::new("kill").arg(pid.trim()).status().unwrap();
+}
+
+#[test]
+fn what_it_changed_is_named_and_can_be_undone() {
+    let (dir, mut session) = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    session.workspace().start_watching();
+    for path in ["a.txt", "b.txt"] {
+        assert!(!session.call("read_file", &json!({ "path": path })).is_error);
+    }
+    session.workspace().watch().unwrap().wait();
+    let reply = call(&mut session, "sed -i s/one/1/ a.txt; rm b.txt; echo c > c.txt; exit 2");
+    assert!(reply.text.starts_with("exit code 2\n(no output)\nnote: "), "{}", reply.text);
+    assert!(reply.text.contains("a.txt (by your command), b.txt (gone by your command)"), "{}", reply.text);
+    assert!(reply.text.contains("c.txt"), "{}", reply.text);
+    assert_eq!(reply.result["changed_elsewhere"][0], json!({ "path": "a.txt", "deleted": false, "by": "command" }));
+    assert_eq!(reply.result["success"], false);
+    let reply = session.call("undo", &json!({}));
+    assert!(!reply.is_error, "{}", reply.text);
+    let content = |path| fs::read_to_string(dir.path().join(path)).unwrap();
+    assert_eq!((content("a.txt"), content("b.txt")), ("one\n".to_owned(), "two\n".to_owned()));
+}
+
+/// What was done until the limit counts as done.
+#[test]
+fn what_a_stopped_command_changed_is_named() {
+    let (_dir, mut session) = lay_out(&[("a.txt", "one\n")]);
+    session.call("read_file", &json!({ "path": "a.txt" }));
+    let reply = call_with(&mut session, &json!({ "command": "echo 2 > a.txt; sleep 60" }), &quick());
+    assert!(reply.text.starts_with("stopped after") && reply.text.contains("a.txt (by your command)"), "{}", reply.text);
+}
+
+#[test]
+fn what_it_printed_of_a_file_counts_as_read() {
+    let long: String = (1..=400).map(|line| format!("line {line}\n")).collect();
+    let (_dir, mut session) = lay_out(&[("a.txt", "one\r\n\ttwo\n"), ("long.txt", &long)]);
+    let edit = |path: &str, old: &str| json!({ "path": path, "old_string": old, "new_string": "2" });
+    assert_eq!(session.call("edit_file", &edit("a.txt", "two")).result["refusal"]["code"], "unread");
+    assert!(call(&mut session, "cat a.txt").result["seen"].is_array());
+    assert!(!session.call("edit_file", &edit("a.txt", "two")).is_error);
+    // What was cut out was not seen.
+    let limits = Limits { head_bytes: 100, tail_bytes: 100, ..Limits::default() };
+    call_with(&mut session, &json!({ "command": "cat long.txt" }), &limits);
+    let overwrite = json!({ "path": "long.txt", "content": "" });
+    assert_eq!(session.call("write_file", &overwrite).result["refusal"]["code"], "partial");
+    assert!(!session.call("edit_file", &edit("long.txt", "line 2\n")).is_error);
+}
+
+#[test]
+fn what_is_declined_does_not_run() {
+    struct Person;
+    impl Permission for Person {
+        fn may_run(&mut self, _: &str) -> Verdict {
+            Verdict::No(None)
+        }
+    }
+    let (dir, mut session) = lay_out(&[]);
+    let arguments = json!({ "command": "touch a" });
+    let mut decline = |permission: &mut dyn Permission| {
+        let reply = run_command(&mut session, &arguments, permission, &Limits::default(), &Cancel::default());
+        assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("declined")));
+        assert!(!dir.path().join("a").exists());
+        reply
+    };
+    let reply = decline(&mut Person);
+    assert_eq!(reply.text, "Error: the command was declined by the person. Go on without it, or in another way.\n");
+    let mut ruled = Ruled::new(Rules { allow: vec!["touch b".to_owned()], mode: Mode::None }, Person);
+    let reply = decline(&mut ruled);
+    assert!(reply.text.contains("commands.allow") && reply.text.ends_with("do not send it again.\n"), "{}", reply.text);
+    assert!(reply.result["refusal"]["said"].as_str().unwrap().contains("--yes"));
+    assert_eq!(reply.result["refusal"]["repeat"], 2);
+}
+
+#[test]
+fn bad_arguments_are_refused_as_by_other_tools() {
+    let (_dir, mut session) = lay_out(&[]);
+    for (arguments, why) in [
+        (json!({}), "run_command: missing field `command`"),
+        (json!(null), "run_command: missing field `command`"),
+        (json!("ls"), "run_command: the arguments must be a JSON object"),
+        (json!({ "command": 3 }), "run_command: command: invalid type: integer `3`, expected a string"),
+        (json!({ "command": "ls", "shell": "zsh" }), "run_command: unknown field `shell`"),
+        (json!({ "command": " \n" }), "run_command: command is empty"),
+        (json!({ "command": "a\0b" }), "run_command: command has a NUL character in it"),
+        (json!({ "command": "ls", "timeout": 0 }), "run_command: timeout must be more than 0 seconds"),
+        (json!({ "command": "ls", "timeout": -1 }), "run_command: timeout must be more than 0 seconds"),
+        (json!({ "command": "ls", "timeout": "soon" }), "run_command: timeout: invalid type: string \"soon\""),
+    ] {
+        let reply = call_with(&mut session, &arguments, &Limits::default());
+        assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("bad_arguments")), "{arguments}");
+        assert!(reply.text.contains(why), "{arguments}: {}", reply.text);
+    }
+}
+
+#[test]
+fn a_root_that_is_gone_is_told() {
+    let (dir, mut session) = lay_out(&[]);
+    fs::remove_dir_all(dir.path()).unwrap();
+    let reply = call(&mut session, "true");
+    assert!(reply.is_error && reply.text.contains("could not be started"), "{}", reply.text);
+}
+
+#[test]
+fn the_tool_is_described_in_few_words() {
+    let spec = spec();
+    assert!(spec.description.split_whitespace().count() < 60, "{}", spec.description);
+    assert_eq!((spec.name.as_str(), &spec.schema["required"]), ("run_command", &json!(["command"])));
+}
+
+/// Lines made of all that a shell finds special.
+fn lines() -> impl Strategy<Value = String> {
+    let pieces = [
+        "ok",
+        "ok",
+        "ok",
+        "bad",
+        " ",
+        " ",
+        "\t",
+        "\n",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "$",
+        "(",
+        ")",
+        "`",
+        "\"",
+        "\"",
+        "'",
+        "'",
+        "\\",
+        "\\\n",
+        ">",
+        "<",
+        "2>&1",
+        "2>/dev/null",
+        "#",
+        "{",
+        "}",
+        "=",
+        "!",
+        "*",
+        "?",
+        "[",
+        "]",
+        "~",
+        "-",
+        "$(bad)",
+        "A=1",
+        "x",
+        ",",
+    ];
+    proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..12).prop_map(|pieces| pieces.concat())
+}
+
+/// Runs a line where there are two programs only, and gives the names of the files that are there afterwards.
+fn files_after(shell: &str, line: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let (programs, place) = (dir.path().join("programs"), dir.path().join("place"));
+    fs::create_dir_all(&programs).unwrap();
+    fs::create_dir_all(&place).unwrap();
+    for (name, script) in [("ok", "#!/bin/sh\n"), ("bad", "#!/bin/sh\n: > was-run\n")] {
+        fs::write(programs.join(name), script).unwrap();
+        fs::set_permissions(programs.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut command = process::Command::new(shell);
+    command.args(["-c", "--", line]).env_clear().env("PATH", &programs).current_dir(&place).stdin(process::Stdio::null());
+    command.output().unwrap();
+    fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// What the list covers runs nothing else, whatever shell is behind `sh`.
+    #[test]
+    fn what_is_covered_runs_nothing_else(line in lines(), first in prop_oneof![Just("ok "), Just("ok"), Just("")]) {
+        let line = format!("{first}{line}");
+        if shell::covered(&line, &["ok".to_owned()]) {
+            for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
+                prop_assert!(files_after(shell, &line).is_empty(), "{shell}: {line:?}");
+            }
+        }
+    }
+}
