@@ -50,7 +50,7 @@ fn crates_depend_in_a_straight_line() {
     assert_eq!(ours("store"), "surehand-core");
     assert_eq!(ours("engine"), "surehand-core surehand-store");
     assert_eq!(ours("adapters"), "surehand-engine");
-    assert_eq!(ours("cli"), "surehand-adapters surehand-engine");
+    assert_eq!(ours("cli"), "surehand-adapters surehand-agent surehand-engine");
     assert_eq!(ours("testkit"), "");
 }
 

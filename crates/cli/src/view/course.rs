@@ -1,0 +1,108 @@
+//! The course of a run so far, as far as a view has to remember it: gathered from the events, drawn by others.
+
+use surehand_agent::{
+    Event,
+    event::{Mode, Phase},
+    model::Usage,
+};
+
+use super::{
+    diff::{self, FileDiff},
+    look,
+    speech::Speech,
+    status::{Doing, Status},
+};
+
+/// What was seen of a run.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// The name of its session.
+    pub session: String,
+    /// The turn after which this part of it began, 0 for all of it.
+    pub after_turn: u32,
+    /// The last turn.
+    pub turn: u32,
+    /// What all turns took.
+    pub total: Usage,
+    /// How long the turns took that were seen.
+    pub seconds: f64,
+    /// The files that were changed, each once, in the order of their first change.
+    pub files: Vec<FileDiff>,
+    /// What was last told about the work: its phase and the task.
+    pub told: Option<(Phase, Option<String>)>,
+    /// What is going on, during a turn.
+    pub status: Option<Status>,
+    /// What the model says.
+    pub speech: Speech,
+    /// The call that was told last.
+    pub call: Option<String>,
+}
+
+impl Course {
+    /// Remembers what happened. What the model says is not taken in here but where it is written.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::Started { session, after_turn, .. } => {
+                session.clone_into(&mut self.session);
+                self.after_turn = *after_turn;
+                self.turn = *after_turn;
+            }
+            Event::Turn { turn, phase, task, open, completed, prompt_tokens } => {
+                self.turn = *turn;
+                self.told = Some((*phase, task.clone()));
+                self.status = Some(Status {
+                    turn: *turn,
+                    phase: *phase,
+                    doing: Doing::Thinking,
+                    task: task.clone(),
+                    open: *open,
+                    completed: *completed,
+                    prompt_tokens: *prompt_tokens,
+                    total: self.total,
+                });
+            }
+            Event::Calling { tool } => self.doing(Doing::Writing(tool.clone())),
+            Event::Again { .. } => self.doing(Doing::Waiting),
+            Event::Call { id, tool, .. } => {
+                self.call = Some(id.clone());
+                self.doing(Doing::Running(tool.clone()));
+            }
+            Event::Result { diff, .. } => {
+                self.add(diff);
+                self.doing(Doing::Thinking);
+            }
+            Event::TurnEnded { total, seconds, .. } => {
+                self.total = *total;
+                self.seconds += look::seconds(*seconds).as_secs_f64();
+                self.status = None;
+            }
+            Event::Stopped { .. } => self.status = None,
+            // After a pause before another attempt, this is the sign that it goes on.
+            Event::Text { .. } => self.doing(Doing::Thinking),
+            Event::Said { .. } | Event::Left { .. } | Event::Folded { .. } => {}
+        }
+    }
+
+    fn doing(&mut self, doing: Doing) {
+        if let Some(status) = &mut self.status {
+            status.doing = doing;
+        }
+    }
+
+    fn add(&mut self, diff: &str) {
+        for file in diff::files(diff) {
+            match self.files.iter_mut().find(|known| known.path == file.path) {
+                Some(known) => known.and_then(&file),
+                None => self.files.push(file.numbers()),
+            }
+        }
+    }
+}
+
+/// The name of a mode.
+pub fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Snapshot => "snapshot",
+        Mode::History => "history",
+    }
+}

@@ -1,0 +1,392 @@
+//! The lines of a terminal for each event. They end with a line break, except the pieces of what the model says.
+
+use surehand_agent::{
+    Event,
+    event::{Phase, Stop},
+};
+use surehand_engine::core::render::count;
+
+use super::{
+    call,
+    course::{Course, mode},
+    diff, fit,
+    look::{self, Look, Style},
+    safe, speech,
+};
+
+/// Rows of a story, a refusal, and the last words of a run.
+const STORY_ROWS: usize = 4;
+const REFUSAL_ROWS: usize = 6;
+const END_ROWS: usize = 20;
+
+/// What a line is about gets so many columns, also where the terminal then breaks the line.
+const ABOUT: usize = 24;
+
+/// Columns of a reason, which may be a whole page of a web server.
+const REASON: usize = 240;
+
+/// Lines of a diff.
+const DIFF_LINES: usize = 20;
+
+/// Files that are named at the end.
+const FILES: usize = 20;
+
+/// What is written for an event, given what was seen before it. Takes what is said into the course, and ends it where something else comes.
+pub fn lines(event: &Event, course: &mut Course, look: Look) -> String {
+    match event {
+        Event::Text { text } => return course.speech.piece(text),
+        Event::Calling { .. } => return course.speech.pause().to_owned(),
+        _ => {}
+    }
+    let was_said = course.speech.has_begun();
+    let end_of_line = course.speech.end();
+    let lines = match event {
+        Event::Started { run, story, model, mode: made, after_turn, .. } => {
+            let facts = [safe::name(model), mode(*made).to_owned()].into_iter().chain(goes_on(*after_turn));
+            header(run, story, &facts.collect::<Vec<_>>().join(" · "), look)
+        }
+        Event::Turn { phase, task, completed, open, .. } => work(course, *phase, task.as_deref(), (*completed, *open), look),
+        Event::Text { .. } | Event::Calling { .. } => String::new(),
+        Event::Again { why, seconds } => again(why, *seconds, was_said, look),
+        Event::Said { .. } if was_said => String::new(),
+        Event::Said { text } => speech::whole(text),
+        Event::Call { tool, arguments, repair, .. } => called(tool, &call::about(tool, arguments), *repair, look),
+        Event::Result { id, tool, is_error, text, diff } => {
+            let whose = if course.call.as_ref() == Some(id) { String::new() } else { format!("{}: ", safe::name(tool)) };
+            let came = if *is_error { refused(&whose, text, look) } else { done(&whose, text, look) };
+            came + &diff::shown(&diff::files(diff), DIFF_LINES, look)
+        }
+        Event::Left { what } => left(what, look),
+        Event::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), look),
+        Event::TurnEnded { turn, usage, seconds, .. } => {
+            let text = format!("turn {turn}: {}, {:.1} s", look::usage(usage), look::seconds(*seconds).as_secs_f64());
+            dim(&text, look) + "\n"
+        }
+        Event::Stopped { stop, text } => summary(course, *stop, text, look),
+    };
+    format!("{end_of_line}{lines}")
+}
+
+fn goes_on(after_turn: u32) -> Option<String> {
+    (after_turn > 0).then(|| format!("goes on after turn {after_turn}"))
+}
+
+fn header(run: &str, story: &str, facts: &str, look: Look) -> String {
+    let title = look.paint(Style::Bold, &format!("surehand run {}", safe::name(run)));
+    format!("{title} · {facts}\n{}\n", rows(story, STORY_ROWS, "", look).join(""))
+}
+
+/// What is worked on, if it is something else than before.
+fn work(course: &Course, phase: Phase, task: Option<&str>, (completed, open): (usize, usize), look: Look) -> String {
+    if course.told.as_ref().is_some_and(|(told, which)| *told == phase && which.as_deref() == task) {
+        return String::new();
+    }
+    let tasks = if completed + open > 0 {
+        format!(" ({completed} of {} completed)", count(completed + open, "task"))
+    } else {
+        String::new()
+    };
+    let phase = look::phase(phase);
+    let what = match task {
+        Some(task) => {
+            format!("{phase}: {}", fit::cut(&safe::one_line(task), look.room(4 + phase.len() + tasks.len()).max(ABOUT)))
+        }
+        None => phase.to_owned(),
+    };
+    format!("{}{}\n", look.paint(Style::Bold, &format!("▸ {what}")), look.paint(Style::Dim, &tasks))
+}
+
+fn again(why: &str, seconds: f64, was_said: bool, look: Look) -> String {
+    let void = if was_said { "; what it had said is void" } else { "" };
+    let why = fit::cut(&safe::one_line(why), REASON);
+    let text = format!("↻ {why}, again in {:.1} s{void}", look::seconds(seconds).as_secs_f64());
+    format!("{}\n", look.paint(Style::Yellow, &text))
+}
+
+fn called(tool: &str, about: &str, repair: bool, look: Look) -> String {
+    let (sign, note) = if repair { ("↻", " (repair)") } else { ("●", "") };
+    let tool = safe::name(tool);
+    let about = fit::cut(about, look.room(3 + fit::width(&tool) + note.len()).max(ABOUT));
+    let line = format!("{} {} {about}", look.paint(Style::Cyan, sign), look.paint(Style::Bold, &tool));
+    format!("{}{}\n", line.trim_end(), look.paint(Style::Dim, note))
+}
+
+fn done(whose: &str, text: &str, look: Look) -> String {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
+    let line = format!("{whose}{}", safe::one_line(first));
+    format!("  {}\n", look.paint(Style::Dim, &format!("└ {}", fit::cut(&line, look.room(4)))))
+}
+
+fn refused(whose: &str, text: &str, look: Look) -> String {
+    let text = match text.strip_prefix("Error: ") {
+        Some(why) => format!("{whose}refused: {why}"),
+        None => format!("{whose}{text}"),
+    };
+    let mut out = String::new();
+    for (at, row) in rows(&text, REFUSAL_ROWS, "    ", look).iter().enumerate() {
+        let row = if at == 0 { format!("  └ {}", row.trim()) } else { row.trim_end().to_owned() };
+        out.push_str(&format!("{}\n", look.paint(Style::Yellow, &row)));
+    }
+    out
+}
+
+fn left(what: &[String], look: Look) -> String {
+    let names = what.iter().map(|name| safe::name(name)).collect::<Vec<_>>().join(", ");
+    dim(&fit::cut(&format!("left the context: {names}"), look.room(2)), look)
+}
+
+fn dim(text: &str, look: Look) -> String {
+    format!("  {}\n", look.paint(Style::Dim, text))
+}
+
+/// A text in rows that fit, at most so many, each behind the same blanks and with its line break.
+fn rows(text: &str, most: usize, indent: &str, look: Look) -> Vec<String> {
+    let room = look.room(indent.len()).max(1);
+    let safe = safe::prose(text.trim_end()).replace('\t', "    ");
+    let all: Vec<String> = safe.lines().flat_map(|line| fit::words(line, room)).collect();
+    let mut shown: Vec<String> = all.iter().take(most).map(|row| format!("{indent}{row}\n")).collect();
+    if all.len() > most {
+        shown.push(format!("{indent}… {}\n", count(all.len() - most, "more line")));
+    }
+    shown
+}
+
+/// How a run ended, in words that need no colour.
+pub fn outcome(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Done => "done",
+        Stop::Budget => "stopped: the budget is used up",
+        Stop::Stuck => "stopped: it went round in circles",
+        Stop::Cancelled => "stopped, as you asked",
+        Stop::Model => "stopped: the model does not answer",
+    }
+}
+
+/// What people want to know when a run is over: how it ended, what it took, what it changed, and how to go on.
+fn summary(course: &Course, stop: Stop, text: &str, look: Look) -> String {
+    let (sign, style) = if stop == Stop::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
+    let mut out = format!("{} {}\n", look.paint(style, sign), look.paint(Style::Bold, outcome(stop)));
+    out.push_str(&rows(text, END_ROWS, "  ", look).join(""));
+    out.push_str(&format!("\n  {}\n", took(course)));
+    out.push_str(&changed(course, look));
+    for (what, command) in next_steps(course, stop) {
+        out.push_str(&format!("  {}{command}\n", look.paint(Style::Dim, &format!("{what:<10}"))));
+    }
+    out
+}
+
+/// `7 turns, 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`
+pub fn took(course: &Course) -> String {
+    let (turns, time) = (count(course.turn as usize, "turn"), look::elapsed(look::seconds(course.seconds)));
+    let since = if course.after_turn > 0 { format!(" since turn {}", course.after_turn) } else { String::new() };
+    format!("{turns}, {}, {time}{since}", look::usage(&course.total))
+}
+
+fn changed(course: &Course, look: Look) -> String {
+    let files = &course.files;
+    if files.is_empty() {
+        return "  no files were changed\n".to_owned();
+    }
+    let mut out: String = files.iter().take(FILES).map(|file| format!("  {}\n", diff::title(file, look))).collect();
+    if files.len() > FILES {
+        out.push_str(&dim(&format!("… {}", count(files.len() - FILES, "more file")), look));
+    }
+    out
+}
+
+/// What can be done now, with the command for it.
+pub fn next_steps(course: &Course, stop: Stop) -> Vec<(&'static str, String)> {
+    let mut steps = Vec::new();
+    if !course.files.is_empty() {
+        let session = safe::name(&course.session);
+        steps.push(("see it", format!("surehand diff --session {session}")));
+        steps.push(("undo it", format!("surehand undo --session {session}")));
+    }
+    if stop != Stop::Done {
+        steps.push(("go on", "surehand run --resume".to_owned()));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use surehand_agent::{event::Mode, model::Usage};
+
+    use super::*;
+    use crate::view::look::Colours;
+
+    const PLAIN: Look = Look { width: 60, colours: Colours::Off };
+
+    #[track_caller]
+    fn check(event: Event, expected: &str) {
+        assert_eq!(lines(&event, &mut Course::default(), PLAIN), expected);
+    }
+
+    fn call(tool: &str, arguments: Value, repair: bool) -> Event {
+        Event::Call { id: "1".to_owned(), tool: tool.to_owned(), arguments, repair }
+    }
+
+    fn result(is_error: bool, text: &str) -> Event {
+        Event::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: String::new() }
+    }
+
+    /// What is written for an event after others.
+    fn after(before: &[Event], event: &Event) -> String {
+        let mut course = Course::default();
+        for event in before {
+            lines(event, &mut course, PLAIN);
+            course.note(event);
+        }
+        lines(event, &mut course, PLAIN)
+    }
+
+    fn text(text: &str) -> Event {
+        Event::Text { text: text.to_owned() }
+    }
+
+    fn said(text: &str) -> Event {
+        Event::Said { text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_call_is_one_line() {
+        check(call("edit_file", json!({ "path": "src/a.rs", "old_string": "x" }), false), "● edit_file src/a.rs\n");
+        check(
+            call("read_file", json!({ "path": "src/a.rs", "offset": 10, "limit": 5 }), true),
+            "↻ read_file src/a.rs 10-14 (repair)\n",
+        );
+        check(call("repo_state", json!({}), false), "● repo_state\n");
+        check(call("run_command", json!({ "command": "x".repeat(99) }), false), &format!("● run_command {}…\n", "x".repeat(44)));
+        check(call("\x1b[2J", json!({ "path": "\n" }), false), "● <U+001B>[2J <U+000A>\n");
+    }
+
+    #[test]
+    fn a_result_is_its_first_line() {
+        let told = |before: &[Event]| after(before, &result(false, "\nsrc/a.rs edited (+1 -1)\n 1|x\n"));
+        assert_eq!(told(&[call("edit_file", json!({}), false)]), "  └ src/a.rs edited (+1 -1)\n");
+        assert_eq!(told(&[]), "  └ edit_file: src/a.rs edited (+1 -1)\n", "of a call that is not right above");
+        check(result(false, ""), "  └ edit_file: done\n");
+    }
+
+    #[test]
+    fn a_refusal_is_told_at_some_length() {
+        let refusal = "Error: src/a.rs was modified since last read; nothing was written. What changed since (line 2), as it is now:\n2|    init();\n";
+        let expected = "  └ refused: src/a.rs was modified since last read; nothing\n    was written. What changed since (line 2), as it is now:\n    2|    init();\n";
+        assert_eq!(after(&[call("edit_file", json!({}), false)], &result(true, refusal)), expected);
+        let long: String = (1..=9).map(|line| format!("{line}\n")).collect();
+        check(result(true, &long), "  └ edit_file: 1\n    2\n    3\n    4\n    5\n    6\n    … 3 more lines\n");
+    }
+
+    #[test]
+    fn what_is_said_is_written_once() {
+        check(said("\nHello.\n\n"), "Hello.\n");
+        check(said(""), "");
+        check(text("\n\nHel"), "Hel");
+        assert_eq!(after(&[text("Hel"), text("lo.")], &said("Hello.")), "\n");
+        assert_eq!(after(&[text("Hello.\n")], &said("Hello.\n")), "");
+        assert_eq!(after(&[text("Hello.")], &Event::Calling { tool: "x".to_owned() }), "\n");
+        assert_eq!(after(&[text("Hello."), Event::Calling { tool: "x".to_owned() }], &said("Hello.")), "");
+        assert_eq!(after(&[text("Hello."), said("Hello.")], &text("New.")), "New.");
+    }
+
+    #[test]
+    fn another_attempt_makes_void_what_was_said() {
+        let again = Event::Again { why: "429 too\nmany requests".to_owned(), seconds: 2.14 };
+        assert_eq!(after(&[], &again), "↻ 429 too many requests, again in 2.1 s\n");
+        assert_eq!(after(&[text("Hel")], &again), "\n↻ 429 too many requests, again in 2.1 s; what it had said is void\n");
+        assert_eq!(after(&[text("Hel"), again], &said("Hello.")), "Hello.\n");
+    }
+
+    fn turn(phase: Phase, task: Option<&str>) -> Event {
+        Event::Turn { turn: 1, phase, task: task.map(str::to_owned), open: 2, completed: 1, prompt_tokens: 1 }
+    }
+
+    #[test]
+    fn the_task_is_told_when_it_is_another() {
+        let coding = turn(Phase::Coding, Some("Do it"));
+        assert_eq!(after(&[], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
+        assert_eq!(after(&[turn(Phase::Planning, Some("Do it"))], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
+        assert_eq!(after(&[turn(Phase::Coding, Some("Do it"))], &coding), "");
+        check(
+            Event::Turn { turn: 1, phase: Phase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 1 },
+            "▸ planning\n",
+        );
+    }
+
+    #[test]
+    fn the_header_says_who_does_what() {
+        let started = |story: &str, after_turn| Event::Started {
+            run: "calm-otter".to_owned(),
+            story: story.to_owned(),
+            model: "some/model".to_owned(),
+            mode: Mode::Snapshot,
+            session: "s1".to_owned(),
+            after_turn,
+        };
+        check(started("Fix it", 0), "surehand run calm-otter · some/model · snapshot\nFix it\n\n");
+        check(
+            started("1\n2\n3\n4\n5", 7),
+            "surehand run calm-otter · some/model · snapshot · goes on after turn 7\n1\n2\n3\n4\n… 1 more line\n\n",
+        );
+    }
+
+    #[test]
+    fn what_left_and_what_a_turn_took_is_told_in_passing() {
+        check(
+            Event::Left { what: vec!["src/a.rs 1-40".to_owned(), "b\x1b".to_owned()] },
+            "  left the context: src/a.rs 1-40, b<U+001B>\n",
+        );
+        check(Event::Folded { messages: 12 }, "  12 messages folded into a snapshot\n");
+        let usage = Usage { input: 8_211, cached: 6_100, output: 350, cost: Some(0.0123) };
+        let ended = Event::TurnEnded { turn: 3, usage, total: usage, seconds: 4.21 };
+        check(ended, "  turn 3: 8.2k tokens in (6.1k cached), 350 out, $0.01, 4.2 s\n\n");
+    }
+
+    #[test]
+    fn the_end_says_how_to_go_on() {
+        let stopped = |stop| Event::Stopped { stop, text: "All is well.".to_owned() };
+        check(stopped(Stop::Done), "✔ done\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n");
+        let expected = "■ stopped: the budget is used up\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n  \
+                        go on     surehand run --resume\n";
+        check(stopped(Stop::Budget), expected);
+    }
+
+    #[test]
+    fn the_end_names_the_files() {
+        let edit = |path: &str| Event::Result {
+            id: "1".to_owned(),
+            tool: "edit_file".to_owned(),
+            is_error: false,
+            text: String::new(),
+            diff: format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"),
+        };
+        let edits: Vec<Event> = (0..22).map(|at| edit(&format!("{}", at % 21))).collect();
+        let end = after(&edits, &Event::Stopped { stop: Stop::Done, text: String::new() });
+        assert!(end.contains("  0 +2 -2\n  1 +1 -1\n"), "{end}");
+        assert!(end.contains("  19 +1 -1\n  … 1 more file\n  see it    surehand diff --session"), "{end}");
+    }
+
+    #[test]
+    fn what_a_line_is_about_is_told_on_narrow_terminals() {
+        let look = Look { width: 20, ..PLAIN };
+        let told = |event| lines(&event, &mut Course::default(), look);
+        assert_eq!(told(call("read_file", json!({ "path": "src/main.rs" }), true)), "↻ read_file src/main.rs (repair)\n");
+        assert_eq!(told(turn(Phase::Coding, Some("Greet by name"))), "▸ coding: Greet by name (1 of 3 tasks completed)\n");
+    }
+
+    #[test]
+    fn narrow_terminals_and_colours_do_no_harm() {
+        let events = [
+            call("read_file", json!({ "path": "src/漢字.rs" }), true),
+            result(true, "Error: 漢字漢字漢字漢字漢字漢字"),
+            result(false, "漢字漢字漢字漢字漢字漢字"),
+            turn(Phase::Coding, Some("漢字漢字漢字漢字漢字漢字")),
+        ];
+        for width in 0..40 {
+            for event in &events {
+                lines(event, &mut Course::default(), Look { width, colours: Colours::On });
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The line at the bottom that says what is going on. What does not fit is left out, the least important first.
+
+use std::time::Duration;
+
+use surehand_agent::{event::Phase, model::Usage};
+
+use super::{
+    fit,
+    look::{self, Look, Style},
+    safe,
+};
+
+/// What is going on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// Which turn it is.
+    pub turn: u32,
+    /// What it is for.
+    pub phase: Phase,
+    /// What is waited for.
+    pub doing: Doing,
+    /// The first open task.
+    pub task: Option<String>,
+    /// How many tasks are open.
+    pub open: usize,
+    /// How many are completed.
+    pub completed: usize,
+    /// Tokens of the prompt, estimated.
+    pub prompt_tokens: usize,
+    /// What all turns before took.
+    pub total: Usage,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doing {
+    /// The model, which has not said anything yet.
+    Thinking,
+    /// The model, which writes a call of this tool.
+    Writing(String),
+    /// This tool.
+    Running(String),
+    /// The next attempt.
+    Waiting,
+}
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// A task that would get less room than this is left out.
+const SHORTEST_TASK: usize = 12;
+
+/// So much room for the task goes before numbers.
+const TASK_BEFORE_NUMBERS: usize = 24;
+
+/// Parts from this rank on are numbers that can be read elsewhere as well.
+const NUMBERS: u8 = 3;
+
+/// The status in one row, with the spinner at this frame.
+pub fn line(status: &Status, frame: usize, time: Duration, look: Look) -> String {
+    let spinner = FRAMES[frame % FRAMES.len()];
+    let room = look.room(2);
+    let task = status.task.as_deref().map(safe::one_line).unwrap_or_default();
+    let mut parts = fitting(parts(status, time), fit::width(&task), room);
+    let left = room.saturating_sub(fit::width(&joined(&parts)) + SEPARATOR_WIDTH);
+    if !task.is_empty() && left >= SHORTEST_TASK.min(fit::width(&task)) {
+        let at = parts.len().min(2);
+        parts.insert(at, Part { rank: 0, text: fit::cut(&task, left) });
+    }
+    format!("{} {}", look.paint(Style::Cyan, spinner), look.paint(Style::Dim, &fit::cut(&joined(&parts), room)))
+}
+
+/// A piece of the line. The higher its rank, the sooner it is left out.
+struct Part {
+    rank: u8,
+    text: String,
+}
+
+/// The parts for which there is room, beside a task of this width.
+fn fitting(mut parts: Vec<Part>, task: usize, room: usize) -> Vec<Part> {
+    let for_task = if task == 0 { 0 } else { task.min(TASK_BEFORE_NUMBERS) + SEPARATOR_WIDTH };
+    while let Some(least) = parts.iter().map(|part| part.rank).max().filter(|least| *least > 0) {
+        let beside = if least >= NUMBERS { for_task } else { 0 };
+        if fit::width(&joined(&parts)) + beside <= room {
+            break;
+        }
+        parts.retain(|part| part.rank != least);
+    }
+    parts
+}
+
+fn parts(status: &Status, time: Duration) -> Vec<Part> {
+    let part = |rank, text| Part { rank, text };
+    let doing = match &status.doing {
+        Doing::Thinking => "thinking".to_owned(),
+        Doing::Writing(tool) => format!("writing {}", safe::name(tool)),
+        Doing::Running(tool) => format!("running {}", safe::name(tool)),
+        Doing::Waiting => "waiting".to_owned(),
+    };
+    let mut parts = vec![part(0, format!("turn {}", status.turn)), part(2, format!("{}, {doing}", look::phase(status.phase)))];
+    let tasks = status.open + status.completed;
+    if tasks > 0 {
+        parts.push(part(3, format!("{}/{tasks} tasks", status.completed)));
+    }
+    parts.push(part(1, look::elapsed(time)));
+    parts.push(part(4, format!("prompt {}", look::short(status.prompt_tokens as u64))));
+    let Usage { input, cached, output, cost } = status.total;
+    if input > 0 {
+        let text = format!("total {} in, {} cached, {} out", look::short(input), look::short(cached), look::short(output));
+        parts.push(part(6, text));
+    }
+    if let Some(cost) = cost {
+        parts.push(part(5, look::dollars(cost)));
+    }
+    parts
+}
+
+const SEPARATOR: &str = " · ";
+const SEPARATOR_WIDTH: usize = 3;
+
+fn joined(parts: &[Part]) -> String {
+    parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(SEPARATOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::view::look::Colours;
+
+    fn status() -> Status {
+        Status {
+            turn: 3,
+            phase: Phase::Coding,
+            doing: Doing::Thinking,
+            task: Some("Teach the parser about\ncomments that end with the file".to_owned()),
+            open: 2,
+            completed: 1,
+            prompt_tokens: 8_211,
+            total: Usage { input: 40_100, cached: 30_000, output: 2_100, cost: Some(0.042) },
+        }
+    }
+
+    fn drawn(status: &Status, width: usize) -> String {
+        line(status, 2, Duration::from_secs(12), Look { width, colours: Colours::Off })
+    }
+
+    #[track_caller]
+    fn check(width: usize, expected: &str) {
+        assert_eq!(drawn(&status(), width), expected);
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_everything() {
+        check(
+            180,
+            "⠹ turn 3 · coding, thinking · Teach the parser about comments that end with the file · 1/3 tasks · 12 s · prompt 8.2k · total 40.1k in, 30.0k cached, 2.1k out · $0.04",
+        );
+    }
+
+    #[test]
+    fn less_room_shows_less() {
+        check(
+            140,
+            "⠹ turn 3 · coding, thinking · Teach the parser about com… · 1/3 tasks · 12 s · prompt 8.2k · total 40.1k in, 30.0k cached, 2.1k out · $0.04",
+        );
+        check(
+            120,
+            "⠹ turn 3 · coding, thinking · Teach the parser about comments that end with t… · 1/3 tasks · 12 s · prompt 8.2k · $0.04",
+        );
+        check(80, "⠹ turn 3 · coding, thinking · Teach the parser about commen… · 1/3 tasks · 12 s");
+        check(60, "⠹ turn 3 · coding, thinking · Teach the parser abou… · 12 s");
+        check(40, "⠹ turn 3 · coding, thinking · 12 s");
+        check(20, "⠹ turn 3 · 12 s");
+        check(12, "⠹ turn 3");
+        check(8, "⠹ turn…");
+        check(0, "⠹ ");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        let status = Status {
+            task: None,
+            open: 0,
+            completed: 0,
+            total: Usage::default(),
+            doing: Doing::Writing("edit_file".to_owned()),
+            ..status()
+        };
+        assert_eq!(drawn(&status, 120), "⠹ turn 3 · coding, writing edit_file · 12 s · prompt 8.2k");
+    }
+
+    #[test]
+    fn the_words_of_a_model_are_not_obeyed() {
+        let status = Status { task: Some("\x1b[2Jx".to_owned()), doing: Doing::Running("\r\n".to_owned()), ..status() };
+        let drawn = drawn(&status, 180);
+        assert!(drawn.contains("running <U+000D><U+000A> · <U+001B>[2Jx · "), "{drawn}");
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_takes_two_rows(width in 4..200usize, task in "[a 漢👍\n\x1b]{0,80}", turn: u32) {
+            let status = Status { task: Some(task), turn, ..status() };
+            prop_assert!(fit::width(&drawn(&status, width)) < width);
+        }
+    }
+}

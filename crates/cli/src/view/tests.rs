@@ -1,0 +1,318 @@
+//! A run from beginning to end, in all manners.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+};
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use surehand_agent::{
+    event::{Mode, Phase, Stop},
+    model::Usage,
+};
+
+use super::*;
+
+/// Something to write to and look at.
+#[derive(Clone, Default)]
+pub struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Buffer {
+    pub fn take(&self) -> String {
+        String::from_utf8(std::mem::take(&mut self.0.lock().unwrap())).unwrap()
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn call(id: &str, tool: &str, arguments: Value, repair: bool) -> Event {
+    Event::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair }
+}
+
+fn result(id: &str, tool: &str, is_error: bool, text: &str, diff: &str) -> Event {
+    Event::Result { id: id.to_owned(), tool: tool.to_owned(), is_error, text: text.to_owned(), diff: diff.to_owned() }
+}
+
+fn text(text: &str) -> Event {
+    Event::Text { text: text.to_owned() }
+}
+
+fn said(text: &str) -> Event {
+    Event::Said { text: text.to_owned() }
+}
+
+fn usage(times: u64) -> Usage {
+    Usage { input: 8_211 * times, cached: 6_100 * (times - 1), output: 350 * times, cost: Some(0.0123 * times as f64) }
+}
+
+const DIFF: &str = "diff --git a/src/main.rs b/src/main.rs\n--- a/src/main.rs\n+++ b/src/main.rs\n@@ -2,3 +2,3 @@\n     init();\n\
+                    -    let name = \"world\";\n+    let name = \"surehand\";\n     greet(name);\n";
+
+/// What a run may look like, with a model that does not behave.
+fn run() -> Vec<Event> {
+    let greet = json!({ "path": "src/main.rs", "old_string": "\"world\"", "new_string": "\"surehand\"" });
+    let refusal = "Error: src/main.rs was modified since last read; nothing was written. What changed since (line 2), as it is now; this counts as read:\n2|    init();\n";
+    vec![
+        Event::Started {
+            run: "calm-otter".to_owned(),
+            story: "Greet by name, and say so in the changelog.".to_owned(),
+            model: "some/model".to_owned(),
+            mode: Mode::Snapshot,
+            session: "run-calm-otter".to_owned(),
+            after_turn: 0,
+        },
+        Event::Turn { turn: 1, phase: Phase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 8_300 },
+        text("I shall look "),
+        Event::Again { why: "429 Too Many Requests".to_owned(), seconds: 2.1 },
+        text("First I look\x1b[2J "),
+        text("at the file.\n\n"),
+        Event::Calling { tool: "read_file".to_owned() },
+        said("First I look\x1b[2J at the file.\n\n"),
+        call("1", "read_file", json!({ "path": "src/main.rs" }), false),
+        result("1", "read_file", false, "src/main.rs (4 lines, version 83e24e)\n1|fn main() {\n", ""),
+        call("2", "update_tasks", json!({ "add": [{}, {}] }), false),
+        result("2", "update_tasks", false, "2 tasks added\n", ""),
+        Event::TurnEnded { turn: 1, usage: usage(1), total: usage(1), seconds: 4.2 },
+        Event::Turn {
+            turn: 2,
+            phase: Phase::Coding,
+            task: Some("Greet by name".to_owned()),
+            open: 2,
+            completed: 0,
+            prompt_tokens: 8_300,
+        },
+        said(""),
+        call("3", "edit_file", greet.clone(), false),
+        result("3", "edit_file", true, refusal, ""),
+        call("4", "read_file", json!({ "path": "src/main.rs", "offset": 1, "limit": 5 }), true),
+        result("4", "read_file", false, "src/main.rs (5 lines, version 2c61b1)\n", ""),
+        call("5", "edit_file", greet, false),
+        result("5", "edit_file", false, "src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)\n", DIFF),
+        Event::Left { what: vec!["src/lib.rs 1-40".to_owned(), "README.md".to_owned()] },
+        Event::TurnEnded { turn: 2, usage: usage(1), total: usage(2), seconds: 3.0 },
+        Event::Stopped { stop: Stop::Budget, text: "2 of 2 turns are used up. One task is open.".to_owned() },
+    ]
+}
+
+fn shown(view: impl FnOnce(Box<dyn Write + Send>) -> View) -> String {
+    let buffer = Buffer::default();
+    let mut view = view(Box::new(buffer.clone()));
+    for event in run() {
+        view.show(&event).unwrap();
+    }
+    drop(view);
+    buffer.take()
+}
+
+/// What is left on a terminal that has got this, without its colours.
+fn left_on_terminal(bytes: &str) -> String {
+    let (mut rows, mut row) = (String::new(), String::new());
+    let mut rest = bytes;
+    while let Some(c) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("\r\x1b[2K") {
+            row.clear();
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("\x1b[") {
+            rest = after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').strip_prefix('m').expect("a colour");
+        } else {
+            row.push(c);
+            rest = &rest[c.len_utf8()..];
+            if c == '\n' {
+                rows.push_str(&std::mem::take(&mut row));
+            }
+        }
+    }
+    assert_eq!(row, "", "the last row is empty");
+    rows
+}
+
+#[test]
+fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
+    let bytes = shown(|out| View::terminal(out, Box::new(|| 72)));
+    assert!(bytes.contains("turn 2 · coding"), "there was a status");
+    assert_snapshot!(left_on_terminal(&bytes), @r#"
+    surehand run calm-otter · some/model · snapshot
+    Greet by name, and say so in the changelog.
+
+    ▸ planning
+    I shall look 
+    ↻ 429 Too Many Requests, again in 2.1 s; what it had said is void
+    First I look<U+001B>[2J at the file.
+    ● read_file src/main.rs
+      └ src/main.rs (4 lines, version 83e24e)
+    ● update_tasks 2 added
+      └ 2 tasks added
+      turn 1: 8.2k tokens in, 350 out, $0.01, 4.2 s
+
+    ▸ coding: Greet by name (0 of 2 tasks completed)
+    ● edit_file src/main.rs
+      └ refused: src/main.rs was modified since last read; nothing was
+        written. What changed since (line 2), as it is now; this counts as
+        read:
+        2|    init();
+    ↻ read_file src/main.rs 1-5 (repair)
+      └ src/main.rs (5 lines, version 2c61b1)
+    ● edit_file src/main.rs
+      └ src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)
+        src/main.rs +1 -1
+        @@ -2,3 +2,3 @@
+             init();
+        -    let name = "world";
+        +    let name = "surehand";
+             greet(name);
+      left the context: src/lib.rs 1-40, README.md
+      turn 2: 8.2k tokens in, 350 out, $0.01, 3.0 s
+
+    ■ stopped: the budget is used up
+      2 of 2 turns are used up. One task is open.
+
+      2 turns, 16.4k tokens in (6.1k cached), 700 out, $0.02, 7 s
+      src/main.rs +1 -1
+      see it    surehand diff --session run-calm-otter
+      undo it   surehand undo --session run-calm-otter
+      go on     surehand run --resume
+    "#);
+}
+
+#[test]
+fn a_pipe_gets_plain_lines() {
+    assert_snapshot!(shown(|out| View::plain(out, Asking::Nobody)), @"
+    run calm-otter: some/model, snapshot mode, session run-calm-otter
+    story: Greet by name, and say so in the changelog.
+    turn 1: planning, 0 of 0 tasks completed, 8300 tokens
+    again in 2.1 s: 429 Too Many Requests
+    First I look<U+001B>[2J at the file.
+    call: read_file src/main.rs
+    result: read_file: src/main.rs (4 lines, version 83e24e)
+    call: update_tasks 2 added
+    result: update_tasks: 2 tasks added
+    turn 1 took 8.2k tokens in, 350 out, $0.01, 4.2 s
+    turn 2: coding, 0 of 2 tasks completed, 8300 tokens: Greet by name
+    call: edit_file src/main.rs
+    refused: edit_file: src/main.rs was modified since last read; nothing was written. What changed since (line 2), as it is now; this counts as read:
+    repair: read_file src/main.rs 1-5
+    result: read_file: src/main.rs (5 lines, version 2c61b1)
+    call: edit_file src/main.rs
+    result: edit_file: src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)
+    left the context: src/lib.rs 1-40, README.md
+    turn 2 took 8.2k tokens in, 350 out, $0.01, 3.0 s
+    stopped: the budget is used up
+    2 of 2 turns are used up. One task is open.
+    took 2 turns, 16.4k tokens in (6.1k cached), 700 out, $0.02, 7 s
+    changed: src/main.rs +1 -1
+    see it: surehand diff --session run-calm-otter
+    undo it: surehand undo --session run-calm-otter
+    go on: surehand run --resume
+    ");
+}
+
+#[test]
+fn a_program_gets_the_events_as_they_are() {
+    let lines = shown(View::json);
+    let events: Vec<Event> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events, run());
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_sees_the_question() {
+    let views: [fn(Box<dyn Write + Send>) -> View; 2] = [|out| View::plain(out, Asking::Nobody), View::json];
+    for view in views {
+        let buffer = Buffer::default();
+        assert_eq!(view(Box::new(buffer.clone())).ask("ls", &Cancel::default()).unwrap(), Answer::Nobody);
+        assert_eq!(buffer.take(), "");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_known_as_one() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let views = [
+        View::plain(Box::new(Closed), Asking::Nobody),
+        View::json(Box::new(Closed)),
+        View::terminal(Box::new(Closed), Box::new(|| 80)),
+    ];
+    for mut view in views {
+        let error = view.show(&said("Hello.")).unwrap_err();
+        assert!(crate::output::is_broken_pipe(&error));
+    }
+}
+
+#[track_caller]
+fn check_manner(is_terminal: bool, term: &str, no_color: bool, expected: Manner) {
+    assert_eq!(Manner::of_text(is_terminal, term, no_color), expected);
+}
+
+#[test]
+fn the_manner_suits_the_output() {
+    check_manner(true, "xterm-256color", false, Manner::Terminal);
+    check_manner(true, "xterm-256color", true, Manner::Plain(Asking::Somebody));
+    check_manner(true, "dumb", false, Manner::Plain(Asking::Somebody));
+    check_manner(true, "", false, Manner::Plain(Asking::Somebody));
+    check_manner(false, "xterm-256color", false, Manner::Plain(Asking::Nobody));
+}
+
+/// One event of each kind, with the same text wherever somebody else's text can be.
+fn events_with(words: &str) -> Vec<Event> {
+    let words = || words.to_owned();
+    let keys = ["path", "from", "to", "pattern", "command", "glob", "patch", "story"];
+    let arguments: Value = keys.iter().map(|key| ((*key).to_owned(), json!(words()))).collect::<serde_json::Map<_, _>>().into();
+    let diff = format!("diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-{0}\n+{0}\n", words());
+    let (run, story, model, session) = (words(), words(), words(), words());
+    let mut events = vec![
+        Event::Started { run, story, model, mode: Mode::History, session, after_turn: 3 },
+        Event::Turn { turn: 4, phase: Phase::Coding, task: Some(words()), open: 1, completed: 1, prompt_tokens: 1 },
+        Event::Calling { tool: words() },
+        Event::Again { why: words(), seconds: 1.0 },
+        text(&words()),
+        said(&words()),
+        Event::Left { what: vec![words(), words()] },
+        call("1", &words(), json!(words()), false),
+        call("1", &words(), json!([words()]), false),
+    ];
+    for tool in surehand_engine::tools::TABLE {
+        events.push(call("1", tool.name, arguments.clone(), true));
+        events.push(result("2", &words(), true, &format!("Error: {}", words()), &diff));
+        events.push(result("2", &words(), false, &words(), &diff));
+    }
+    events.push(Event::Stopped { stop: Stop::Stuck, text: words() });
+    events
+}
+
+proptest! {
+    /// Whatever a model, a file or a server says, a terminal obeys only us.
+    #[test]
+    fn nobody_else_speaks_to_the_terminal(words in "[a\\x1b\\[2J\r\n\t\u{9b}\u{202e}\u{200b}\u{7}漢]{0,30}", width in 0..100usize) {
+        let mut course = Course::default();
+        let mut shown = String::new();
+        for event in events_with(&words) {
+            shown.push_str(&plain::lines(&event, &course));
+            shown.push_str(&lines::lines(&event, &mut course, Look { width, colours: Colours::Off }));
+            course.note(&event);
+            if let Some(status) = &course.status {
+                shown.push_str(&status::line(status, 0, std::time::Duration::ZERO, Look { width, colours: Colours::Off }));
+            }
+        }
+        let is_obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
+        prop_assert!(!shown.contains(is_obeyed), "{:?}", shown);
+    }
+}
