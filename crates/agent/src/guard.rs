@@ -92,7 +92,10 @@ impl Guard {
         }
         if self.empty >= 2 && self.empty >= empty_turns / 2 {
             let left = empty_turns - self.empty;
-            return Advice::Say(format!("The last {} turns came to nothing. Do something else; after {left} more the run stops.", self.empty));
+            return Advice::Say(format!(
+                "The last {} turns came to nothing. Do something else; after {left} more the run stops.",
+                self.empty
+            ));
         }
         if self.looking >= 2 && self.looking == looking_turns / 2 {
             return Advice::Say(format!("The last {} turns only looked at files. Go on with the first open task.", self.looking));
@@ -112,7 +115,10 @@ mod tests {
         let mut guard = Guard::default();
         let advice: Vec<Advice> = (0..6).map(|_| guard.turn_ended()).collect();
         assert_eq!(advice[..2], [Advice::GoOn, Advice::GoOn]);
-        assert!(matches!(&advice[2], Advice::Say(text) if text.contains("3 turns") && text.contains("after 3 more")), "{advice:?}");
+        assert!(
+            matches!(&advice[2], Advice::Say(text) if text.contains("3 turns") && text.contains("after 3 more")),
+            "{advice:?}"
+        );
         assert!(matches!(&advice[5], Advice::Stop(_)), "{advice:?}");
     }
 

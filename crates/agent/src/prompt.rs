@@ -248,7 +248,9 @@ pub fn without_rows(text: &str) -> String {
     let is_row = |line: &str| {
         let line = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
         let end = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
-        let rest = line[end..].strip_prefix('#').map_or(&line[end..], |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
+        let rest = line[end..]
+            .strip_prefix('#')
+            .map_or(&line[end..], |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
         end > 0 && rest.starts_with('|') || line == "…"
     };
     text.lines().filter(|line| !is_row(line)).map(|line| format!("{line}\n")).collect()

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn text_is_never_tried_again_without_the_model() {
-        let repair = repair("edit_file", &json!({ "path": "a.rs", "old_string": "x", "new_string": "y" }), &refusal("stale")).unwrap();
+        let repair =
+            repair("edit_file", &json!({ "path": "a.rs", "old_string": "x", "new_string": "y" }), &refusal("stale")).unwrap();
         assert_eq!((repair.retry, &repair.read["anchors"]), (None, &json!(false)));
     }
 

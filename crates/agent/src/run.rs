@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
             }
         };
         let guard = Guard::new(settings.patience);
-        let commands = command::Limits::of(workspace.config());
+        let commands = command::Limits::from(&workspace.config().commands);
         let state = RepoTracker::load(workspace);
         Ok(Self { session, state, company, settings, dialect, place, record, context, guard, commands })
     }
@@ -388,7 +388,9 @@ impl<'a> Run<'a> {
         let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("the arguments must be a JSON object".to_owned()),
-            Err(error) if is_cut => Err(format!("the answer was cut off before the call was complete ({error}); make it shorter")),
+            Err(error) if is_cut => {
+                Err(format!("the answer was cut off before the call was complete ({error}); make it shorter"))
+            }
             Err(error) => Err(format!("the arguments are not JSON: {error}")),
         };
         let shown = parsed.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
@@ -408,7 +410,10 @@ impl<'a> Run<'a> {
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Done {
         if self.place.phase == Phase::Planning && !prompt::is_for_planning(tool) && surehand_engine::tools::find(tool).is_some() {
-            return Done::refused("planning", format!("{tool} is for later: first write the tasks with update_tasks. Nothing was changed."));
+            return Done::refused(
+                "planning",
+                format!("{tool} is for later: first write the tasks with update_tasks. Nothing was changed."),
+            );
         }
         match tool {
             "done" => self.done(arguments),
@@ -462,7 +467,10 @@ impl<'a> Run<'a> {
         let Some(arguments) = repair.retry else { return Ok(None) };
         self.tell_call(call, &arguments, true)?;
         let mut again = self.session.call(&call.name, &arguments);
-        again.text = format!("The file had changed; the lines you meant were found by proof, and the edit was made there.\n{}", again.text);
+        again.text = format!(
+            "The file had changed; the lines you meant were found by proof, and the edit was made there.\n{}",
+            again.text
+        );
         again.result["repaired"] = json!(true);
         self.tell_result(call, &again)?;
         Ok((!again.is_error).then_some(again))

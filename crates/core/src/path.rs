@@ -2,13 +2,13 @@
 
 use std::{borrow::Borrow, fmt};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A path relative to the workspace root, with `/` between its parts and no `.`, `..`, empty or doubled parts.
 ///
 /// Two spellings of one name give equal values. Links are not looked at here: that needs the disk.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct RelPath(String);
 
 /// A path that cannot name a file in the workspace.
@@ -26,6 +26,20 @@ pub enum BadPath {
     /// Longer than any system takes.
     #[error("the path is longer than 4096 bytes")]
     TooLong,
+}
+
+impl TryFrom<String> for RelPath {
+    type Error = BadPath;
+
+    fn try_from(path: String) -> Result<Self, BadPath> {
+        Self::new(&path)
+    }
+}
+
+impl From<RelPath> for String {
+    fn from(path: RelPath) -> Self {
+        path.0
+    }
 }
 
 impl RelPath {

@@ -1,6 +1,8 @@
 //! Models, in our words: a prompt goes in, text and calls come out. What a provider's protocol looks like stays in the module of
 //! that protocol.
 
+pub mod scripted;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -66,7 +66,8 @@ pub struct ScriptedCall {
 
 impl Condition {
     fn fits(&self, prompt: &str) -> bool {
-        self.has.as_ref().is_none_or(|text| prompt.contains(text)) && self.lacks.as_ref().is_none_or(|text| !prompt.contains(text))
+        self.has.as_ref().is_none_or(|text| prompt.contains(text))
+            && self.lacks.as_ref().is_none_or(|text| !prompt.contains(text))
     }
 }
 

@@ -1,0 +1,475 @@
+//! Whole runs with a model that follows a script, on real files.
+#![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
+
+use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
+
+use serde_json::{Value, json};
+use surehand_agent::{
+    Cancel, Company, Event, Outcome, Run, RunError, Settings,
+    command::Nobody,
+    event::{Phase, Stop},
+    model::{
+        Answer, Heard, Model, ModelError, Prompt,
+        scripted::{Scripted, ScriptedCall, Turn, prompt_text},
+    },
+    prompt::Dialect,
+};
+use surehand_engine::{
+    Config, Workspace,
+    core::{Anchor, LineNo, Mode},
+};
+
+/// A scripted model that keeps what it was asked.
+struct Recorded {
+    script: Scripted,
+    prompts: Rc<RefCell<Vec<Prompt>>>,
+}
+
+impl Model for Recorded {
+    fn name(&self) -> &str {
+        "recorded"
+    }
+
+    fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+        self.prompts.borrow_mut().push(prompt.clone());
+        self.script.ask(prompt, cancel, hear)
+    }
+}
+
+/// What came of a run.
+struct Played {
+    outcome: Outcome,
+    events: Vec<Event>,
+    prompts: Vec<Prompt>,
+}
+
+impl Played {
+    fn user(&self, turn: usize) -> String {
+        prompt_text(&Prompt { system: String::new(), ..self.prompts[turn - 1].clone() })
+    }
+
+    /// The calls that were made, with what came of each: `+` or `-`, and an `r` for a repair.
+    fn calls(&self) -> Vec<String> {
+        let mut calls = Vec::new();
+        for event in &self.events {
+            match event {
+                Event::Call { tool, repair, .. } => calls.push(format!("{tool}{}", if *repair { " r" } else { "" })),
+                Event::Result { is_error, .. } => {
+                    let call = calls.last_mut().unwrap();
+                    *call = format!("{call} {}", if *is_error { "-" } else { "+" });
+                }
+                _ => {}
+            }
+        }
+        calls
+    }
+
+    fn result(&self, index: usize) -> &str {
+        let texts = self.events.iter().filter_map(|event| match event {
+            Event::Result { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>()[index]
+    }
+}
+
+struct Stage {
+    dir: tempfile::TempDir,
+    settings: Option<Settings>,
+    dialect: Option<Dialect>,
+}
+
+fn call(tool: &str, arguments: Value) -> ScriptedCall {
+    ScriptedCall { tool: tool.to_owned(), arguments }
+}
+
+fn turn(calls: Vec<ScriptedCall>) -> Turn {
+    Turn { calls, ..Turn::default() }
+}
+
+fn plan(tasks: &[&str]) -> Turn {
+    let add: Vec<Value> = tasks.iter().map(|task| json!({ "description": task })).collect();
+    turn(vec![call("update_tasks", json!({ "add": add }))])
+}
+
+fn complete(ids: &[u32]) -> ScriptedCall {
+    let set: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "status": "completed" })).collect();
+    call("update_tasks", json!({ "set": set }))
+}
+
+fn done() -> Turn {
+    turn(vec![call("done", json!({ "summary": "all done" }))])
+}
+
+fn read(path: &str) -> ScriptedCall {
+    call("read_file", json!({ "path": path }))
+}
+
+fn write(path: &str, content: &str) -> ScriptedCall {
+    call("write_file", json!({ "path": path, "content": content }))
+}
+
+impl Stage {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            put(dir.path(), path, content);
+        }
+        Self { dir, settings: None, dialect: None }
+    }
+
+    fn workspace(&self) -> Arc<Workspace> {
+        Workspace::open(self.dir.path(), Config::default()).unwrap()
+    }
+
+    fn content(&self, path: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(path)).unwrap()
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = self.settings.take().unwrap_or_else(|| Settings::of(&self.workspace()));
+        change(&mut settings);
+        self.settings = Some(settings);
+        self
+    }
+
+    fn play(&self, turns: Vec<Turn>) -> Played {
+        self.play_with(turns, |_, _| {})
+    }
+
+    /// Plays a script; `outside` sees each event before the run goes on, with the directory.
+    fn play_with(&self, turns: Vec<Turn>, outside: impl FnMut(&Event, &Path)) -> Played {
+        self.try_play(Some("Make it work."), Scripted::new(turns), Cancel::default(), outside).unwrap()
+    }
+
+    /// Plays a script in a new run with a story, or in the last one without.
+    fn try_play(
+        &self,
+        story: Option<&str>,
+        script: Scripted,
+        cancel: Cancel,
+        mut outside: impl FnMut(&Event, &Path),
+    ) -> Result<Played, RunError> {
+        let prompts = Rc::new(RefCell::new(Vec::new()));
+        let mut model = Recorded { script, prompts: prompts.clone() };
+        let mut events = Vec::new();
+        let mut listener = |event: &Event| {
+            outside(event, self.dir.path());
+            events.push(event.clone());
+        };
+        let company = Company { model: &mut model, permission: &mut Nobody, listener: &mut listener, cancel };
+        let workspace = self.workspace();
+        let settings = Settings { dialect: self.dialect, ..self.settings.clone().unwrap_or_else(|| Settings::of(&workspace)) };
+        let run = match story {
+            Some(story) => Run::new(workspace, story, settings, company)?,
+            None => Run::resume(workspace, None, settings, company)?,
+        };
+        let outcome = run.go()?;
+        let prompts = prompts.borrow().clone();
+        Ok(Played { outcome, events, prompts })
+    }
+}
+
+fn put(dir: &Path, path: &str, content: &str) {
+    let path = dir.join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+fn numbered(lines: u32) -> String {
+    (1..=lines).map(|n| format!("line number {n}\n")).collect()
+}
+
+#[test]
+fn a_story_is_planned_worked_on_and_done() {
+    let stage = Stage::new(&[("a.txt", "one\ntwo\n")]);
+    let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
+    let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["change two"]), turn(vec![edit, complete(&[1])]), done()]);
+    assert_eq!((played.outcome.stop, played.outcome.text.as_str(), played.outcome.turns), (Stop::Done, "all done", 4));
+    assert_eq!(stage.content("a.txt"), "one\n2\n");
+    assert_eq!(played.calls(), ["read_file +", "update_tasks +", "edit_file +", "update_tasks +", "done +"]);
+    let phases = played.events.iter().filter_map(|event| match event {
+        Event::Turn { phase, .. } => Some(*phase),
+        _ => None,
+    });
+    assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding]);
+}
+
+#[test]
+fn the_prompt_shows_files_as_they_are_now() {
+    let stage = Stage::new(&[("a.txt", "one\ntwo\n")]);
+    let played =
+        stage.play_with(vec![turn(vec![read("a.txt")]), plan(&["look"]), turn(vec![complete(&[1])]), done()], |event, dir| {
+            if matches!(event, Event::TurnEnded { turn: 2, .. }) {
+                put(dir, "a.txt", "zero\none\n2\n");
+            }
+        });
+    assert!(played.user(2).contains("1|one\n2|two\n"), "{}", played.user(2));
+    assert!(played.user(3).contains("2|one\n3|2\n"), "{}", played.user(3));
+    assert!(!played.user(3).contains("|two"), "{}", played.user(3));
+    assert!(played.user(3).contains("a.txt was changed by somebody else"), "{}", played.user(3));
+    assert!(!played.user(4).contains("changed by somebody else"), "it is said once: {}", played.user(4));
+}
+
+#[test]
+fn what_is_shown_can_be_edited_and_what_has_left_cannot() {
+    let long = numbered(900);
+    let stage = Stage::new(&[("long.txt", &long), ("other.txt", &long)]);
+    let edit = |line: u32| {
+        call(
+            "edit_file",
+            json!({ "path": "long.txt", "old_string": format!("line number {line}\n"), "new_string": format!("LINE {line}\n") }),
+        )
+    };
+    let lines =
+        |start: u32, end: u32| call("read_file", json!({ "path": "other.txt", "ranges": [{ "start": start, "end": end }] }));
+    let played = stage.play(vec![
+        plan(&["edit"]),
+        turn(vec![read("long.txt")]),
+        turn(vec![edit(3)]),
+        turn(vec![lines(1, 300)]),
+        turn(vec![lines(301, 700)]),
+        turn(vec![edit(5)]),
+    ]);
+    assert!(played.user(3).contains("3|line number 3\n"), "{}", played.user(3));
+    assert!(played.user(3).contains("No room for: long.txt lines "), "{}", played.user(3));
+    assert!(stage.content("long.txt").contains("LINE 3\n"));
+    assert!(!played.user(6).contains("line number 5\n") || played.user(6).contains("other.txt"), "{}", played.user(6));
+    assert!(!stage.content("long.txt").contains("LINE 5\n"), "what was not shown is not edited");
+    assert!(played.result(5).contains("was not read this session"), "{}", played.result(5));
+    for prompt in &played.prompts {
+        assert!(prompt.tokens() <= 5000, "{}", prompt.tokens());
+    }
+}
+
+/// The anchor of a line.
+fn anchor(number: u32, text: &str) -> String {
+    Anchor::of(LineNo::new(number).unwrap(), text).to_string()
+}
+
+#[test]
+fn a_stale_anchored_edit_is_repaired_where_it_is_proven() {
+    let before = numbered(30);
+    let after = format!("new first line\n{}", before.replace("line number 4\n", "line number four\n"));
+    let mut stage = Stage::new(&[("a.txt", &before)]);
+    stage.dialect = Some(Dialect::Lines);
+    let edit = json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": anchor(20, "line number 20"), "text": "twenty" }] });
+    let played = stage.play_with(
+        vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![call("edit_lines", edit), complete(&[1])]), done()],
+        |event, dir| {
+            if matches!(event, Event::Call { tool, repair: false, .. } if tool == "edit_lines") {
+                put(dir, "a.txt", &after);
+            }
+        },
+    );
+    assert_eq!(stage.content("a.txt"), after.replace("line number 20\n", "twenty\n"));
+    assert_eq!(
+        played.calls(),
+        ["update_tasks +", "read_file +", "edit_lines -", "read_file r +", "edit_lines r +", "update_tasks +", "done +"]
+    );
+    let reads = played.events.iter().filter_map(|event| match event {
+        Event::Call { tool, arguments, repair: true, .. } => Some((tool.as_str(), arguments.clone())),
+        _ => None,
+    });
+    let reads: Vec<(&str, Value)> = reads.collect();
+    assert_eq!(reads[0].1["ranges"], json!([{ "start": 1, "end": 1 }, { "start": 5, "end": 5 }, { "start": 21, "end": 21 }]));
+    assert_eq!(reads[1].1["edits"][0]["at"], json!(anchor(21, "line number 20")));
+    assert!(played.user(4).contains("new first line"), "the context is fresh: {}", played.user(4));
+}
+
+#[test]
+fn an_edit_of_a_changed_line_is_left_to_the_model() {
+    let before = numbered(30);
+    let mut stage = Stage::new(&[("a.txt", &before)]);
+    stage.dialect = Some(Dialect::Lines);
+    let edit =
+        |at: &str| call("edit_lines", json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": at, "text": "twenty" }] }));
+    let (old, new) = (anchor(20, "line number 20"), anchor(20, "their twenty"));
+    let played = stage.play_with(
+        vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![edit(&old)]), turn(vec![edit(&new), complete(&[1])]), done()],
+        |event, dir| {
+            if matches!(event, Event::Turn { turn: 3, .. }) {
+                put(dir, "a.txt", &before.replace("line number 20\n", "their twenty\n"));
+            }
+        },
+    );
+    assert_eq!(played.calls()[2..5], ["edit_lines -", "read_file r +", "edit_lines +"]);
+    assert!(played.user(4).contains("|their twenty"), "{}", played.user(4));
+    assert!(stage.content("a.txt").contains("\ntwenty\n"));
+}
+
+#[test]
+fn files_are_not_changed_before_there_are_tasks() {
+    let stage = Stage::new(&[]);
+    let played =
+        stage.play(vec![turn(vec![write("a.txt", "x")]), plan(&["t"]), turn(vec![write("a.txt", "x"), complete(&[1])]), done()]);
+    assert!(played.result(0).contains("first write the tasks"), "{}", played.result(0));
+    assert_eq!(stage.content("a.txt"), "x");
+    assert!(!played.prompts[0].tools.iter().any(|tool| tool.name == "write_file"));
+    assert!(played.prompts[2].tools.iter().any(|tool| tool.name == "write_file"));
+}
+
+#[test]
+fn done_with_open_tasks_is_refused() {
+    let stage = Stage::new(&[]);
+    let played = stage.play(vec![plan(&["one", "two"]), done(), turn(vec![complete(&[1, 2])]), done()]);
+    assert!(played.result(1).contains("Not done: 2 tasks open: 1 (one), 2 (two)"), "{}", played.result(1));
+    assert_eq!(played.outcome.stop, Stop::Done);
+}
+
+#[test]
+fn nonsense_is_answered_and_the_run_goes_on() {
+    let stage = Stage::new(&[("a.txt", "x\n")]);
+    let broken = ScriptedCall { tool: "read_file".to_owned(), arguments: json!("{\"path\": ") };
+    let list = ScriptedCall { tool: "read_file".to_owned(), arguments: json!("[1]") };
+    let played = stage.play(vec![
+        turn(vec![
+            broken,
+            list,
+            call("launch_rocket", json!({})),
+            call("read_file", json!({ "path": 7 })),
+            read("../x"),
+            read("a.txt"),
+        ]),
+        done(),
+    ]);
+    assert!(played.result(0).contains("not JSON"), "{}", played.result(0));
+    assert!(played.result(1).contains("must be a JSON object"), "{}", played.result(1));
+    assert!(played.result(2).contains("there is no tool"), "{}", played.result(2));
+    assert!(played.result(5).contains("1|x"), "{}", played.result(5));
+    assert_eq!(played.outcome.stop, Stop::Done);
+}
+
+#[test]
+fn a_run_that_gets_nowhere_stops() {
+    let stage = Stage::new(&[("a.txt", "x\n")]);
+    let edit = || turn(vec![call("edit_file", json!({ "path": "a.txt", "old_string": "nothing like it", "new_string": "y" }))]);
+    let played = stage.play(vec![plan(&["t"]), edit(), edit(), edit(), edit(), edit(), edit(), edit()]);
+    assert_eq!(played.outcome.stop, Stop::Stuck);
+    assert!(played.outcome.text.contains("refused 5 times"), "{}", played.outcome.text);
+    assert!(played.user(5).contains("came to nothing"), "{}", played.user(5));
+    let silent = || Turn { text: "I am thinking.".to_owned(), ..Turn::default() };
+    let played = stage.play((0..9).map(|_| silent()).collect());
+    assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Stuck, 6));
+    assert!(played.user(2).contains("You called no tool"), "{}", played.user(2));
+}
+
+#[test]
+fn budgets_stop_a_run_and_it_can_go_on() {
+    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.most.turns = Some(2));
+    let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["t"]), done()]);
+    assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Budget, 2));
+    let stage = stage.with(|settings| settings.most.turns = None);
+    let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
+    let script = Scripted::new(vec![turn(vec![edit, complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    assert_eq!((resumed.outcome.stop, resumed.outcome.turns), (Stop::Done, 4));
+    assert_eq!(resumed.outcome.run, played.outcome.run);
+    assert!(resumed.user(1).contains("1|one"), "what was open is open again: {}", resumed.user(1));
+    assert!(resumed.user(1).contains("update_tasks"), "the last exchange is there: {}", resumed.user(1));
+    assert_eq!(stage.content("a.txt"), "1\n");
+    let nothing = stage.try_play(None, Scripted::new(vec![done()]), Cancel::default(), |_, _| {});
+    assert!(matches!(nothing, Err(RunError::NothingToResume)));
+}
+
+#[test]
+fn a_stop_is_heeded_between_calls() {
+    let stage = Stage::new(&[]);
+    let cancel = Cancel::default();
+    let wish = cancel.clone();
+    let script = Scripted::new(vec![plan(&["t"]), turn(vec![write("a.txt", "a"), write("b.txt", "b")]), done()]);
+    let played = stage
+        .try_play(Some("story"), script, cancel, move |event, _| {
+            if matches!(event, Event::Result { tool, .. } if tool == "write_file") {
+                wish.set();
+            }
+        })
+        .unwrap();
+    assert_eq!(played.outcome.stop, Stop::Cancelled);
+    assert_eq!(stage.content("a.txt"), "a");
+    assert!(!stage.dir.path().join("b.txt").exists());
+}
+
+#[test]
+fn a_budget_that_holds_nothing_is_refused_with_one_that_would() {
+    let stage = Stage::new(&[]).with(|settings| settings.budget = 900);
+    let error = stage.try_play(Some("story"), Scripted::new(vec![done()]), Cancel::default(), |_, _| {}).err().unwrap();
+    assert!(matches!(error, RunError::BudgetTooSmall { budget: 900, needed } if needed < 5000), "{error}");
+}
+
+#[test]
+fn no_op_results_are_kept_in_no_context() {
+    for mode in [Mode::Snapshot, Mode::History] {
+        let stage = Stage::new(&[]).with(|settings| settings.mode = mode);
+        let same = || turn(vec![write("a.txt", "same content\n")]);
+        let played = stage.play(vec![plan(&["t"]), same(), same(), turn(vec![complete(&[1])]), done()]);
+        let said = "nothing was written";
+        assert!(played.user(4).contains(said), "{mode:?}: the model is told once: {}", played.user(4));
+        assert!(!played.user(5).contains(said), "{mode:?}: {}", played.user(5));
+    }
+}
+
+#[test]
+fn a_conversation_that_gets_long_is_folded_and_what_was_read_forgotten() {
+    let stage = Stage::new(&[("a.txt", &numbered(300)), ("b.txt", "b\n")]).with(|settings| {
+        settings.mode = Mode::History;
+        settings.window = 8000;
+    });
+    let edit = || call("edit_file", json!({ "path": "b.txt", "old_string": "b", "new_string": "B" }));
+    let played = stage.play(vec![
+        plan(&["t"]),
+        turn(vec![read("b.txt"), read("a.txt")]),
+        turn(vec![read("a.txt")]),
+        turn(vec![edit()]),
+        turn(vec![read("b.txt")]),
+        turn(vec![edit(), complete(&[1])]),
+        done(),
+    ]);
+    assert!(played.events.iter().any(|event| matches!(event, Event::Folded { .. })));
+    assert!(played.user(4).contains("was folded into this state"), "{}", played.user(4));
+    assert!(played.result(4).contains("was not read this session"), "{}", played.result(4));
+    assert_eq!((stage.content("b.txt").as_str(), played.outcome.stop), ("B\n", Stop::Done));
+    for prompt in &played.prompts {
+        assert!(prompt.tokens() < 8000 + 3000, "{}", prompt.tokens());
+    }
+}
+
+#[test]
+fn a_run_changes_its_mode_and_loses_nothing() {
+    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.most.turns = Some(2));
+    stage.play(vec![turn(vec![read("a.txt")]), plan(&["t"]), done()]);
+    let stage = stage.with(|settings| {
+        settings.mode = Mode::History;
+        settings.most.turns = Some(3);
+    });
+    let resumed = stage.try_play(None, Scripted::new(vec![turn(vec![read("a.txt")])]), Cancel::default(), |_, _| {}).unwrap();
+    assert_eq!(resumed.outcome.stop, Stop::Budget);
+    assert!(resumed.user(1).contains("1|one"), "the transcript is the conversation: {}", resumed.user(1));
+    let stage = stage.with(|settings| {
+        settings.mode = Mode::Snapshot;
+        settings.most.turns = None;
+    });
+    let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    assert_eq!(resumed.outcome.stop, Stop::Done);
+}
+
+#[test]
+fn instructions_have_their_place_and_stay() {
+    let stage = Stage::new(&[("AGENTS.md", "Write tests.\n"), ("sub/AGENTS.md", "Use tabs.\n"), ("sub/a.txt", "one\n")]);
+    let played = stage.play(vec![turn(vec![read("sub/a.txt")]), plan(&["t"]), turn(vec![complete(&[1])]), done()]);
+    assert!(played.prompts[0].system.contains("Write tests."), "{}", played.prompts[0].system);
+    for prompt in &played.prompts[1..] {
+        let text = prompt_text(prompt);
+        assert_eq!(text.matches("Write tests.").count(), 1, "{text}");
+        assert_eq!(text.matches("Use tabs.").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn without_anybody_to_ask_commands_are_declined() {
+    let stage = Stage::new(&[]);
+    let played = stage.play(vec![turn(vec![call("run_command", json!({ "command": "touch x" }))]), done()]);
+    assert!(played.calls()[0].ends_with('-'), "{:?}", played.calls());
+    assert!(!stage.dir.path().join("x").exists());
+}
