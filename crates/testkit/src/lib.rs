@@ -2,4 +2,6 @@
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 pub mod door;
+pub mod model_server;
+mod model_turn;
 pub mod scenario;
