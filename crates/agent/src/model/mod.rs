@@ -1,11 +1,24 @@
 //! Models, in our words: a prompt goes in, text and calls come out. What a provider's protocol looks like stays in the module of
 //! that protocol.
 
+mod anthropic;
+mod connect;
+mod fault;
+mod http;
+mod key;
+mod openai;
+mod remote;
+mod retry;
 pub mod scripted;
+mod sse;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::{
+    connect::{Connection, Prices, Protocol, connect},
+    retry::Settings,
+};
 use crate::cancel::Cancel;
 
 /// Somebody who answers prompts.

@@ -1,0 +1,407 @@
+//! The messages of Anthropic.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Answer, Call, CallResult, Heard, Message, Prompt, Usage,
+    fault::Fault,
+    remote::{Complete, Dialect, Progress, Reader},
+    sse,
+};
+
+/// How Anthropic wants to be asked.
+#[derive(Debug)]
+pub(super) struct Anthropic {
+    max_tokens: u32,
+}
+
+impl Anthropic {
+    /// With the longest answer, in tokens, which must be said.
+    pub fn new(max_tokens: u32) -> Self {
+        Self { max_tokens }
+    }
+}
+
+impl Dialect for Anthropic {
+    fn body(&self, model: &str, prompt: &Prompt) -> Value {
+        let mut body = json!({ "model": model, "max_tokens": self.max_tokens, "stream": true, "messages": messages(prompt) });
+        let mut tools = tools(prompt);
+        // The provider caches all that comes before a mark, in the order tools, system, messages. What comes after the system
+        // text is made anew for each turn, and would be put into the cache for nothing.
+        if !prompt.system.is_empty() {
+            body["system"] = json!([{ "type": "text", "text": prompt.system, "cache_control": { "type": "ephemeral" } }]);
+        } else if let Some(last) = tools.last_mut() {
+            last["cache_control"] = json!({ "type": "ephemeral" });
+        }
+        if !tools.is_empty() {
+            body["tools"] = tools.into();
+        }
+        body
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Blocks::default())
+    }
+}
+
+fn tools(prompt: &Prompt) -> Vec<Value> {
+    let tool =
+        |tool: &super::ToolSpec| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema });
+    prompt.tools.iter().map(tool).collect()
+}
+
+/// The conversation. Neighbours of one role become one message, since results and what we say after them are both the user's.
+fn messages(prompt: &Prompt) -> Vec<Value> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in &prompt.messages {
+        let (role, blocks) = blocks_of(message);
+        match turns.last_mut() {
+            Some((last, known)) if *last == role => known.extend(blocks),
+            // A message without a block is refused; an empty answer is all that makes one.
+            _ if blocks.is_empty() => {}
+            _ => turns.push((role, blocks)),
+        }
+    }
+    turns.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
+}
+
+fn blocks_of(message: &Message) -> (&'static str, Vec<Value>) {
+    // Text of nothing but blanks is refused.
+    let text_block = |text: &str| (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
+    match message {
+        Message::User(text) => ("user", text_block(text).into_iter().collect()),
+        Message::Assistant { text, calls } => {
+            ("assistant", text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect())
+        }
+        Message::Results(results) => ("user", results.iter().map(tool_result).collect()),
+    }
+}
+
+fn tool_use(call: &Call) -> Value {
+    // Anything but an object is refused; that the model wrote none is told by the result.
+    let input: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
+    json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
+}
+
+fn tool_result(result: &CallResult) -> Value {
+    let mut block = json!({ "type": "tool_result", "tool_use_id": result.id, "content": result.text });
+    if result.is_error {
+        block["is_error"] = true.into();
+    }
+    block
+}
+
+/// An answer that comes in blocks.
+#[derive(Default)]
+struct Blocks {
+    text: String,
+    calls: BTreeMap<u64, Partial>,
+    tokens: Tokens,
+    stop_reason: String,
+    is_ended: bool,
+}
+
+/// A call that is being written.
+struct Partial {
+    id: String,
+    name: String,
+    /// As far as it was written in pieces.
+    written: String,
+    /// What was there when the block began, used when no piece came.
+    given: Value,
+}
+
+/// Tokens as this provider counts them: what was read from the cache or written to it is not in `input`.
+#[derive(Default)]
+struct Tokens {
+    input: u64,
+    cache_read: u64,
+    cache_written: u64,
+    output: u64,
+}
+
+impl Reader for Blocks {
+    fn event(&mut self, event: &sse::Event, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Progress, Fault> {
+        let data: Value =
+            serde_json::from_str(&event.data).map_err(|_| Fault::broken(format!("this is no JSON: {}", event.data)))?;
+        let index = data["index"].as_u64().unwrap_or_default();
+        match data["type"].as_str().unwrap_or(&event.name) {
+            "message_start" => self.tokens.update(&data["message"]["usage"]),
+            "content_block_start" => self.begin(index, &data["content_block"], hear),
+            "content_block_delta" => self.delta(index, &data["delta"], hear)?,
+            "message_delta" => {
+                self.tokens.update(&data["usage"]);
+                self.stop(&data["delta"]);
+            }
+            "message_stop" => {
+                self.is_ended = true;
+                return Ok(Progress::Ended);
+            }
+            "error" => return Err(Fault::of_error(if data["error"].is_null() { &data } else { &data["error"] })),
+            // Pings, the ends of blocks, and what may be added to the protocol.
+            _ => {}
+        }
+        Ok(Progress::Open)
+    }
+
+    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        if !body["error"].is_null() {
+            return Err(Fault::of_error(&body["error"]));
+        }
+        let Some(blocks) = body["content"].as_array() else { return Err(Fault::broken("there is no answer in it")) };
+        for (index, block) in (0..).zip(blocks) {
+            self.begin(index, block, hear);
+        }
+        self.tokens.update(&body["usage"]);
+        self.stop(body);
+        self.is_ended = true;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Complete, Fault> {
+        if !self.is_ended {
+            return Err(Fault::broken("the answer broke off"));
+        }
+        if self.stop_reason == "refusal" {
+            return Err(Fault::Refused { status: 200, why: "the model declines to answer this".to_owned() });
+        }
+        let calls = self.calls.into_values().map(Partial::complete).collect::<Result<_, _>>()?;
+        let is_cut = matches!(self.stop_reason.as_str(), "max_tokens" | "model_context_window_exceeded");
+        let answer = Answer { text: self.text, calls, usage: self.tokens.usage(), is_cut };
+        Ok(Complete { answer, cache_written: self.tokens.cache_written })
+    }
+}
+
+impl Blocks {
+    fn begin(&mut self, index: u64, block: &Value, hear: &mut dyn FnMut(Heard<'_>)) {
+        let field = |name: &str| block[name].as_str().unwrap_or_default();
+        match field("type") {
+            "text" => self.say(field("text"), hear),
+            "thinking" => think(field("thinking"), hear),
+            "tool_use" => {
+                let (id, name) = (field("id").to_owned(), field("name").to_owned());
+                hear(Heard::Calling(&name));
+                self.calls.insert(index, Partial { id, name, written: String::new(), given: block["input"].clone() });
+            }
+            _ => {}
+        }
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        let field = |name: &str| delta[name].as_str().unwrap_or_default();
+        match field("type") {
+            "text_delta" => self.say(field("text"), hear),
+            "thinking_delta" => think(field("thinking"), hear),
+            "input_json_delta" => {
+                let Some(call) = self.calls.get_mut(&index) else {
+                    return Err(Fault::broken("arguments of a call that has not begun"));
+                };
+                call.written.push_str(field("partial_json"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str, hear: &mut dyn FnMut(Heard<'_>)) {
+        if !text.is_empty() {
+            hear(Heard::Text(text));
+            self.text.push_str(text);
+        }
+    }
+
+    fn stop(&mut self, holder: &Value) {
+        if let Some(reason) = holder["stop_reason"].as_str() {
+            reason.clone_into(&mut self.stop_reason);
+        }
+    }
+}
+
+fn think(text: &str, hear: &mut dyn FnMut(Heard<'_>)) {
+    if !text.is_empty() {
+        hear(Heard::Thought(text));
+    }
+}
+
+impl Partial {
+    fn complete(self) -> Result<Call, Fault> {
+        if self.id.is_empty() || self.name.is_empty() {
+            return Err(Fault::broken("a call has no name"));
+        }
+        let arguments = match self.written.trim() {
+            "" if self.given.is_object() => self.given.to_string(),
+            "" => "{}".to_owned(),
+            _ => self.written,
+        };
+        Ok(Call { id: self.id, name: self.name, arguments })
+    }
+}
+
+impl Tokens {
+    /// Takes over what is told; the numbers are totals, and those that are left out stay.
+    fn update(&mut self, usage: &Value) {
+        let fields = [
+            ("input_tokens", &mut self.input),
+            ("cache_read_input_tokens", &mut self.cache_read),
+            ("cache_creation_input_tokens", &mut self.cache_written),
+            ("output_tokens", &mut self.output),
+        ];
+        for (name, count) in fields {
+            // Not less than before: some gateways tell the prompt at the beginning and zero at the end.
+            *count = usage[name].as_u64().unwrap_or_default().max(*count);
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let input = self.input.saturating_add(self.cache_read).saturating_add(self.cache_written);
+        Usage { input, cached: self.cache_read, output: self.output, cost: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::fault::Trouble, *};
+
+    fn read(events: &[Value]) -> (Result<Complete, Fault>, Vec<String>) {
+        let (mut reader, mut heard) = (Box::<Blocks>::default(), Vec::new());
+        let mut hear = |piece: Heard<'_>| heard.push(format!("{piece:?}"));
+        for event in events {
+            let event = sse::Event { name: String::new(), data: event.to_string() };
+            if let Err(fault) = reader.event(&event, &mut hear) {
+                return (Err(fault), heard);
+            }
+        }
+        (reader.finish(), heard)
+    }
+
+    fn delta(index: u64, delta: &Value) -> Value {
+        json!({ "type": "content_block_delta", "index": index, "delta": delta })
+    }
+
+    fn begin(index: u64, block: &Value) -> Value {
+        json!({ "type": "content_block_start", "index": index, "content_block": block })
+    }
+
+    fn end(reason: &str) -> [Value; 2] {
+        let usage = json!({ "output_tokens": 20 });
+        [
+            json!({ "type": "message_delta", "delta": { "stop_reason": reason }, "usage": usage }),
+            json!({ "type": "message_stop" }),
+        ]
+    }
+
+    #[test]
+    fn text_thoughts_and_calls_come_in_blocks() {
+        let mut events = vec![
+            json!({ "type": "message_start", "message": { "usage": { "input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 30, "output_tokens": 1 } } }),
+            begin(0, &json!({ "type": "thinking", "thinking": "" })),
+            json!({ "type": "ping" }),
+            delta(0, &json!({ "type": "thinking_delta", "thinking": "hm" })),
+            delta(0, &json!({ "type": "signature_delta", "signature": "x" })),
+            begin(1, &json!({ "type": "text", "text": "" })),
+            delta(1, &json!({ "type": "text_delta", "text": "I " })),
+            delta(1, &json!({ "type": "text_delta", "text": "read" })),
+            json!({ "type": "content_block_stop", "index": 1 }),
+            begin(2, &json!({ "type": "tool_use", "id": "a", "name": "read", "input": {} })),
+            delta(2, &json!({ "type": "input_json_delta", "partial_json": "" })),
+            delta(2, &json!({ "type": "input_json_delta", "partial_json": "{\"path\": " })),
+            delta(2, &json!({ "type": "input_json_delta", "partial_json": "\"x\"}" })),
+            begin(3, &json!({ "type": "tool_use", "id": "b", "name": "list", "input": {} })),
+        ];
+        events.extend(end("tool_use"));
+        let (complete, heard) = read(&events);
+        let Complete { answer, cache_written } = complete.unwrap();
+        assert_eq!(answer.text, "I read");
+        let calls: Vec<_> =
+            answer.calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, [("a", "read", "{\"path\": \"x\"}"), ("b", "list", "{}")]);
+        assert_eq!(answer.usage, Usage { input: 135, cached: 100, output: 20, cost: None });
+        assert_eq!(cache_written, 30);
+        assert_eq!(heard, ["Thought(\"hm\")", "Text(\"I \")", "Text(\"read\")", "Calling(\"read\")", "Calling(\"list\")"]);
+    }
+
+    #[track_caller]
+    fn ends(events: &[Value], expected: Result<bool, Fault>) {
+        let start = [begin(0, &json!({ "type": "text", "text": "a" }))];
+        let events: Vec<Value> = start.iter().chain(events).cloned().collect();
+        assert_eq!(read(&events).0.map(|complete| complete.answer.is_cut), expected);
+    }
+
+    #[test]
+    fn only_a_stop_is_an_end() {
+        ends(&end("end_turn"), Ok(false));
+        ends(&end("max_tokens"), Ok(true));
+        ends(&end("end_turn")[..1], Err(Fault::broken("the answer broke off")));
+        ends(&[], Err(Fault::broken("the answer broke off")));
+        ends(&end("refusal"), Err(Fault::Refused { status: 200, why: "the model declines to answer this".into() }));
+    }
+
+    #[test]
+    fn an_error_event_is_a_fault() {
+        let error = |kind: &str| json!({ "type": "error", "error": { "type": kind, "message": "words" } });
+        ends(&[error("overloaded_error")], Err(Fault::passing(Trouble::Busy, "529: words")));
+        ends(&[error("api_error")], Err(Fault::passing(Trouble::Busy, "words")));
+        ends(&[error("invalid_request_error")], Err(Fault::Refused { status: 400, why: "words".into() }));
+    }
+
+    #[test]
+    fn arguments_without_a_call_are_broken() {
+        let stray = delta(7, &json!({ "type": "input_json_delta", "partial_json": "{" }));
+        ends(&[stray], Err(Fault::broken("arguments of a call that has not begun")));
+    }
+
+    fn said(messages: Vec<Message>) -> Value {
+        Anthropic::new(100).body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
+    }
+
+    #[test]
+    fn results_and_what_follows_are_one_message() {
+        let result = |id: &str, is_error| CallResult { id: id.into(), text: "t".into(), is_error };
+        let messages = said(vec![Message::Results(vec![result("a", false), result("b", true)]), Message::User("go on".into())]);
+        assert_eq!(
+            messages,
+            json!([{ "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "a", "content": "t" },
+                { "type": "tool_result", "tool_use_id": "b", "content": "t", "is_error": true },
+                { "type": "text", "text": "go on" },
+            ] }])
+        );
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_replayed_as_an_empty_one() {
+        for arguments in ["{\"x\": ", "[1]", "null", "\"x\""] {
+            let calls = vec![Call { id: "a".into(), name: "read".into(), arguments: arguments.into() }];
+            let messages = said(vec![Message::Assistant { text: String::new(), calls }]);
+            assert_eq!(
+                messages[0]["content"],
+                json!([{ "type": "tool_use", "id": "a", "name": "read", "input": {} }]),
+                "{arguments}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_answer_is_not_replayed() {
+        let empty = Message::Assistant { text: " ".into(), calls: vec![] };
+        let messages = said(vec![Message::User("a".into()), empty, Message::User("b".into())]);
+        assert_eq!(
+            messages,
+            json!([{ "role": "user", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] }])
+        );
+    }
+
+    #[test]
+    fn what_stays_the_same_is_marked_for_the_cache() {
+        let tool = super::super::ToolSpec { name: "read".into(), description: "reads".into(), schema: Map::new() };
+        let prompt = |system: &str| Prompt { system: system.into(), tools: vec![tool.clone()], ..Prompt::default() };
+        let with = Anthropic::new(1).body("m", &prompt("be good"));
+        assert_eq!(with["system"], json!([{ "type": "text", "text": "be good", "cache_control": { "type": "ephemeral" } }]));
+        assert_eq!(with["tools"][0].get("cache_control"), None);
+        let without = Anthropic::new(1).body("m", &prompt(""));
+        assert_eq!(without.get("system"), None);
+        assert_eq!(without["tools"][0]["cache_control"], json!({ "type": "ephemeral" }));
+    }
+}

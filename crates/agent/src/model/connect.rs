@@ -1,0 +1,402 @@
+//! From what the user says to a model that can be asked: which protocol, which address, which key. Nobody is asked here.
+
+use ureq::{
+    Proxy,
+    http::{
+        HeaderMap, HeaderValue, Uri,
+        header::{CONTENT_TYPE, HeaderName},
+    },
+};
+
+use super::{
+    Model, ModelError, Usage,
+    anthropic::Anthropic,
+    http::{self, Client},
+    key::{self, Found},
+    openai::{LimitName, OpenAi},
+    remote::{Dialect, Remote},
+    retry::Settings,
+};
+
+/// How a provider is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Chat completions, as most providers and all local servers have them.
+    OpenAi,
+    /// Messages.
+    Anthropic,
+}
+
+/// Which model, and where.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Connection {
+    /// The name that the provider knows it by.
+    pub model: String,
+    /// The address of the provider, with or without `/v1`. Else from `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL`, else the provider's own.
+    pub url: Option<String>,
+    /// How to speak. Else by the name: `claude…` is Anthropic's, all others are spoken to as OpenAI is.
+    pub protocol: Option<Protocol>,
+    /// The longest answer, in tokens. Else the provider decides, or 8192 where it wants a number.
+    pub max_output_tokens: Option<u32>,
+    /// What tokens cost, for providers that do not say it.
+    pub prices: Prices,
+    /// How patient we are.
+    pub settings: Settings,
+}
+
+/// Dollars for a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Prices {
+    /// Of a prompt.
+    pub input: Option<f64>,
+    /// Of a prompt, from the provider's cache; else as `input`.
+    pub cached: Option<f64>,
+    /// Of an answer.
+    pub output: Option<f64>,
+}
+
+impl Prices {
+    /// What an answer cost; nothing unless both prompt and answer have a price. Putting tokens into the cache costs a quarter more
+    /// than reading them (so at Anthropic, the only one who counts them).
+    pub(super) fn of(&self, usage: &Usage, cache_written: u64) -> Option<f64> {
+        let (input, output) = (self.input?, self.output?);
+        let fresh = tokens(usage.input.saturating_sub(usage.cached)) + tokens(cache_written) / 4.0;
+        let cached = tokens(usage.cached) * self.cached.unwrap_or(input);
+        Some((fresh * input + cached + tokens(usage.output) * output) / 1e6)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+fn tokens(count: u64) -> f64 {
+    count as f64
+}
+
+/// The longest answer where the provider wants a number.
+const MAX_OUTPUT_TOKENS: u32 = 8192;
+
+/// A model that can be asked. The environment is looked up by name: keys, addresses, proxies.
+pub fn connect(connection: &Connection, env: &dyn Fn(&str) -> Option<String>) -> Result<Box<dyn Model>, ModelError> {
+    if connection.model.trim().is_empty() {
+        return Err(ModelError::Setup("no model is named".to_owned()));
+    }
+    let protocol = connection.protocol.unwrap_or_else(|| protocol_of(&connection.model));
+    let address = Address::find(protocol, connection.url.as_deref(), env)?;
+    let key = address.key(protocol, env)?;
+    let client = Client::new(
+        address.endpoint(protocol)?,
+        headers(protocol, key.as_ref())?,
+        connection.settings.idle,
+        proxy(&address, env)?,
+    );
+    let dialect: Box<dyn Dialect> = match protocol {
+        Protocol::OpenAi => Box::new(OpenAi::new(connection.max_output_tokens, address.limit_name())),
+        Protocol::Anthropic => Box::new(Anthropic::new(connection.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS))),
+    };
+    Ok(Box::new(Remote {
+        model: connection.model.clone(),
+        client,
+        dialect,
+        key,
+        key_variable: address.key_variables(protocol).last().copied().unwrap_or(key::OUR_VARIABLE),
+        settings: connection.settings,
+        prices: connection.prices,
+    }))
+}
+
+fn protocol_of(model: &str) -> Protocol {
+    if model.starts_with("claude") { Protocol::Anthropic } else { Protocol::OpenAi }
+}
+
+/// Where a provider is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address {
+    uri: Uri,
+    is_default: bool,
+}
+
+impl Address {
+    fn find(protocol: Protocol, url: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+        let (variable, default) = match protocol {
+            Protocol::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+            Protocol::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+        };
+        let given = url.map(str::to_owned).or_else(|| env(variable)).filter(|url| !url.trim().is_empty());
+        let uri = parse(given.as_deref().unwrap_or(default))?;
+        let is_default = parse(default)?.authority() == uri.authority();
+        Ok(Self { uri, is_default })
+    }
+
+    fn host(&self) -> &str {
+        self.uri.host().unwrap_or_default()
+    }
+
+    fn is_local(&self) -> bool {
+        let host = self.host().trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        host == "localhost" || host.ends_with(".localhost") || is_loopback
+    }
+
+    /// Where prompts go. An address without a path means the usual one; any other is taken as it is, since not everybody's ends in
+    /// `/v1`.
+    fn endpoint(&self, protocol: Protocol) -> Result<Uri, ModelError> {
+        let text = self.uri.to_string();
+        let base = text.trim_end_matches('/');
+        let has_path = !self.uri.path().trim_matches('/').is_empty();
+        let endpoint = match protocol {
+            Protocol::OpenAi if has_path => format!("{}/chat/completions", base.trim_end_matches("/chat/completions")),
+            Protocol::OpenAi => format!("{base}/v1/chat/completions"),
+            Protocol::Anthropic => {
+                let base = base.strip_suffix("/messages").unwrap_or(base);
+                format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
+            }
+        };
+        endpoint.parse().map_err(|error| ModelError::Setup(format!("{endpoint} is no address: {error}")))
+    }
+
+    /// Where a key for this address may be. A provider's key does not travel where everybody can read it; whoever wants a key sent
+    /// there says so with our own variable.
+    fn key_variables(&self, protocol: Protocol) -> Vec<&'static str> {
+        let is_safe = self.uri.scheme_str() == Some("https") || self.is_local();
+        let providers = is_safe.then(|| key::variable_of(protocol));
+        [key::OUR_VARIABLE].into_iter().chain(providers).collect()
+    }
+
+    fn key(&self, protocol: Protocol, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Found>, ModelError> {
+        let found = key::find(&self.key_variables(protocol), env);
+        if found.is_none() && self.is_default {
+            let (host, theirs, ours) = (self.host(), key::variable_of(protocol), key::OUR_VARIABLE);
+            return Err(ModelError::Setup(format!(
+                "there is no key for {host}\nset {theirs} (or {ours}), or give the address of a local server"
+            )));
+        }
+        Ok(found)
+    }
+
+    /// OpenAI's newer models refuse the old name of the limit, and many local servers do not know the new one.
+    fn limit_name(&self) -> LimitName {
+        let is_openai = self.host() == "api.openai.com" || self.host().ends_with(".openai.azure.com");
+        if is_openai { LimitName::MaxCompletionTokens } else { LimitName::MaxTokens }
+    }
+}
+
+fn parse(url: &str) -> Result<Uri, ModelError> {
+    let url = url.trim();
+    // What it says is not repeated where it may hold a password.
+    let wrong = |what: &str| {
+        let shown = if url.contains('@') { "the address" } else { url };
+        Err(ModelError::Setup(format!("{shown}: {what}\nwrite it as in https://api.openai.com/v1 or http://localhost:11434/v1")))
+    };
+    let Ok(uri) = url.parse::<Uri>() else { return wrong("this is no address") };
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return wrong("an address begins with http:// or https://");
+    }
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return wrong("a user or password cannot be part of it; a key goes into an environment variable");
+    }
+    if uri.host().is_none_or(str::is_empty) {
+        return wrong("there is no host in it");
+    }
+    if uri.query().is_some() || url.contains('#') {
+        return wrong("it must not have a query or a fragment");
+    }
+    Ok(uri)
+}
+
+fn headers(protocol: Protocol, key: Option<&Found>) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
+    if protocol == Protocol::Anthropic {
+        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+    }
+    if let Some(found) = key {
+        let secret = match protocol {
+            Protocol::OpenAi => http::secret("authorization", &format!("Bearer {}", found.key.reveal())),
+            Protocol::Anthropic => http::secret("x-api-key", found.key.reveal()),
+        };
+        let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.variable));
+        let (name, value) = secret.ok_or_else(unfit)?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+/// The proxy between us and the address. To this very machine there is none.
+fn proxy(address: &Address, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>, ModelError> {
+    if address.is_local() {
+        return Ok(None);
+    }
+    let names = match address.uri.scheme_str() {
+        Some("https") => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    let set = |name: &&str| env(name).filter(|value| !value.trim().is_empty());
+    let Some((name, value)) = names.iter().find_map(|name| Some((name, set(name)?))) else { return Ok(None) };
+    if ["NO_PROXY", "no_proxy"].iter().find_map(set).is_some_and(|list| is_exempt(address.host(), &list)) {
+        return Ok(None);
+    }
+    // The value is not repeated: it may hold a password.
+    let wrong = |_| ModelError::Setup(format!("{name} is not the address of a proxy\nwrite it as in http://proxy.example:3128"));
+    Proxy::new(value.trim()).map(Some).map_err(wrong)
+}
+
+/// Whether a list of hosts without a proxy has this one: by its name, or by a domain that it is in.
+fn is_exempt(host: &str, list: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {
+        let domain = entry.trim_start_matches('*').trim_start_matches('.');
+        entry == "*" || !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing(_: &str) -> Option<String> {
+        None
+    }
+
+    #[track_caller]
+    fn endpoint(protocol: Protocol, url: &str, expected: &str) {
+        let address = Address::find(protocol, Some(url), &nothing).unwrap();
+        assert_eq!(address.endpoint(protocol).unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn an_address_may_end_in_many_ways() {
+        use Protocol::{Anthropic, OpenAi};
+        for url in
+            ["http://localhost:11434", "http://localhost:11434/", "http://localhost:11434/v1", "http://localhost:11434/v1/"]
+        {
+            endpoint(OpenAi, url, "http://localhost:11434/v1/chat/completions");
+            endpoint(Anthropic, url, "http://localhost:11434/v1/messages");
+        }
+        endpoint(OpenAi, "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/chat/completions");
+        endpoint(OpenAi, "https://api.openai.com/v1/chat/completions", "https://api.openai.com/v1/chat/completions");
+        endpoint(OpenAi, "https://host.example/v1beta/openai/", "https://host.example/v1beta/openai/chat/completions");
+        endpoint(Anthropic, "https://host.example/anthropic", "https://host.example/anthropic/v1/messages");
+        endpoint(Anthropic, "https://host.example/v1/messages", "https://host.example/v1/messages");
+    }
+
+    #[test]
+    fn the_environment_knows_addresses() {
+        let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| "http://box:8000/v1".to_owned());
+        let found = |protocol, url| Address::find(protocol, url, &env).unwrap().uri.to_string();
+        assert_eq!(found(Protocol::OpenAi, None), "http://box:8000/v1");
+        assert_eq!(found(Protocol::OpenAi, Some("http://other/v1")), "http://other/v1");
+        assert_eq!(found(Protocol::Anthropic, None), "https://api.anthropic.com/");
+    }
+
+    #[track_caller]
+    fn refuses(url: &str, expected: &str) {
+        let Err(ModelError::Setup(why)) = parse(url) else { panic!("{url} is accepted") };
+        assert_eq!(why.lines().next(), Some(expected));
+    }
+
+    #[test]
+    fn a_bad_address_is_told_before_anybody_is_asked() {
+        refuses("localhost:11434", "localhost:11434: an address begins with http:// or https://");
+        refuses("ftp://host/", "ftp://host/: an address begins with http:// or https://");
+        refuses("http://", "http://: this is no address");
+        refuses("http://a b/", "http://a b/: this is no address");
+        refuses("https://host/v1?x=1", "https://host/v1?x=1: it must not have a query or a fragment");
+        refuses(
+            "https://me:hunter2@host/",
+            "the address: a user or password cannot be part of it; a key goes into an environment variable",
+        );
+    }
+
+    #[test]
+    fn the_name_tells_the_protocol() {
+        assert_eq!(protocol_of("claude-sonnet-4-5"), Protocol::Anthropic);
+        assert_eq!(protocol_of("gpt-5"), Protocol::OpenAi);
+        assert_eq!(protocol_of("anthropic/claude-sonnet-4.5"), Protocol::OpenAi);
+        assert_eq!(protocol_of("qwen3:32b"), Protocol::OpenAi);
+    }
+
+    #[track_caller]
+    fn key(url: &str, set: &[&str], expected: Result<Option<&'static str>, &str>) {
+        let env = |name: &str| set.contains(&name).then(|| "secret".to_owned());
+        let address = Address::find(Protocol::OpenAi, Some(url), &env).unwrap();
+        let found = address.key(Protocol::OpenAi, &env).map(|found| found.map(|found| found.variable));
+        match (found, expected) {
+            (Err(ModelError::Setup(why)), Err(expected)) => assert_eq!(why.lines().next(), Some(expected)),
+            (found, expected) => assert_eq!(found.ok(), expected.ok()),
+        }
+    }
+
+    #[test]
+    fn only_the_providers_own_address_needs_a_key() {
+        key("https://api.openai.com/v1", &[], Err("there is no key for api.openai.com"));
+        key("https://api.openai.com/v1", &["OPENAI_API_KEY"], Ok(Some("OPENAI_API_KEY")));
+        key("http://localhost:11434", &[], Ok(None));
+    }
+
+    #[test]
+    fn a_providers_key_does_not_travel_in_the_open() {
+        key("http://192.168.1.7:8000", &["OPENAI_API_KEY"], Ok(None));
+        key("http://192.168.1.7:8000", &["OPENAI_API_KEY", "SUREHAND_API_KEY"], Ok(Some("SUREHAND_API_KEY")));
+        key("http://127.0.0.1:8000", &["OPENAI_API_KEY"], Ok(Some("OPENAI_API_KEY")));
+        key("http://[::1]:8000", &["OPENAI_API_KEY"], Ok(Some("OPENAI_API_KEY")));
+        key("https://openrouter.ai/api/v1", &["OPENAI_API_KEY"], Ok(Some("OPENAI_API_KEY")));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_sent_is_told_without_it() {
+        let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "two\nlines".to_owned());
+        let error = connect(&Connection { model: "gpt-5".into(), ..Connection::default() }, &env).err().unwrap();
+        assert_eq!(error.to_string().lines().next(), Some("the key in OPENAI_API_KEY has characters that no key has"));
+        assert!(!format!("{error:?}").contains("two"));
+    }
+
+    #[track_caller]
+    fn goes_through(url: &str, set: &[(&str, &str)], expected: Option<&str>) {
+        let env = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let address = Address::find(Protocol::OpenAi, Some(url), &env).unwrap();
+        assert_eq!(proxy(&address, &env).unwrap().map(|proxy| proxy.host().to_owned()).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_proxy_is_used_but_not_to_this_machine() {
+        let set = [
+            ("HTTPS_PROXY", "http://gate:3128"),
+            ("http_proxy", "http://door:3128"),
+            ("NO_PROXY", "Inside.example, .lan,,10.0.0.7"),
+        ];
+        goes_through("https://api.openai.com/v1", &set, Some("gate"));
+        goes_through("http://box:8000", &set, Some("door"));
+        goes_through("http://localhost:8000", &set, None);
+        goes_through("https://inside.example/v1", &set, None);
+        goes_through("https://models.inside.example/v1", &set, None);
+        goes_through("https://outinside.example/v1", &set, Some("gate"));
+        goes_through("https://box.lan/v1", &set, None);
+        goes_through("http://10.0.0.7/v1", &set, None);
+        goes_through("https://box.lan/v1", &[("HTTPS_PROXY", "gate:3128"), ("no_proxy", "*")], None);
+        goes_through("https://api.openai.com/v1", &[], None);
+        goes_through("https://api.openai.com/v1", &[("all_proxy", "socks5://sock:1080")], Some("sock"));
+    }
+
+    #[test]
+    fn a_bad_proxy_is_told_without_its_password() {
+        let env = |name: &str| (name == "HTTPS_PROXY").then(|| "gopher://me:hunter2@gate".to_owned());
+        let address = Address::find(Protocol::OpenAi, Some("https://api.openai.com/v1"), &env).unwrap();
+        let error = proxy(&address, &env).unwrap_err().to_string();
+        assert!(error.starts_with("HTTPS_PROXY is not the address of a proxy") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[track_caller]
+    fn costs(prices: Prices, expected: Option<f64>) {
+        let usage = Usage { input: 1_000_000, cached: 400_000, output: 100_000, cost: None };
+        assert_eq!(prices.of(&usage, 200_000).map(|cost| (cost * 1e6).round() / 1e6), expected);
+    }
+
+    #[test]
+    fn cost_needs_the_prices_of_prompt_and_answer() {
+        costs(Prices::default(), None);
+        costs(Prices { input: Some(1.0), ..Prices::default() }, None);
+        // 600,000 fresh and 200,000 put into the cache, a quarter of their price on top.
+        costs(Prices { input: Some(1.0), cached: Some(0.1), output: Some(5.0) }, Some(0.6 + 0.05 + 0.04 + 0.5));
+        costs(Prices { input: Some(1.0), cached: None, output: Some(5.0) }, Some(0.6 + 0.05 + 0.4 + 0.5));
+    }
+}

@@ -1,0 +1,247 @@
+//! What may go wrong with one request, and whether it may pass: from HTTP statuses, and from the errors that providers write in
+//! bodies and in streams.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Why a request brought no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Fault {
+    /// Somebody wants to stop.
+    Cancelled,
+    /// It may go well the next time.
+    Passing {
+        /// What kind of trouble it is.
+        trouble: Trouble,
+        /// What happened.
+        why: String,
+        /// How long the provider wants us to wait.
+        wait: Option<Duration>,
+    },
+    /// The provider will not answer this.
+    Refused {
+        /// The HTTP status, or the one that fits what was said in the stream.
+        status: u16,
+        /// The provider's words.
+        why: String,
+    },
+    /// Nobody is reached, and trying again would not change that.
+    Hopeless(String),
+}
+
+/// A kind of trouble that may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// No connection.
+    Unreached,
+    /// Nothing came for too long.
+    Silent,
+    /// The provider cannot answer now.
+    Busy,
+    /// What came is no answer, or not the whole of it.
+    Broken,
+}
+
+impl Trouble {
+    /// What to do about it when it does not pass.
+    pub fn remedy(self, url: &str) -> String {
+        match self {
+            Self::Unreached => format!("check the network, the proxy if there is one, and that a server answers at {url}"),
+            Self::Silent => "a slow model needs a longer time until it is given up".to_owned(),
+            Self::Busy => "try again later, or with another model".to_owned(),
+            Self::Broken => format!("check that {url} is the address of a model, in the right protocol"),
+        }
+    }
+}
+
+impl Fault {
+    /// What came is no answer, or not the whole of it.
+    pub fn broken(why: impl Into<String>) -> Self {
+        Self::passing(Trouble::Broken, why)
+    }
+
+    /// Trouble that may pass, without a word on when.
+    pub fn passing(trouble: Trouble, why: impl Into<String>) -> Self {
+        Self::Passing { trouble, why: why.into(), wait: None }
+    }
+
+    /// What an HTTP status with these words means.
+    pub fn of_status(status: u16, words: Words, wait: Option<Duration>) -> Self {
+        let why = words.text;
+        // An empty account is told with the status of a limit, but waiting does not fill it.
+        if is_passing(status) && !words.kind.contains("insufficient_quota") {
+            return Self::Passing { trouble: Trouble::Busy, why: format!("{status}: {why}"), wait };
+        }
+        Self::Refused { status, why }
+    }
+
+    /// What an error in a stream means that has come with status 200.
+    pub fn of_error(error: &Value) -> Self {
+        let words = Words::of(error);
+        match status_of(error, &words.kind) {
+            Some(status) => Self::of_status(status, words, None),
+            None => Self::passing(Trouble::Busy, words.text),
+        }
+    }
+}
+
+/// Whether a request may go well after this status. 409 is a lock at the provider that another request held.
+fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+/// The status that fits an error in a stream: some give the number itself, others a word.
+fn status_of(error: &Value, kind: &str) -> Option<u16> {
+    let number = error["code"].as_u64().or_else(|| error["status"].as_u64()).or_else(|| error["code"].as_str()?.parse().ok());
+    if let Some(status) = number.and_then(|number| u16::try_from(number).ok()).filter(|status| (400..600).contains(status)) {
+        return Some(status);
+    }
+    let known = [
+        ("insufficient_quota", 429),
+        ("rate_limit", 429),
+        ("overloaded", 529),
+        ("context_length_exceeded", 400),
+        ("exceed_context_size", 400),
+        ("invalid_request", 400),
+        ("authentication", 401),
+        ("invalid_api_key", 401),
+        ("billing", 402),
+        ("permission", 403),
+        ("not_found", 404),
+        ("request_too_large", 413),
+    ];
+    known.iter().find(|(word, _)| kind.contains(word)).map(|(_, status)| *status)
+}
+
+/// What a provider says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// For people.
+    pub text: String,
+    /// For programs: its type and its code.
+    pub kind: String,
+}
+
+impl Words {
+    /// The words in the body of an answer that is none.
+    pub fn in_body(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            let text = String::from_utf8_lossy(body).trim().to_owned();
+            let is_page = text.starts_with('<');
+            return Self { text: if text.is_empty() || is_page { "no words".to_owned() } else { text }, kind: String::new() };
+        };
+        // Some gateways put the object into a list.
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
+        let error = Some(&value["error"]).filter(|error| !error.is_null());
+        Self::of(error.unwrap_or(value))
+    }
+
+    /// The words of an error: an object, or the text itself.
+    pub fn of(error: &Value) -> Self {
+        if let Some(text) = error.as_str() {
+            return Self { text: text.to_owned(), kind: String::new() };
+        }
+        let message = ["message", "detail", "error", "msg"].iter().map(|name| &error[*name]).find(|value| !value.is_null());
+        let mut text = message
+            .map_or_else(|| error.to_string(), |message| message.as_str().map_or_else(|| message.to_string(), str::to_owned));
+        // A router says in its own words that somebody behind it failed; what that one said is here.
+        if let Some(raw) = error["metadata"]["raw"].as_str() {
+            text = format!("{text}: {raw}");
+        }
+        let kind = ["type", "code", "status"].iter().filter_map(|name| error[*name].as_str()).collect::<Vec<_>>().join(" ");
+        Self { text, kind }
+    }
+}
+
+/// Whether these words say that the prompt does not fit.
+pub(super) fn is_too_long(status: u16, words: &str) -> bool {
+    let words = words.to_lowercase();
+    let signs =
+        ["context_length_exceeded", "context length", "context window", "context size", "prompt is too long", "too many tokens"];
+    status == 413 || (matches!(status, 400 | 422) && signs.iter().any(|sign| words.contains(sign)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn says(body: &str, expected: &str) {
+        assert_eq!(Words::in_body(body.as_bytes()).text, expected);
+    }
+
+    #[test]
+    fn words_are_found_wherever_a_provider_puts_them() {
+        says(r#"{"error":{"message":"no such model","type":"invalid_request_error"}}"#, "no such model");
+        says(r#"{"type":"error","error":{"type":"not_found_error","message":"model: x"}}"#, "model: x");
+        says(r#"{"error":"model 'x' not found"}"#, "model 'x' not found");
+        says(r#"{"object":"error","message":"too long","code":400}"#, "too long");
+        says(r#"{"detail":"Not Found"}"#, "Not Found");
+        says(r#"{"detail":[{"msg":"field required"}]}"#, r#"[{"msg":"field required"}]"#);
+        says(r#"[{"error":{"code":400,"message":"bad"}}]"#, "bad");
+        says(
+            r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"cuda"}}}"#,
+            "Provider returned error: cuda",
+        );
+        says("upstream is down\n", "upstream is down");
+        says("<html><body>502</body></html>", "no words");
+        says("", "no words");
+    }
+
+    #[track_caller]
+    fn passes(error: &Value, expected: bool) {
+        assert_eq!(matches!(Fault::of_error(error), Fault::Passing { .. }), expected, "{error}");
+    }
+
+    #[test]
+    fn an_error_in_a_stream_passes_unless_it_is_about_the_request() {
+        passes(&json!({ "type": "overloaded_error", "message": "Overloaded" }), true);
+        passes(&json!({ "type": "api_error", "message": "Internal" }), true);
+        passes(&json!({ "type": "rate_limit_error", "message": "slow down" }), true);
+        passes(&json!({ "type": "server_error", "message": "oops" }), true);
+        passes(&json!({ "code": 502, "message": "provider" }), true);
+        passes(&json!({ "code": "429", "message": "provider" }), true);
+        passes(&json!("something"), true);
+        passes(&json!({ "type": "invalid_request_error", "message": "no" }), false);
+        passes(&json!({ "type": "authentication_error", "message": "no" }), false);
+        passes(&json!({ "type": "insufficient_quota", "code": "insufficient_quota", "message": "no" }), false);
+        passes(&json!({ "code": 400, "message": "no" }), false);
+    }
+
+    #[test]
+    fn a_status_passes_or_not() {
+        for (status, expected) in [
+            (400, false),
+            (401, false),
+            (402, false),
+            (403, false),
+            (404, false),
+            (408, true),
+            (409, true),
+            (413, false),
+            (422, false),
+            (429, true),
+            (500, true),
+            (502, true),
+            (503, true),
+            (529, true),
+            (302, false),
+        ] {
+            let fault = Fault::of_status(status, Words::default(), None);
+            assert_eq!(matches!(fault, Fault::Passing { .. }), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_that_does_not_fit_is_known_by_status_or_words() {
+        assert!(is_too_long(413, "request entity too large"));
+        assert!(is_too_long(400, "This model's maximum context length is 128000 tokens."));
+        assert!(is_too_long(400, "prompt is too long: 210000 tokens > 200000 maximum"));
+        assert!(is_too_long(400, "the request exceeds the available context size"));
+        assert!(!is_too_long(400, "unknown field"));
+        assert!(!is_too_long(401, "context length"));
+    }
+}

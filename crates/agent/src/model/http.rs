@@ -1,0 +1,238 @@
+//! One request over HTTP, on a thread of its own: whoever waits for it can stop waiting at once. The thread ends when it notices
+//! that nobody listens, or when nothing comes for too long. What is asked and what the answer means is left to others.
+
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use ureq::{
+    Agent, Proxy,
+    http::{HeaderMap, HeaderName, HeaderValue, Uri},
+    tls::{RootCerts, TlsConfig},
+};
+
+use super::{
+    fault::{Fault, Trouble},
+    retry::GLANCE,
+};
+use crate::cancel::Cancel;
+
+/// An answer is not longer than this.
+const LONGEST_ANSWER: usize = 50 * 1024 * 1024;
+
+/// A server that takes longer to accept a connection will not accept it.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// How many pieces may wait to be looked at.
+const QUEUE: usize = 64;
+
+/// Makes requests to one address.
+#[derive(Debug)]
+pub(super) struct Client {
+    agent: Agent,
+    idle: Duration,
+    url: Uri,
+    headers: HeaderMap,
+}
+
+impl Client {
+    /// For requests with these headers to this address. Each may be silent for `idle`.
+    pub fn new(url: Uri, headers: HeaderMap, idle: Duration, proxy: Option<Proxy>) -> Self {
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::PlatformVerifier)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        // The one who waits gives up after `idle`; that the thread takes a little longer makes sure who of the two says so.
+        let slow = Some(idle.saturating_add(Duration::from_secs(1)));
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .proxy(proxy)
+            .http_status_as_error(false)
+            // A redirect would carry the key to an address that nobody has chosen.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("surehand/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT))
+            .timeout_per_read(slow)
+            .timeout_per_write(slow)
+            .build();
+        Self { agent: config.new_agent(), idle, url, headers }
+    }
+
+    /// The address.
+    pub fn url(&self) -> &Uri {
+        &self.url
+    }
+
+    /// Sends JSON and waits for the head of the answer.
+    pub fn post(&self, body: Vec<u8>, cancel: &Cancel) -> Result<Response, Fault> {
+        if cancel.is_set() {
+            return Err(Fault::Cancelled);
+        }
+        let (sender, receiver) = sync_channel(QUEUE);
+        let errand = Errand { agent: self.agent.clone(), url: self.url.clone(), headers: self.headers.clone(), body };
+        thread::Builder::new()
+            .name("surehand-model".to_owned())
+            .spawn(move || errand.run(&sender))
+            .map_err(|error| Fault::passing(Trouble::Unreached, format!("no thread for the request: {error}")))?;
+        let mut incoming = Incoming { receiver, length: 0 };
+        match incoming.wait(cancel, self.idle)? {
+            Piece::Head { status, headers } => Ok(Response { status, headers: *headers, incoming }),
+            Piece::Bytes(_) | Piece::End => unreachable!("the head comes first"),
+        }
+    }
+}
+
+/// The head of an answer, and its body as it comes.
+pub(super) struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// What else the head says.
+    pub headers: HeaderMap,
+    incoming: Incoming,
+}
+
+impl Response {
+    /// The next bytes of the body; none at its end. Waits no longer than `patience`.
+    pub fn next(&mut self, cancel: &Cancel, patience: Duration) -> Result<Option<Vec<u8>>, Fault> {
+        match self.incoming.wait(cancel, patience)? {
+            Piece::Bytes(bytes) => Ok(Some(bytes)),
+            Piece::Head { .. } | Piece::End => Ok(None),
+        }
+    }
+
+    /// A header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Something that the thread has read.
+enum Piece {
+    Head { status: u16, headers: Box<HeaderMap> },
+    Bytes(Vec<u8>),
+    End,
+}
+
+struct Incoming {
+    receiver: Receiver<Result<Piece, Fault>>,
+    length: usize,
+}
+
+impl Incoming {
+    fn wait(&mut self, cancel: &Cancel, patience: Duration) -> Result<Piece, Fault> {
+        let start = Instant::now();
+        loop {
+            if cancel.is_set() {
+                return Err(Fault::Cancelled);
+            }
+            match self.receiver.recv_timeout(GLANCE.min(patience)) {
+                Ok(piece) => return self.count(piece?),
+                Err(RecvTimeoutError::Timeout) if start.elapsed() < patience => {}
+                Err(RecvTimeoutError::Timeout) => return Err(silent(patience)),
+                Err(RecvTimeoutError::Disconnected) => return Err(Fault::broken("the request ended without a word")),
+            }
+        }
+    }
+
+    fn count(&mut self, piece: Piece) -> Result<Piece, Fault> {
+        if let Piece::Bytes(bytes) = &piece {
+            self.length += bytes.len();
+        }
+        if self.length > LONGEST_ANSWER {
+            return Err(Fault::broken(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
+        }
+        Ok(piece)
+    }
+}
+
+fn silent(patience: Duration) -> Fault {
+    Fault::passing(Trouble::Silent, format!("nothing came for {} seconds", patience.as_secs_f64()))
+}
+
+/// What the thread does.
+struct Errand {
+    agent: Agent,
+    url: Uri,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Errand {
+    /// Sends what it reads until it ends or nobody listens. That a send fails means just the latter, so nothing is lost with it.
+    fn run(self, sender: &SyncSender<Result<Piece, Fault>>) {
+        let mut request = self.agent.post(self.url);
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers);
+        }
+        let response = match request.send(self.body) {
+            Ok(response) => response,
+            Err(error) => return drop(sender.send(Err(fault_of(error)))),
+        };
+        let (head, body) = response.into_parts();
+        let head = Piece::Head { status: head.status.as_u16(), headers: Box::new(head.headers) };
+        if sender.send(Ok(head)).is_ok() {
+            pump(&mut body.into_reader(), sender);
+        }
+    }
+}
+
+fn pump(reader: &mut impl Read, sender: &SyncSender<Result<Piece, Fault>>) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let piece = match reader.read(&mut buffer) {
+            Ok(0) => return drop(sender.send(Ok(Piece::End))),
+            Ok(count) => Ok(Piece::Bytes(buffer[..count].to_vec())),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(Fault::broken(format!("the answer broke off: {error}"))),
+        };
+        let is_over = piece.is_err();
+        if sender.send(piece).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+fn fault_of(error: ureq::Error) -> Fault {
+    use ureq::Error;
+    if let Some(why) = distrust(&error) {
+        return Fault::Hopeless(why);
+    }
+    match error {
+        Error::Timeout(ureq::Timeout::Connect) => Fault::passing(Trouble::Unreached, "no connection in time"),
+        Error::Timeout(_) => Fault::passing(Trouble::Silent, "nothing came for too long"),
+        Error::HostNotFound => Fault::passing(Trouble::Unreached, "no such host"),
+        Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => Fault::Hopeless(error.to_string()),
+        Error::Protocol(error) => Fault::broken(format!("no HTTP: {error}")),
+        Error::Io(error) => Fault::passing(Trouble::Unreached, error.to_string()),
+        error => Fault::passing(Trouble::Unreached, error.to_string()),
+    }
+}
+
+/// Why a certificate is not trusted. That will not pass, and trying again would look like an attack.
+fn distrust(error: &ureq::Error) -> Option<String> {
+    let error = match error {
+        ureq::Error::Rustls(error) => error,
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref::<rustls::Error>()?,
+        _ => return None,
+    };
+    let hint = "its root has to be in the system's store: install ca-certificates, or your company's root, or name a file in SSL_CERT_FILE";
+    match error {
+        rustls::Error::InvalidCertificate(_) => Some(format!("its certificate is not trusted: {error}\n{hint}")),
+        rustls::Error::General(_) => Some(format!("{error}\n{hint}")),
+        _ => None,
+    }
+}
+
+/// The value of a header that must not be shown.
+pub(super) fn secret(name: &'static str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some((HeaderName::from_static(name), value))
+}

@@ -1,0 +1,499 @@
+//! Chat completions, as OpenAI began them and many servers answer them, each a little differently. All that those differ in is
+//! known here.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Answer, Call, Heard, Message, Prompt, ToolSpec, Usage,
+    fault::{Fault, Trouble},
+    remote::{Complete, Dialect, Progress, Reader},
+    sse,
+};
+
+/// What the longest answer is called in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LimitName {
+    /// The old name, which all servers know but OpenAI's newer models refuse.
+    MaxTokens,
+    /// The new one.
+    MaxCompletionTokens,
+}
+
+impl LimitName {
+    fn field(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::MaxTokens => Self::MaxCompletionTokens,
+            Self::MaxCompletionTokens => Self::MaxTokens,
+        }
+    }
+}
+
+/// How one server wants to be asked.
+#[derive(Debug)]
+pub(super) struct OpenAi {
+    limit: Option<u32>,
+    limit_name: LimitName,
+    is_limit_name_learnt: bool,
+    /// Whether to ask for what the answer took; a server may not know the question.
+    wants_usage: bool,
+}
+
+impl OpenAi {
+    /// With the longest answer, in tokens, if there is to be one.
+    pub fn new(limit: Option<u32>, limit_name: LimitName) -> Self {
+        Self { limit, limit_name, is_limit_name_learnt: false, wants_usage: true }
+    }
+}
+
+impl Dialect for OpenAi {
+    fn body(&self, model: &str, prompt: &Prompt) -> Value {
+        let mut body = Map::new();
+        body.insert("model".into(), model.into());
+        body.insert("messages".into(), messages(prompt).into());
+        body.insert("stream".into(), true.into());
+        if self.wants_usage {
+            body.insert("stream_options".into(), json!({ "include_usage": true }));
+        }
+        // An empty list is refused by some.
+        if !prompt.tools.is_empty() {
+            body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
+        }
+        if let Some(limit) = self.limit {
+            body.insert(self.limit_name.field().into(), limit.into());
+        }
+        body.into()
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Chunks::default())
+    }
+
+    fn learn(&mut self, words: &str) -> bool {
+        if self.wants_usage && words.contains("stream_options") {
+            self.wants_usage = false;
+            return true;
+        }
+        if self.limit.is_some() && !self.is_limit_name_learnt && words.contains(self.limit_name.field()) {
+            self.is_limit_name_learnt = true;
+            self.limit_name = self.limit_name.other();
+            return true;
+        }
+        false
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": tool.schema } })
+}
+
+fn messages(prompt: &Prompt) -> Vec<Value> {
+    let system = (!prompt.system.is_empty()).then(|| json!({ "role": "system", "content": prompt.system }));
+    system.into_iter().chain(prompt.messages.iter().flat_map(message)).collect()
+}
+
+fn message(message: &Message) -> Vec<Value> {
+    match message {
+        Message::User(text) => vec![json!({ "role": "user", "content": text })],
+        Message::Assistant { text, calls } if calls.is_empty() => vec![json!({ "role": "assistant", "content": text })],
+        Message::Assistant { text, calls } => {
+            let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
+            let calls: Vec<Value> = calls.iter().map(call).collect();
+            vec![json!({ "role": "assistant", "content": content, "tool_calls": calls })]
+        }
+        Message::Results(results) => {
+            results.iter().map(|result| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text })).collect()
+        }
+    }
+}
+
+fn call(call: &Call) -> Value {
+    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": object_or_empty(&call.arguments) } })
+}
+
+/// The arguments if they are an object. Servers that read what the model wrote fail on anything else, and the whole run with it.
+fn object_or_empty(arguments: &str) -> &str {
+    if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
+}
+
+/// An answer that comes in chunks.
+#[derive(Default)]
+struct Chunks {
+    text: String,
+    calls: Vec<Partial>,
+    usage: Usage,
+    /// Why it ended; empty until then.
+    finish_reason: String,
+    has_choice: bool,
+    is_ended: bool,
+}
+
+/// A call that is being written.
+#[derive(Default)]
+struct Partial {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Reader for Chunks {
+    fn event(&mut self, event: &sse::Event, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Progress, Fault> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.is_ended = true;
+            return Ok(Progress::Ended);
+        }
+        if !data.is_empty() {
+            let chunk: Value = serde_json::from_str(data).map_err(|_| Fault::broken(format!("this is no JSON: {data}")))?;
+            if event.name == "error" && chunk["error"].is_null() {
+                return Err(Fault::of_error(&chunk));
+            }
+            self.chunk(&chunk, hear)?;
+        }
+        Ok(if self.finish_reason.is_empty() { Progress::Open } else { Progress::Whole })
+    }
+
+    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        self.is_ended = true;
+        self.chunk(body, hear)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Complete, Fault> {
+        if !self.has_choice {
+            return Err(Fault::broken("there is no answer in it"));
+        }
+        match self.finish_reason.as_str() {
+            "" if !self.is_ended => return Err(Fault::broken("the answer broke off")),
+            "error" => return Err(Fault::passing(Trouble::Busy, "the provider failed in the middle of the answer")),
+            "content_filter" => {
+                return Err(Fault::Refused { status: 200, why: "the provider's content filter withholds the answer".to_owned() });
+            }
+            _ => {}
+        }
+        let answer =
+            Answer { text: self.text, calls: completed(self.calls)?, usage: self.usage, is_cut: self.finish_reason == "length" };
+        Ok(Complete { answer, cache_written: 0 })
+    }
+}
+
+impl Chunks {
+    fn chunk(&mut self, chunk: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        let choice = &chunk["choices"][0];
+        for error in [&chunk["error"], &choice["error"]] {
+            if !error.is_null() {
+                return Err(Fault::of_error(error));
+            }
+        }
+        // Groq keeps it in a place of its own.
+        for usage in [&chunk["usage"], &chunk["x_groq"]["usage"]] {
+            if usage.is_object() {
+                self.usage = usage_of(usage);
+            }
+        }
+        if !choice.is_object() {
+            return Ok(());
+        }
+        self.has_choice = true;
+        // An answer in one piece has a message where a chunk has what is new.
+        let delta = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
+        self.delta(delta, hear);
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+            reason.clone_into(&mut self.finish_reason);
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Value, hear: &mut dyn FnMut(Heard<'_>)) {
+        // Two names for one thing; some send both, with the same text.
+        let thought = [&delta["reasoning_content"], &delta["reasoning"]]
+            .into_iter()
+            .filter_map(Value::as_str)
+            .find(|text| !text.is_empty());
+        if let Some(thought) = thought {
+            hear(Heard::Thought(thought));
+        }
+        for part in [&delta["content"], &delta["refusal"]] {
+            let text = text_of(part);
+            if !text.is_empty() {
+                hear(Heard::Text(&text));
+                self.text.push_str(&text);
+            }
+        }
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call, hear);
+        }
+    }
+
+    fn call(&mut self, delta: &Value, hear: &mut dyn FnMut(Heard<'_>)) {
+        let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
+        let name = delta["function"]["name"].as_str().unwrap_or_default();
+        let at = self.find(index, id, name).unwrap_or_else(|| {
+            self.calls.push(Partial { index, ..Partial::default() });
+            self.calls.len() - 1
+        });
+        let partial = &mut self.calls[at];
+        if partial.id.is_empty() {
+            id.clone_into(&mut partial.id);
+        }
+        if partial.name.is_empty() && !name.is_empty() {
+            name.clone_into(&mut partial.name);
+            hear(Heard::Calling(name));
+        }
+        match &delta["function"]["arguments"] {
+            Value::Null => {}
+            Value::String(piece) => partial.arguments.push_str(piece),
+            // Written out as JSON by servers that are too kind.
+            whole => partial.arguments.push_str(&whole.to_string()),
+        }
+    }
+
+    /// Which call a piece belongs to; none if it begins a new one.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let at = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
+            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id)?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        let call = &self.calls[at];
+        // Several calls under one index are told apart by their ids, or by one having a name when the other is well under way.
+        let is_another = match (call.id.as_str(), id) {
+            (known, new) if !known.is_empty() && !new.is_empty() => known != new,
+            _ => !name.is_empty() && !call.name.is_empty() && (index.is_none() || !call.arguments.is_empty()),
+        };
+        (!is_another).then_some(at)
+    }
+}
+
+/// Text, or a list of parts with text.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().or_else(|| usage["prompt_cache_hit_tokens"].as_u64());
+    Usage {
+        input: usage["prompt_tokens"].as_u64().unwrap_or_default(),
+        cached: cached.unwrap_or_default(),
+        output: usage["completion_tokens"].as_u64().unwrap_or_default(),
+        cost: usage["cost"].as_f64(),
+    }
+}
+
+fn completed(partials: Vec<Partial>) -> Result<Vec<Call>, Fault> {
+    let mut calls: Vec<Call> = Vec::new();
+    for Partial { mut id, name, arguments, .. } in partials {
+        if name.is_empty() {
+            return Err(Fault::broken("a call has no name"));
+        }
+        if id.is_empty() || calls.iter().any(|call| call.id == id) {
+            id = made_up_id()?;
+        }
+        let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
+        calls.push(Call { id, name, arguments });
+    }
+    Ok(calls)
+}
+
+/// A name for a call that has none of its own. It has to differ from all others of the conversation, which nobody here knows.
+fn made_up_id() -> Result<String, Fault> {
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Fault::broken(format!("a call has no id, and there is no randomness for one: {error}")))?;
+    Ok(format!("call_{:016x}", u64::from_ne_bytes(random)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the pieces of a stream come to: the answer, and what was heard.
+    fn read(chunks: &[Value]) -> (Result<Answer, Fault>, Vec<String>) {
+        let (mut reader, mut heard) = (Box::<Chunks>::default(), Vec::new());
+        let mut hear = |piece: Heard<'_>| heard.push(format!("{piece:?}"));
+        for chunk in chunks {
+            let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
+            if let Err(fault) = reader.event(&sse::Event { name: String::new(), data }, &mut hear) {
+                return (Err(fault), heard);
+            }
+        }
+        (reader.finish().map(|complete| complete.answer), heard)
+    }
+
+    fn calls(pieces: &[Value]) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": { "tool_calls": pieces } }] })
+    }
+
+    fn end(reason: &str) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+    }
+
+    #[track_caller]
+    fn check(chunks: &[Value], expected: &[(&str, &str, &str)]) {
+        let chunks: Vec<Value> = chunks.iter().cloned().chain([end("tool_calls"), "[DONE]".into()]).collect();
+        let answer = read(&chunks).0.unwrap();
+        let found: Vec<_> =
+            answer.calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
+        let masked: Vec<_> =
+            found.iter().map(|(id, name, arguments)| (if id.len() == 21 { "?" } else { id }, *name, *arguments)).collect();
+        assert_eq!(masked, expected);
+    }
+
+    #[test]
+    fn pieces_of_parallel_calls_are_told_apart_by_index() {
+        check(
+            &[
+                calls(&[json!({ "index": 0, "id": "a", "type": "function", "function": { "name": "read", "arguments": "" } })]),
+                calls(&[json!({ "index": 0, "function": { "arguments": "{\"x\"" } })]),
+                calls(&[json!({ "index": 1, "id": "b", "type": "function", "function": { "name": "edit", "arguments": "" } })]),
+                calls(&[
+                    json!({ "index": 1, "function": { "arguments": "{}" } }),
+                    json!({ "index": 0, "function": { "arguments": ":1}" } }),
+                ]),
+            ],
+            &[("a", "read", "{\"x\":1}"), ("b", "edit", "{}")],
+        );
+    }
+
+    #[test]
+    fn whole_calls_need_no_index() {
+        check(
+            &[calls(&[
+                json!({ "id": "a", "function": { "name": "read", "arguments": "{}" } }),
+                json!({ "id": "b", "function": { "name": "read", "arguments": "{\"x\":1}" } }),
+            ])],
+            &[("a", "read", "{}"), ("b", "read", "{\"x\":1}")],
+        );
+    }
+
+    #[test]
+    fn whole_calls_need_neither_index_nor_id() {
+        check(
+            &[
+                calls(&[json!({ "function": { "name": "read", "arguments": {} } })]),
+                calls(&[json!({ "function": { "name": "read", "arguments": { "x": 1 } } })]),
+            ],
+            &[("?", "read", "{}"), ("?", "read", "{\"x\":1}")],
+        );
+    }
+
+    #[test]
+    fn whole_calls_may_share_an_index() {
+        let by_id = [
+            calls(&[json!({ "index": 0, "id": "a", "function": { "name": "read", "arguments": "{}" } })]),
+            calls(&[json!({ "index": 0, "id": "b", "function": { "name": "read", "arguments": "{}" } })]),
+        ];
+        check(&by_id, &[("a", "read", "{}"), ("b", "read", "{}")]);
+        let by_name = [
+            calls(&[json!({ "index": 0, "id": "", "function": { "name": "read", "arguments": "{}" } })]),
+            calls(&[json!({ "index": 0, "id": "", "function": { "name": "edit", "arguments": "{}" } })]),
+        ];
+        check(&by_name, &[("?", "read", "{}"), ("?", "edit", "{}")]);
+    }
+
+    #[test]
+    fn an_id_and_a_name_may_be_repeated_with_each_piece() {
+        let piece =
+            |arguments: &str| calls(&[json!({ "index": 0, "id": "a", "function": { "name": "read", "arguments": arguments } })]);
+        check(&[piece("{\"x\""), piece(":1}")], &[("a", "read", "{\"x\":1}")]);
+    }
+
+    #[test]
+    fn pieces_without_an_index_go_on_with_the_last_call() {
+        let begin = calls(&[json!({ "id": "a", "function": { "name": "read" } })]);
+        let piece = |arguments: &str| calls(&[json!({ "function": { "arguments": arguments } })]);
+        check(&[begin, piece("{\"x\""), piece(":1}")], &[("a", "read", "{\"x\":1}")]);
+    }
+
+    #[test]
+    fn equal_ids_are_made_different_and_no_arguments_are_an_empty_object() {
+        let piece = |index: u64| json!({ "index": index, "id": "a", "function": { "name": "read" } });
+        check(&[calls(&[piece(0), piece(1)])], &[("a", "read", "{}"), ("?", "read", "{}")]);
+    }
+
+    #[test]
+    fn a_call_without_a_name_is_broken() {
+        let (answer, _) = read(&[calls(&[json!({ "index": 0, "id": "a", "function": { "arguments": "{}" } })]), end("stop")]);
+        assert_eq!(answer, Err(Fault::broken("a call has no name")));
+    }
+
+    fn says(text: &str) -> Value {
+        json!({ "choices": [{ "delta": { "content": text }, "finish_reason": null }] })
+    }
+
+    #[track_caller]
+    fn ends(chunks: &[Value], expected: Result<(&str, bool), Fault>) {
+        let answer = read(chunks).0.map(|answer| (answer.text, answer.is_cut));
+        assert_eq!(answer, expected.map(|(text, is_cut)| (text.to_owned(), is_cut)));
+    }
+
+    #[test]
+    fn an_answer_ends_with_a_reason_or_with_done() {
+        ends(&[says("a"), end("stop"), "[DONE]".into()], Ok(("a", false)));
+        ends(&[says("a"), end("stop")], Ok(("a", false)));
+        ends(&[says("a"), "[DONE]".into()], Ok(("a", false)));
+        ends(&[says("a"), end("length")], Ok(("a", true)));
+        ends(&[says("a"), end("")], Err(Fault::broken("the answer broke off")));
+        ends(&[says("a")], Err(Fault::broken("the answer broke off")));
+        ends(&["[DONE]".into()], Err(Fault::broken("there is no answer in it")));
+        ends(&[says("a"), end("error")], Err(Fault::passing(Trouble::Busy, "the provider failed in the middle of the answer")));
+    }
+
+    #[test]
+    fn a_filtered_answer_is_a_refusal() {
+        assert!(matches!(read(&[says("a"), end("content_filter")]).0, Err(Fault::Refused { status: 200, .. })));
+    }
+
+    #[test]
+    fn thoughts_are_heard_but_not_said() {
+        let thought = |name: &str| json!({ "choices": [{ "delta": { "content": null, name: "hm" } }] });
+        let (answer, heard) = read(&[thought("reasoning"), thought("reasoning_content"), says("yes"), end("stop")]);
+        assert_eq!(answer.unwrap().text, "yes");
+        assert_eq!(heard, ["Thought(\"hm\")", "Thought(\"hm\")", "Text(\"yes\")"]);
+    }
+
+    #[test]
+    fn usage_is_taken_from_wherever_it_is() {
+        let usage = |usage: Value| read(&[says("a"), end("stop"), json!({ "choices": [], "usage": usage })]).0.unwrap().usage;
+        assert_eq!(usage(Value::Null), Usage::default());
+        assert_eq!(
+            usage(
+                json!({ "prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": { "cached_tokens": 4 }, "cost": 0.5 })
+            ),
+            Usage { input: 9, cached: 4, output: 2, cost: Some(0.5) }
+        );
+        assert_eq!(usage(json!({ "prompt_tokens": 9, "prompt_tokens_details": null })), Usage { input: 9, ..Usage::default() });
+    }
+
+    #[test]
+    fn an_error_in_the_stream_is_a_fault() {
+        let busy = json!({ "error": { "message": "down", "code": 502 }, "choices": [{ "delta": {}, "finish_reason": "error" }] });
+        assert_eq!(read(&[says("a"), busy]).0, Err(Fault::passing(Trouble::Busy, "502: down")));
+        assert_eq!(read(&[json!({ "error": null }), says("a"), end("stop")]).0.unwrap().text, "a");
+    }
+
+    #[test]
+    fn a_refusal_may_teach_to_ask_in_another_way_once() {
+        let mut dialect = OpenAi::new(Some(100), LimitName::MaxTokens);
+        let has = |dialect: &OpenAi, field: &str| dialect.body("m", &Prompt::default()).get(field).is_some();
+        assert!(has(&dialect, "stream_options") && has(&dialect, "max_tokens"));
+        assert!(dialect.learn("Extra inputs are not permitted: stream_options"));
+        assert!(!has(&dialect, "stream_options"));
+        assert!(!dialect.learn("Extra inputs are not permitted: stream_options"));
+        let words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
+        assert!(dialect.learn(words));
+        assert!(has(&dialect, "max_completion_tokens") && !has(&dialect, "max_tokens"));
+        assert!(!dialect.learn(words));
+        assert!(!dialect.learn("something else"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Asking again: how often, and after which pause. What may pass is decided in `fault`.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{Heard, fault::Fault};
+use crate::cancel::Cancel;
+
+/// How patient we are with a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// For how long nothing may come before a request counts as failed.
+    pub idle: Duration,
+    /// How often a request is made, at most.
+    pub attempts: u32,
+    /// The longest pause before the second attempt. It doubles with each attempt; how much of it is waited is left to chance, so
+    /// that not everybody comes back at the same moment.
+    pub first_pause: Duration,
+    /// No pause is longer, whatever the provider asks for.
+    pub longest_pause: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(120),
+            attempts: 6,
+            first_pause: Duration::from_secs(2),
+            longest_pause: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Settings {
+    /// The pause after an attempt, the first of which is 1. `chance` is in 0..1; `wait` is what the provider asked for.
+    fn pause(&self, attempt: u32, wait: Option<Duration>, chance: f64) -> Duration {
+        let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(attempt - 1));
+        let pause = match wait {
+            Some(wait) => wait.saturating_add(self.first_pause.mul_f64(chance)),
+            None => doubled.min(self.longest_pause).mul_f64(chance),
+        };
+        pause.min(self.longest_pause)
+    }
+}
+
+/// Why it was given up, and after how many attempts.
+#[derive(Debug, PartialEq)]
+pub(super) struct GivenUp {
+    /// How often it was tried.
+    pub attempts: u32,
+    /// The last fault.
+    pub fault: Fault,
+}
+
+/// Makes attempts until one succeeds, fails for good, or enough have failed. Each pause is told before it begins.
+pub(super) fn persist<T>(
+    settings: &Settings,
+    cancel: &Cancel,
+    hear: &mut dyn FnMut(Heard<'_>),
+    mut attempt: impl FnMut(&mut dyn FnMut(Heard<'_>)) -> Result<T, Fault>,
+) -> Result<T, GivenUp> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let fault = match attempt(hear) {
+            Ok(found) => return Ok(found),
+            Err(fault) => fault,
+        };
+        let Fault::Passing { why, wait, .. } = &fault else { return Err(GivenUp { attempts, fault }) };
+        if attempts >= settings.attempts {
+            return Err(GivenUp { attempts, fault });
+        }
+        let pause = settings.pause(attempts, *wait, chance());
+        hear(Heard::Again { why, seconds: pause.as_secs_f64() });
+        rest(pause, cancel).map_err(|fault| GivenUp { attempts, fault })?;
+    }
+}
+
+/// How often those who wait look whether somebody wants to stop.
+pub(super) const GLANCE: Duration = Duration::from_millis(20);
+
+fn rest(pause: Duration, cancel: &Cancel) -> Result<(), Fault> {
+    let start = Instant::now();
+    loop {
+        if cancel.is_set() {
+            return Err(Fault::Cancelled);
+        }
+        let left = pause.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        thread::sleep(left.min(GLANCE));
+    }
+}
+
+/// A number in 0..1.
+fn chance() -> f64 {
+    let mut random = [0; 4];
+    // Without randomness a pause is as long as it may be, which harms nobody.
+    match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()) {
+        Ok(_) => f64::from(u32::from_ne_bytes(random)) / (f64::from(u32::MAX) + 1.0),
+        Err(_) => 1.0,
+    }
+}
+
+/// How long the provider wants us to wait: seconds, or a date of HTTP.
+pub(super) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::fault::Trouble, *};
+
+    #[track_caller]
+    fn waits(value: &str, expected: Option<u64>) {
+        let now = "2026-11-06T08:49:37Z".parse().unwrap();
+        assert_eq!(retry_after(value, now), expected.map(Duration::from_secs));
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        waits("7", Some(7));
+        waits(" 0 ", Some(0));
+        waits("Fri, 06 Nov 2026 08:50:07 GMT", Some(30));
+        waits("Fri, 06 Nov 2026 08:40:00 GMT", Some(0));
+        waits("soon", None);
+        waits("-3", None);
+        waits("1e99", None);
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let settings = Settings::default();
+        let pauses: Vec<_> = (1..=7).map(|attempt| settings.pause(attempt, None, 1.0).as_secs()).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn the_provider_may_ask_for_a_pause_but_not_for_any() {
+        let settings = Settings::default();
+        assert_eq!(settings.pause(1, Some(Duration::from_secs(20)), 0.5).as_secs(), 21);
+        assert_eq!(settings.pause(1, Some(Duration::from_secs(86_400)), 0.5), settings.longest_pause);
+    }
+
+    proptest! {
+        #[test]
+        fn no_pause_is_too_long(attempt in 1_u32.., wait in prop::option::of(0_u64..), chance in 0.0..1.0) {
+            let settings = Settings::default();
+            let pause = settings.pause(attempt, wait.map(Duration::from_secs), chance);
+            prop_assert!(pause <= settings.longest_pause);
+        }
+    }
+
+    fn quick() -> Settings {
+        Settings { first_pause: Duration::from_micros(1), attempts: 3, ..Settings::default() }
+    }
+
+    #[track_caller]
+    fn check(faults: &[Fault], expected: Result<usize, GivenUp>, told: usize) {
+        let (mut made, mut heard) = (0, 0);
+        let answer = persist(&quick(), &Cancel::default(), &mut |_| heard += 1, |_| {
+            made += 1;
+            faults.get(made - 1).cloned().map_or(Ok(made), Err)
+        });
+        assert_eq!(answer, expected);
+        assert_eq!(heard, told);
+    }
+
+    #[test]
+    fn what_passes_is_tried_again_and_told() {
+        let busy = || Fault::passing(Trouble::Busy, "busy");
+        check(&[], Ok(1), 0);
+        check(&[busy()], Ok(2), 1);
+        check(&[busy(), busy()], Ok(3), 2);
+        check(&[busy(), busy(), busy()], Err(GivenUp { attempts: 3, fault: busy() }), 2);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_tried_again() {
+        let refused = Fault::Refused { status: 400, why: "no".into() };
+        check(std::slice::from_ref(&refused), Err(GivenUp { attempts: 1, fault: refused.clone() }), 0);
+        check(&[Fault::Cancelled], Err(GivenUp { attempts: 1, fault: Fault::Cancelled }), 0);
+    }
+
+    #[test]
+    fn a_pause_ends_when_somebody_wants_to_stop() {
+        let hour = Duration::from_secs(3600);
+        let settings = Settings { longest_pause: hour, ..quick() };
+        let cancel = Cancel::default();
+        let wait = Fault::Passing { trouble: Trouble::Busy, why: String::new(), wait: Some(hour) };
+        let asker = cancel.clone();
+        let answer = persist(&settings, &cancel, &mut |_| asker.set(), |_| Err::<(), _>(wait.clone()));
+        assert_eq!(answer, Err(GivenUp { attempts: 1, fault: Fault::Cancelled }));
+    }
+}
