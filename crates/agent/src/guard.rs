@@ -1,6 +1,10 @@
 //! Notices when a run goes round in circles: it is said to the model, and when that does not help the run stops.
 
-use serde_json::Value;
+use std::collections::HashSet;
+
+use surehand_engine::Reply;
+
+use crate::command;
 
 /// How long a run may get nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Guard {
     patience: Patience,
     empty: u32,
     looking: u32,
+    /// What commands printed since something last changed: the same again tells nothing.
+    printed: HashSet<String>,
     turn: Turn,
     stop: Option<String>,
 }
@@ -56,7 +62,8 @@ impl Guard {
     }
 
     /// A call has come to this.
-    pub fn saw(&mut self, tool: &str, is_error: bool, result: &Value) {
+    pub fn saw(&mut self, tool: &str, reply: &Reply) {
+        let result = &reply.result;
         let refusal = &result["refusal"];
         if refusal["repeat"].as_u64().is_some_and(|times| times >= self.patience.refusals) {
             let (code, times) = (refusal["code"].as_str().unwrap_or("refused"), self.patience.refusals);
@@ -66,12 +73,16 @@ impl Guard {
             let path = result["path"].as_str().unwrap_or("a file");
             self.stop = Some(format!("{path} was written over {} times with nearly what it held", self.patience.rewrites));
         }
-        if is_error || result["noop"] == true {
+        if reply.is_error || result["noop"] == true {
             return;
         }
         match tool {
             "read_file" | "search_files" | "list_files" | "repo_state" | "forget" => self.turn.looked = true,
-            _ => self.turn.changed = true,
+            command::NAME => self.turn.changed |= self.printed.insert(reply.text.clone()),
+            _ => {
+                self.turn.changed = true;
+                self.printed.clear();
+            }
         }
     }
 
@@ -106,9 +117,13 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn saw(guard: &mut Guard, tool: &str, is_error: bool, result: Value) {
+        guard.saw(tool, &Reply { text: "the same".to_owned(), is_error, result });
+    }
 
     #[test]
     fn turns_that_come_to_nothing_are_said_and_then_end_the_run() {
@@ -128,9 +143,24 @@ mod tests {
         for _ in 0..50 {
             guard.turn_ended();
             guard.turn_ended();
-            guard.saw("edit_file", false, &json!({ "success": true }));
+            saw(&mut guard, "edit_file", false, json!({ "success": true }));
             assert_eq!(guard.turn_ended(), Advice::GoOn);
         }
+    }
+
+    #[test]
+    fn the_same_command_with_the_same_output_is_nothing_new() {
+        let mut guard = Guard::default();
+        let mut stops = 0;
+        for _ in 0..20 {
+            saw(&mut guard, "run_command", false, json!({ "success": true }));
+            stops += usize::from(matches!(guard.turn_ended(), Advice::Stop(_)));
+        }
+        assert!(stops > 0);
+        saw(&mut guard, "edit_file", false, json!({ "success": true }));
+        guard.turn_ended();
+        saw(&mut guard, "run_command", false, json!({ "success": true }));
+        assert_eq!(guard.turn_ended(), Advice::GoOn);
     }
 
     #[test]
@@ -138,7 +168,7 @@ mod tests {
         let mut guard = Guard::default();
         let mut turns = 0;
         loop {
-            guard.saw("read_file", false, &json!({ "success": true }));
+            saw(&mut guard, "read_file", false, json!({ "success": true }));
             turns += 1;
             if let Advice::Stop(why) = guard.turn_ended() {
                 assert!(why.contains("only looked"), "{why}");
@@ -151,9 +181,9 @@ mod tests {
     #[test]
     fn the_same_refusal_and_the_same_rewrite_end_it() {
         let mut guard = Guard::default();
-        guard.saw("edit_file", true, &json!({ "refusal": { "code": "stale", "repeat": 5 } }));
+        saw(&mut guard, "edit_file", true, json!({ "refusal": { "code": "stale", "repeat": 5 } }));
         assert_eq!(guard.turn_ended(), Advice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
-        guard.saw("write_file", false, &json!({ "path": "a", "rewrites": 6 }));
+        saw(&mut guard, "write_file", false, json!({ "path": "a", "rewrites": 6 }));
         assert_eq!(guard.turn_ended(), Advice::Stop("a was written over 6 times with nearly what it held".to_owned()));
     }
 }

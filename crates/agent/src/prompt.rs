@@ -187,16 +187,16 @@ fn brief(tool: &Tool) -> ToolSpec {
     let description = tool.description();
     let end = description.find(". ").or_else(|| description.find(".\n")).map_or(description.len(), |end| end + 1);
     let mut schema = Value::Object(tool.input_schema());
-    bare(&mut schema, 0);
+    bare(&mut schema);
     let Value::Object(schema) = schema else { return ToolSpec { name: tool.name.to_owned(), description, schema: Map::new() } };
     ToolSpec { name: tool.name.to_owned(), description: description[..end].replace('\n', " "), schema }
 }
 
 /// Takes out of a schema what a model does well without.
-fn bare(schema: &mut Value, depth: usize) {
+fn bare(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         if let Value::Array(items) = schema {
-            items.iter_mut().for_each(|item| bare(item, depth + 1));
+            items.iter_mut().for_each(bare);
         }
         return;
     };
@@ -213,7 +213,7 @@ fn bare(schema: &mut Value, depth: usize) {
         let short = description[..end].to_owned();
         fields.insert("description".to_owned(), Value::String(short));
     }
-    fields.values_mut().for_each(|value| bare(value, depth + 1));
+    fields.values_mut().for_each(bare);
 }
 
 /// A call in a line: long texts are only measured.

@@ -84,9 +84,6 @@ pub enum RunError {
     /// The record cannot be read or written.
     #[error("the record of the run in .surehand/runs: {0}")]
     Record(#[from] io::Error),
-    /// There is no price to count by.
-    #[error("a limit of cost needs prices: set model.price_input and model.price_output in surehand.toml")]
-    NoPrices,
 }
 
 /// How a run ended.
@@ -242,12 +239,13 @@ impl<'a> Run<'a> {
         if let Some(tokens) = tokens.filter(|tokens| taken >= *tokens) {
             return used_up(format!("{taken} of {tokens} tokens are used up"));
         }
-        if let (Some(most), Some(cost)) = (cost, usage.cost)
-            && cost >= most
-        {
-            return used_up(format!("${cost:.4} of ${most:.2} are used up"));
+        match (cost, usage.cost) {
+            (Some(most), Some(cost)) if cost >= most => used_up(format!("${cost:.4} of ${most:.2} are used up")),
+            (Some(_), None) if self.place.turn > 0 => {
+                used_up("what it costs is not known: set model.price_input and model.price_output in surehand.toml".to_owned())
+            }
+            _ => None,
         }
-        None
     }
 
     /// One turn. Gives why the run is over, if it is.
@@ -358,13 +356,10 @@ impl<'a> Run<'a> {
             } else {
                 self.carry_out_one(call, answer.is_cut)?
             };
-            self.guard.saw(&call.name, done.reply.is_error, &done.reply.result);
+            self.guard.saw(&call.name, &done.reply);
             results.push(CallResult { id: call.id.clone(), text: done.reply.text.clone(), is_error: done.reply.is_error });
             did.push(self.remember(&call.name, arguments, &done.reply));
             over = over.or(done.is_over);
-        }
-        if answer.calls.is_empty() {
-            self.note(if answer.is_cut { prompt::CUT } else { prompt::NO_CALL });
         }
         match &mut self.context {
             Context::Snapshot(context) => {
@@ -373,12 +368,11 @@ impl<'a> Run<'a> {
             }
             Context::History(history) => {
                 let noops = did.iter().zip(&answer.calls).filter(|(did, _)| did.is_noop).map(|(_, call)| call.id.clone());
-                let note = answer.calls.is_empty().then(|| if answer.is_cut { prompt::CUT } else { prompt::NO_CALL });
                 history.took(&answer.text, answer.calls.clone(), results, noops.collect());
-                if let Some(note) = note {
-                    history.say(note);
-                }
             }
+        }
+        if answer.calls.is_empty() {
+            self.note(if answer.is_cut { prompt::CUT } else { prompt::NO_CALL });
         }
         Ok(over)
     }
@@ -487,7 +481,7 @@ impl<'a> Run<'a> {
     fn note(&mut self, note: impl Into<String>) {
         match &mut self.context {
             Context::Snapshot(context) => context.note(note),
-            Context::History(_) => {}
+            Context::History(history) => history.say(note),
         }
     }
 

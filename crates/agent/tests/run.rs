@@ -221,8 +221,6 @@ fn what_is_shown_can_be_edited_and_what_has_left_cannot() {
             json!({ "path": "long.txt", "old_string": format!("line number {line}\n"), "new_string": format!("LINE {line}\n") }),
         )
     };
-    let lines =
-        |start: u32, end: u32| call("read_file", json!({ "path": "other.txt", "ranges": [{ "start": start, "end": end }] }));
     let played = stage.play(vec![
         plan(&["edit"]),
         turn(vec![read("long.txt")]),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as Arguments, Parser, Subcommand};
+use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
 
 /// The file-state layer for coding agents: knows what a model has seen of each file, and keeps everybody's changes safe.
 #[derive(Parser)]
@@ -14,6 +14,8 @@ pub struct Args {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Work on a story with a model: plan, change files, run commands, until it is done.
+    Run(RunArgs),
     /// Serve the file tools to an MCP client over standard input and output.
     Mcp(McpArgs),
     /// Call one tool from a shell or script; exit code 1 when it is refused.
@@ -34,6 +36,73 @@ pub enum Command {
     Scan(ScanArgs),
     /// Play a story through the real tools and print what a model would see. Needs no key, no network.
     Demo(DemoArgs),
+}
+
+#[derive(Arguments)]
+pub struct RunArgs {
+    /// What is to be done; `-` reads it from standard input.
+    #[arg(required_unless_present = "resume")]
+    pub story: Option<String>,
+    /// The model, as its provider calls it. Keys come from ANTHROPIC_API_KEY, OPENAI_API_KEY or SUREHAND_API_KEY.
+    #[arg(long, short, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Where the model is served, for local servers and other providers: http://localhost:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// How it is spoken to; by default its name tells.
+    #[arg(long, value_enum)]
+    pub protocol: Option<ProtocolArg>,
+    /// Follow a script instead of asking a model: a file of JSON lines, one for each turn.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "url", "protocol"])]
+    pub script: Option<PathBuf>,
+    /// What the prompt is made from: the present state, or the whole conversation.
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// Tokens of a whole prompt in snapshot mode.
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<usize>,
+    /// How the model edits: by text, by anchored lines, or by patches; by default what suits it.
+    #[arg(long, value_enum)]
+    pub dialect: Option<DialectArg>,
+    /// Run every command without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Go on with a run: the last one that is not done, or this one.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "story")]
+    pub resume: Option<String>,
+    /// Stop after so many turns in all.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub max_turns: u32,
+    /// Stop when so many tokens are used, in and out.
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// Stop when so many dollars are spent. Needs a provider that tells the cost, or model.price_input and model.price_output.
+    #[arg(long, value_name = "DOLLARS")]
+    pub max_cost: Option<f64>,
+    /// Print each event as a line of JSON.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ProtocolArg {
+    Openai,
+    Anthropic,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ModeArg {
+    Snapshot,
+    History,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum DialectArg {
+    Text,
+    Lines,
+    Patch,
 }
 
 #[derive(Arguments)]

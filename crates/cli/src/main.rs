@@ -4,7 +4,6 @@ mod args;
 mod commands;
 mod output;
 mod place;
-#[expect(dead_code, reason = "`surehand run`, which is to use it, is not there yet")]
 mod view;
 
 use std::process::ExitCode;
@@ -16,6 +15,7 @@ use args::{Args, Command};
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {
+        Command::Run(args) => commands::run::run(&args),
         Command::Mcp(args) => commands::mcp::run(&args),
         Command::Call(args) => commands::call::run(&args),
         Command::Status(args) => commands::status::run(&args),

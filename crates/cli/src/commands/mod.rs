@@ -5,6 +5,7 @@ pub mod demo;
 pub mod diff;
 pub mod log;
 pub mod mcp;
+pub mod run;
 pub mod scan;
 pub mod snapshot;
 pub mod status;

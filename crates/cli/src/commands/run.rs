@@ -1,0 +1,157 @@
+//! `surehand run`: a story, a model, and the terminal between them.
+
+use std::{cell::RefCell, io::Read, process::ExitCode};
+
+use anyhow::Context;
+use signal_hook::{consts::signal, flag};
+use surehand_agent::{
+    Cancel, Company, Event, Permission, Run, Settings, Verdict,
+    command::{Mode as Asking, Ruled, Rules},
+    event::Stop,
+    model::{self, Connection, Model, Prices, Protocol, scripted::Scripted},
+    prompt::Dialect,
+    record,
+};
+use surehand_engine::{Workspace, core::Mode};
+
+use crate::{
+    args::{DialectArg, ModeArg, ProtocolArg, RunArgs},
+    place,
+    view::{Answer, Manner, View},
+};
+
+pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let story = args.story.as_deref().map(story).transpose()?;
+    let workspace = place::open(&args.place)?;
+    let mut model = model(args, &workspace)?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)?;
+    let settings = settings(args, &workspace);
+    let audience = RefCell::new(Audience { view: View::new(Manner::here(args.json)), failed: None, cancel: cancel.clone() });
+    let asking = if args.yes { Asking::All } else { Asking::Ask };
+    let rules = Rules { allow: workspace.config().commands.allow.clone(), mode: asking };
+    let mut permission = Ruled::new(rules, Person(&audience));
+    let mut listener = |event: &Event| audience.borrow_mut().show(event);
+    let company = Company { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
+    let run = match &args.resume {
+        None => Run::new(workspace, &story.unwrap_or_default(), settings, company)?,
+        Some(name) => Run::resume(workspace, Some(name.as_str()).filter(|name| !name.is_empty()), settings, company)?,
+    };
+    let outcome = run.go()?;
+    if let Some(error) = audience.into_inner().failed {
+        return Err(error);
+    }
+    Ok(match outcome.stop {
+        Stop::Done => ExitCode::SUCCESS,
+        Stop::Cancelled => ExitCode::from(130),
+        Stop::Budget | Stop::Stuck => ExitCode::FAILURE,
+        Stop::Model => ExitCode::from(2),
+    })
+}
+
+fn story(typed: &str) -> anyhow::Result<String> {
+    let mut story = typed.to_owned();
+    if typed == "-" {
+        story.clear();
+        std::io::stdin().read_to_string(&mut story).context("the story from standard input")?;
+    }
+    anyhow::ensure!(!story.trim().is_empty(), "the story is empty: say what is to be done");
+    Ok(story)
+}
+
+fn settings(args: &RunArgs, workspace: &Workspace) -> Settings {
+    let mut settings = Settings::of(workspace);
+    if let Some(mode) = args.mode {
+        settings.mode = match mode {
+            ModeArg::Snapshot => Mode::Snapshot,
+            ModeArg::History => Mode::History,
+        };
+    }
+    settings.budget = args.budget.unwrap_or(settings.budget);
+    settings.dialect = args.dialect.map(|dialect| match dialect {
+        DialectArg::Text => Dialect::Text,
+        DialectArg::Lines => Dialect::Lines,
+        DialectArg::Patch => Dialect::Patch,
+    });
+    settings.most.turns = Some(args.max_turns);
+    settings.most.tokens = args.max_tokens;
+    settings.most.cost = args.max_cost;
+    settings
+}
+
+/// The model that is asked for: on the command line, or else in the settings.
+fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>> {
+    if let Some(path) = &args.script {
+        let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let played = match &args.resume {
+            None => 0,
+            Some(name) => {
+                let place = record::find(workspace, Some(name.as_str()).filter(|name| !name.is_empty()))?;
+                place.map_or(0, |place| place.turn)
+            }
+        };
+        return Ok(Box::new(Scripted::parse(&script)?.after(played)));
+    }
+    let set = &workspace.config().model;
+    let Some(name) = args.model.clone().or_else(|| set.name.clone()) else {
+        anyhow::bail!(
+            "no model is named: give --model NAME, or set model.name in surehand.toml; --script FILE needs none, and `surehand demo` shows how it works"
+        );
+    };
+    let protocol = match (args.protocol, set.protocol.as_deref()) {
+        (Some(ProtocolArg::Openai), _) | (None, Some("openai")) => Some(Protocol::OpenAi),
+        (Some(ProtocolArg::Anthropic), _) | (None, Some("anthropic")) => Some(Protocol::Anthropic),
+        (None, _) => None,
+    };
+    let prices = Prices { input: set.price_input, cached: set.price_cached, output: set.price_output };
+    let url = args.url.clone().or_else(|| set.url.clone());
+    let connection = Connection { model: name, url, protocol, prices, ..Connection::default() };
+    Ok(model::connect(&connection, &|name| std::env::var(name).ok())?)
+}
+
+/// The first Ctrl-C lets what was begun come to its end; the second one does not wait.
+fn stop_on_signals(cancel: &Cancel) -> anyhow::Result<()> {
+    for signal in [signal::SIGINT, signal::SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, cancel.flag()).context("signals")?;
+        flag::register(signal, cancel.flag()).context("signals")?;
+    }
+    Ok(())
+}
+
+/// Whoever looks on.
+struct Audience {
+    view: View,
+    /// Why nothing can be shown any more.
+    failed: Option<anyhow::Error>,
+    cancel: Cancel,
+}
+
+impl Audience {
+    fn show(&mut self, event: &Event) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Err(error) = self.view.show(event) {
+            // Nobody looks on any more: what nobody sees should not go on for long.
+            self.failed = Some(error);
+            self.cancel.set();
+        }
+    }
+}
+
+/// The person at the terminal.
+struct Person<'a>(&'a RefCell<Audience>);
+
+impl Permission for Person<'_> {
+    fn may_run(&mut self, command: &str) -> Verdict {
+        let Audience { view, cancel, .. } = &mut *self.0.borrow_mut();
+        match view.ask(command, cancel) {
+            Ok(Answer::Once) => Verdict::Yes,
+            Ok(Answer::Always) => Verdict::Always,
+            Ok(Answer::No) => Verdict::No(None),
+            Ok(Answer::Instead(words)) => Verdict::No(Some(words)),
+            Ok(Answer::Nobody) => surehand_agent::command::Nobody.may_run(command),
+            Err(error) => Verdict::No(Some(format!("nobody could be asked: {error:#}"))),
+        }
+    }
+}
