@@ -146,6 +146,7 @@ fn help_names_every_command() {
     Usage: surehand <COMMAND>
 
     Commands:
+      run       Work on a story with a model: plan, change files, run commands, until it is done
       mcp       Serve the file tools to an MCP client over standard input and output
       call      Call one tool from a shell or script; exit code 1 when it is refused
       status    Show what is there, what changed outside, and what is left to do
