@@ -49,6 +49,7 @@ fn crates_depend_in_a_straight_line() {
     assert_eq!(ours("core"), "");
     assert_eq!(ours("store"), "surehand-core");
     assert_eq!(ours("engine"), "surehand-core surehand-store");
+    assert_eq!(ours("agent"), "surehand-engine");
     assert_eq!(ours("adapters"), "surehand-engine");
     assert_eq!(ours("cli"), "surehand-adapters surehand-agent surehand-engine");
     assert_eq!(ours("testkit"), "");
@@ -66,7 +67,12 @@ fn core_touches_no_file_clock_thread_or_environment() {
 
 #[test]
 fn sql_stays_in_the_store_and_protocol_types_in_the_adapters() {
-    for (word, home) in [("rusqlite", "crates/store/"), ("rmcp", "crates/adapters/"), ("tokio", "crates/adapters/")] {
+    for (word, home) in [
+        ("rusqlite", "crates/store/"),
+        ("rmcp", "crates/adapters/"),
+        ("tokio", "crates/adapters/"),
+        ("ureq", "crates/agent/src/model/"),
+    ] {
         for file in sources(&root().join("crates")) {
             let name = file.strip_prefix(root()).unwrap().display().to_string();
             let uses = fs::read_to_string(&file).unwrap().contains(&format!("{word}::"));

@@ -181,7 +181,8 @@ impl Running {
             self.signal(Signal::KILL);
         }
         // Only a process that waits for a broken disk is there after that, and we do not wait with it.
-        self.step_for(limits.grace, |running| running.status.is_some())?;
+        const DYING: Duration = Duration::from_secs(5);
+        self.step_for(DYING, |running| !running.lives())?;
         self.step_for(limits.linger, |running| !running.is_open)
     }
 
