@@ -1,3 +1,4 @@
 //! The doors of Surehand that speak somebody else's protocol. They translate and decide nothing.
 
+pub mod hooks;
 pub mod mcp;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
+use surehand_adapters::hooks::Client;
 
 /// The file-state layer for coding agents: knows what a model has seen of each file, and keeps everybody's changes safe.
 #[derive(Parser)]
@@ -18,6 +19,8 @@ pub enum Command {
     Run(RunArgs),
     /// Serve the file tools to an MCP client over standard input and output.
     Mcp(McpArgs),
+    /// Answer a hook of an agent: reads what it tells on standard input. `surehand init` sets it up.
+    Hook(HookArgs),
     /// Call one tool from a shell or script; exit code 1 when it is refused.
     Call(CallArgs),
     /// Show what is there, what changed outside, and what is left to do.
@@ -109,6 +112,20 @@ pub enum DialectArg {
 pub struct McpArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub struct HookArgs {
+    /// Whose hook it is.
+    #[arg(value_parser = client)]
+    pub client: Client,
+    /// What happens, for clients that do not say it.
+    pub event: Option<String>,
+}
+
+fn client(name: &str) -> Result<Client, String> {
+    let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
+    Client::ALL.iter().find(|client| client.name() == name).copied().ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
 #[derive(Arguments)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod hook_log;
 mod output;
 mod place;
 mod view;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let done = match args.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Mcp(args) => commands::mcp::run(&args),
+        Command::Hook(args) => commands::hook::run(&args),
         Command::Call(args) => commands::call::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Snapshot(args) => commands::snapshot::run(&args),

@@ -27,12 +27,21 @@ pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
         Some(root) => root.clone(),
         None => nearest_root(&std::env::current_dir().context("the current directory is gone")?),
     };
+    open_at(&root)
+}
+
+/// Opens the workspace that a directory is in.
+pub fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
+    open_at(&nearest_root(directory))
+}
+
+fn open_at(root: &Path) -> anyhow::Result<Arc<Workspace>> {
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     let config = Config::load(
-        &root,
+        root,
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
     )?;
-    Ok(Workspace::open_with(&root, config, killer())?)
+    Ok(Workspace::open_with(root, config, killer())?)
 }
 
 /// Which changes are meant. What is not the name of a change is a file.

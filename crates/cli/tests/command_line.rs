@@ -148,6 +148,8 @@ fn help_names_every_command() {
     Commands:
       run       Work on a story with a model: plan, change files, run commands, until it is done
       mcp       Serve the file tools to an MCP client over standard input and output
+      hook      Answer a hook of an agent: reads what it tells on standard input. `surehand init` sets
+                it up
       call      Call one tool from a shell or script; exit code 1 when it is refused
       status    Show what is there, what changed outside, and what is left to do
       snapshot  Print the state of the repository as a model gets it

@@ -137,7 +137,8 @@ impl Files {
 
     /// What is at a path now, without its text: read only if the stamp does not tell.
     pub fn look(&mut self, workspace: &Workspace, path: &RelPath) -> Outside {
-        if let (Ok(Found::File { stat, .. }), Some(known)) = (find(workspace.root(), path), self.known.get(path))
+        let known = self.known.get(path).cloned().or_else(|| workspace.ask(|store| store.file(path)).ok().flatten());
+        if let (Ok(Found::File { stat, .. }), Some(known)) = (find(workspace.root(), path), known)
             && known.stamp.agrees_with(&workspace.clock().stamp(&stat))
             && !known.stamp.is_racy()
         {

@@ -26,6 +26,7 @@ pub mod config;
 mod context;
 pub mod disk;
 mod files;
+mod guest;
 mod instructions;
 mod lookout;
 mod recorder;

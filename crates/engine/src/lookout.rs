@@ -72,8 +72,14 @@ impl Lookout {
 
     /// Looks, and gives the files that the session must be told about, each once.
     pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
+        let next = self.next();
+        self.look_at(ground, next)
+    }
+
+    /// The same for these files.
+    pub fn look_at(&mut self, ground: &mut Ground<'_>, paths: Vec<RelPath>) -> Vec<Changed> {
         let mut changed = Vec::new();
-        for path in self.next() {
+        for path in paths {
             let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
             let now = ground.files.look(ground.workspace, &path);
             let was = view.last_known();

@@ -23,6 +23,7 @@ use crate::{
         walk::{Place, place},
     },
     files::{Facts, Files, Gathered},
+    guest::Doer,
     instructions::{self, Instructions, Told},
     lookout::{Changed, Ground, Lookout, who},
     tools,
@@ -44,6 +45,8 @@ pub struct Session {
     lookout: Lookout,
     /// What was shown, if somebody wants to know.
     pub(crate) shown: Option<Vec<Lines>>,
+    /// Who carries out what is planned.
+    pub(crate) doer: Doer,
 }
 
 /// What came of a call.
@@ -105,7 +108,7 @@ impl Session {
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let (files, instructions, lookout) = (Files::of(fresh_id()), Instructions::default(), Lookout::default());
-        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, shown: None }
+        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, shown: None, doer: Doer::We }
     }
 
     /// The workspace.
@@ -192,7 +195,7 @@ impl Session {
     }
 
     /// Keeps the state of the repository up to date with what a tool did.
-    fn track_files(&self, tool: &str, reply: &Reply) {
+    pub(crate) fn track_files(&self, tool: &str, reply: &Reply) {
         let mut repo = self.workspace.repo();
         if repo.update_from_tool_result(tool, &reply.result, |path| self.files.stamp(path)) {
             repo.persist_soon(&self.workspace);
@@ -220,16 +223,21 @@ impl Session {
             About::Refused(Some(path), code) => *path == changed.path && (changed.now == Outside::Gone || *code == "stale"),
             About::Refused(None, _) | About::Shown(_) => false,
         };
-        let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground));
-        for changed in changed.iter().flatten() {
-            self.workspace.repo().changed_outside(&changed.path, changed.now);
-        }
+        let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground)).unwrap_or_default();
+        let (said, news): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_said);
+        said.iter().for_each(|changed| self.workspace.repo().changed_outside(&changed.path, changed.now));
+        self.name_changed(reply, news);
+    }
+
+    /// Names files that are not what the session saw, with who did it.
+    pub(crate) fn name_changed(&mut self, reply: &mut Reply, changed: Vec<Changed>) {
         let id = self.id();
         let file = |changed: Changed| {
+            self.workspace.repo().changed_outside(&changed.path, changed.now);
             let by = who(&self.workspace, &id, &changed);
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };
-        add_changed(reply, changed.into_iter().flatten().filter(|changed| !is_said(changed)).map(file).collect());
+        add_changed(reply, changed.into_iter().map(file).collect());
     }
 
     /// Takes in what the watcher has heard since the last time. What the session has just been told about needs no look.
@@ -249,16 +257,14 @@ impl Session {
         Some(look(&mut self.lookout, &mut ground))
     }
 
-    fn say_success(&mut self, success: Success) -> Reply {
-        if let Some(tracker) = &mut self.tracker {
-            success.paths.iter().for_each(|path| tracker.mend(&self.workspace, path));
-        }
+    pub(crate) fn say_success(&mut self, success: Success) -> Reply {
+        success.paths.iter().for_each(|path| self.mend(path));
         let mut result = Map::from_iter([("success".to_owned(), Value::Bool(true))]);
         result.extend(success.result);
         Reply { text: success.text, is_error: false, result: Value::Object(result) }
     }
 
-    fn say_refusal(&mut self, tool: &str, arguments: &Value, refusal: Refusal) -> Reply {
+    pub(crate) fn say_refusal(&mut self, tool: &str, arguments: &Value, refusal: Refusal) -> Reply {
         let path = refusal.path.as_deref().and_then(|path| RelPath::new(path).ok());
         let mut repeat = 1;
         if let Some(tracker) = &mut self.tracker {
@@ -303,6 +309,13 @@ impl Session {
         }
     }
 
+    /// What calls about this file were refused for has been mended.
+    pub(crate) fn mend(&mut self, path: &RelPath) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.mend(&self.workspace, path);
+        }
+    }
+
     /// The one spelling of a file, without reading it.
     pub fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
         self.files.path_of(&self.workspace, spelling)
@@ -318,6 +331,10 @@ impl Session {
                 (Some(view), _) => self.files.text(&self.workspace, &view.version()),
                 (None, _) => None,
             };
+        }
+        if self.doer == Doer::Guest {
+            // What it has been done to is what the session saw.
+            gathered.present = gathered.seen.clone().map_or(Present::Absent, Present::Text);
         }
         Ok(gathered)
     }
@@ -365,7 +382,7 @@ impl Session {
         tool: &str,
         plan: impl FnMut(&mut Session) -> Result<Vec<(Planned, Facts)>, Refusal>,
     ) -> Result<Done, Refusal> {
-        self.carry_out(&Deed { tool, undoes: HashMap::new() }, plan)
+        self.carry_out(&Deed::of(tool), plan)
     }
 
     /// The same for a change that may take back another.
@@ -377,8 +394,13 @@ impl Session {
         let mut last = None;
         for attempt in 0..ATTEMPTS {
             let planned = plan(self)?;
-            if planned.is_empty() {
+            if planned.is_empty() || self.doer == Doer::Nobody {
                 return Ok(Done { change: None, planned: Vec::new(), rewritten: Vec::new(), how: Vec::new() });
+            }
+            if self.doer == Doer::Guest {
+                // Without a stamp, what is there now is compared with what was planned.
+                let (stamps, how) = (vec![None; planned.len()], vec![How::Swap; planned.len()]);
+                return Ok(self.record_change(deed, planned, Committed { stamps, how }));
             }
             let changes: Vec<Change<'_>> =
                 planned.iter().map(|(planned, facts)| Change { planned, identity: facts.identity }).collect();
@@ -417,23 +439,34 @@ impl Session {
         Done { change: Some(change), planned, rewritten, how: committed.how }
     }
 
+    /// An event of this session about a file; what became of the file is for others to say.
+    pub(crate) fn event_of(&self, deed: &Deed<'_>, change: &ChangeId, path: &RelPath) -> Event {
+        Event {
+            change: change.clone(),
+            at: now(),
+            session: self.id(),
+            tool: deed.tool.to_owned(),
+            path: path.clone(),
+            moved_to: None,
+            before: None,
+            after: None,
+            mode: None,
+            undoes: deed.undoes.get(path).cloned().unwrap_or_default(),
+            delta: None,
+        }
+    }
+
     fn event(&self, deed: &Deed<'_>, change: &ChangeId, planned: &Planned, facts: &Facts) -> Event {
         let moved_to = match planned.act() {
             Act::Move { to } => Some(to.clone()),
             Act::Write { .. } | Act::Remove => None,
         };
         Event {
-            change: change.clone(),
-            at: now(),
-            session: self.id(),
-            tool: deed.tool.to_owned(),
-            path: planned.path().clone(),
             moved_to,
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
             mode: facts.mode.filter(|_| *planned.act() == Act::Remove),
-            undoes: deed.undoes.get(planned.path()).cloned().unwrap_or_default(),
-            delta: None,
+            ..self.event_of(deed, change, planned.path())
         }
     }
 
@@ -568,6 +601,13 @@ pub(crate) struct Deed<'a> {
     pub tool: &'a str,
     /// For each file, the changes that it takes back.
     pub undoes: HashMap<RelPath, Vec<ChangeId>>,
+}
+
+impl<'a> Deed<'a> {
+    /// By this tool, taking nothing back.
+    pub(crate) fn of(tool: &'a str) -> Self {
+        Self { tool, undoes: HashMap::new() }
+    }
 }
 
 /// Changes that were carried out.

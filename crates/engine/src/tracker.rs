@@ -169,6 +169,11 @@ impl FileTracker {
         self.paths.iter().cloned().collect()
     }
 
+    /// So many of them, those of which it saw something last; only what the store knows.
+    pub fn lately_viewed(&mut self, workspace: &Workspace, limit: usize) -> Vec<RelPath> {
+        workspace.ask(|store| store.lately_viewed(&self.session, limit)).unwrap_or_default()
+    }
+
     /// Those of them that are this path or beneath it.
     pub fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
         self.list(workspace);

@@ -300,6 +300,9 @@ pub trait Store: Send {
     /// The files of which a session has a view, by path.
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
 
+    /// So many of them, the view that came last first.
+    fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError>;
+
     /// The files that a session was given as instructions, by path, with the version of each that it was given last.
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError>;
 

@@ -13,7 +13,7 @@ use crate::{
     ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Store, StoreError, Which,
 };
 
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 5;
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,6 +70,10 @@ const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
         session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
         PRIMARY KEY (session, path)
     ) WITHOUT ROWID;
+",
+    "
+    ALTER TABLE views ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX views_by_turn ON views (session, turn);
 ",
 ];
 
@@ -236,6 +240,12 @@ impl Store for SqliteStore {
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
         let paths = self.all("SELECT path FROM views WHERE session = ?1 ORDER BY path", params![session.0], |row| row.get(0))?;
         Ok(rel_paths(paths))
+    }
+
+    fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT path FROM views WHERE session = ?1 ORDER BY turn DESC LIMIT ?2";
+        Ok(rel_paths(self.all(sql, params![session.0, limit], |row| row.get(0))?))
     }
 
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError> {
@@ -419,7 +429,8 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
     match record {
         Record::Viewed { session, path, view } => {
             let view = serde_json::to_string(view).expect("a view is plain data");
-            run("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), view])
+            let sql = "INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, (SELECT COALESCE(MAX(turn), 0) + 1 FROM views WHERE session = ?1))";
+            run(sql, params![session.0, path.as_str(), view])
         }
         Record::Given { session, path, version } => {
             run("INSERT OR REPLACE INTO given VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), version.as_bytes()])

@@ -3,6 +3,7 @@
 pub mod call;
 pub mod demo;
 pub mod diff;
+pub mod hook;
 pub mod log;
 pub mod mcp;
 pub mod run;

@@ -1,0 +1,37 @@
+//! What went wrong in hooks, which may not disturb anybody: a file in the user's state directory that `surehand doctor` reads.
+
+use std::{fs, io::Write, path::PathBuf};
+
+/// Longer than this it begins anew.
+const MOST_BYTES: u64 = 256 * 1024;
+
+/// Where it is; nothing without a home.
+pub fn path() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    Some(state.or_else(home)?.join("surehand/hooks.log"))
+}
+
+/// Adds a line. If even that fails there is nobody left to tell.
+#[expect(clippy::disallowed_methods, reason = "our own log, outside any workspace")]
+pub fn add(client: &str, why: &str) {
+    let Some(path) = path() else { return };
+    if let Some(directory) = path.parent() {
+        let _ = fs::create_dir_all(directory);
+    }
+    if fs::metadata(&path).is_ok_and(|log| log.len() > MOST_BYTES) {
+        let _ = fs::remove_file(&path);
+    }
+    let line: String = why.lines().next().unwrap_or_default().chars().take(500).collect();
+    if let Ok(mut log) = fs::OpenOptions::new().create(true).append(true).open(&path) {
+        let _ = writeln!(log, "{} {client}: {line}", jiff::Timestamp::now());
+    }
+}
+
+#[expect(dead_code, reason = "for `surehand doctor`")]
+/// The last lines, newest last.
+pub fn last(lines: usize) -> Vec<String> {
+    let content = path().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let all: Vec<&str> = content.lines().collect();
+    all[all.len().saturating_sub(lines)..].iter().map(|line| (*line).to_owned()).collect()
+}
