@@ -100,7 +100,7 @@ fn events_from_before_changes_had_names_are_changes_of_their_own() {
     drop(SqliteStore::open(&path).unwrap());
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(
-        "DROP TABLE events; DROP TABLE tasks; DROP TABLE story; DROP TABLE given;
+        "DROP TABLE events; DROP TABLE tasks; DROP TABLE story; DROP TABLE given; DROP INDEX views_by_turn; ALTER TABLE views DROP COLUMN turn;
         CREATE TABLE events (
             id INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL,
             before BLOB, after BLOB
