@@ -47,7 +47,7 @@ impl Default for Context {
 }
 
 /// Whom the agent asks. Keys are not settings: they come from the environment.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// As its provider calls it.
     pub name: Option<String>,
@@ -61,6 +61,28 @@ pub struct Model {
     pub price_cached: Option<f64>,
     /// Dollars for a million tokens of an answer.
     pub price_output: Option<f64>,
+    /// For how many seconds nothing may come before a request counts as failed.
+    pub seconds: u64,
+    /// How often a request is made, at most.
+    pub attempts: u32,
+    /// Seconds before the second attempt, at most.
+    pub pause: f64,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            name: None,
+            url: None,
+            protocol: None,
+            price_input: None,
+            price_cached: None,
+            price_output: None,
+            seconds: 120,
+            attempts: 6,
+            pause: 2.0,
+        }
+    }
 }
 
 /// How much of what was replaced is kept, to be brought back.
@@ -301,24 +323,45 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "model.price_input",
-        wanted: PRICE,
+        wanted: NUMBER,
         default: "0",
         meaning: "dollars for a million tokens of a prompt; 0 is unknown",
         set: |config, value| put(&mut config.model.price_input, price(value)),
     },
     Key {
         name: "model.price_cached",
-        wanted: PRICE,
+        wanted: NUMBER,
         default: "0",
         meaning: "the same for tokens from the provider's cache",
         set: |config, value| put(&mut config.model.price_cached, price(value)),
     },
     Key {
         name: "model.price_output",
-        wanted: PRICE,
+        wanted: NUMBER,
         default: "0",
         meaning: "dollars for a million tokens of an answer; 0 is unknown",
         set: |config, value| put(&mut config.model.price_output, price(value)),
+    },
+    Key {
+        name: "model.seconds",
+        wanted: COUNT,
+        default: "120",
+        meaning: "seconds without a word from the model until a request counts as failed; a local model may need more",
+        set: |config, value| put(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
+    },
+    Key {
+        name: "model.attempts",
+        wanted: COUNT,
+        default: "6",
+        meaning: "how often a request is made at most, when the model is busy, silent or breaks off",
+        set: |config, value| put(&mut config.model.attempts, count(value).and_then(|attempts| attempts.try_into().ok())),
+    },
+    Key {
+        name: "model.pause",
+        wanted: "a number from 0 to 60",
+        default: "2",
+        meaning: "seconds before the second attempt, at most; twice as many before each further one, and longer when the provider asks for it, up to 60",
+        set: |config, value| put(&mut config.model.pause, number(value).filter(|seconds| *seconds <= 60.0)),
     },
     Key {
         name: "commands.allow",
@@ -344,7 +387,7 @@ pub const KEYS: &[Key] = &[
 ];
 
 const TEXT: &str = "a text";
-const PRICE: &str = "a number from 0 up";
+const NUMBER: &str = "a number from 0 up";
 const TRUTH: &str = "true or false";
 const COUNT: &str = "a whole number from 1 up";
 
@@ -368,13 +411,18 @@ fn text(value: &Value) -> Option<Option<String>> {
 }
 
 fn price(value: &Value) -> Option<Option<f64>> {
-    let price = match value {
+    number(value).map(|price| Some(price).filter(|price| *price > 0.0))
+}
+
+fn number(value: &Value) -> Option<f64> {
+    let number = match value {
         Value::Integer(number) => *number as f64,
         Value::Float(number) => *number,
+        // In the environment.
         Value::String(text) => text.parse().ok()?,
         _ => return None,
     };
-    (price.is_finite() && price >= 0.0).then(|| Some(price).filter(|price| *price > 0.0))
+    (number.is_finite() && number >= 0.0).then_some(number)
 }
 
 fn mode(value: &Value) -> Option<Mode> {
@@ -530,6 +578,15 @@ mod tests {
             assert!((key.set)(&mut config, &table["value"]), "{}", key.name);
             assert_eq!(config, Config::default(), "{}", key.name);
         }
+    }
+
+    #[test]
+    fn patience_with_a_model_is_a_setting() {
+        let model = |toml| load(toml, &[("SUREHAND_MODEL_PAUSE", "0.5")]).map(|config| config.model);
+        let expected = Model { seconds: 600, attempts: 2, pause: 0.5, ..Model::default() };
+        assert_eq!(model("[model]\nseconds = 600\nattempts = 2\npause = 3"), Ok(expected));
+        let wrong = load("[model]\npause = 61", &[]).unwrap_err();
+        assert_eq!(wrong, "surehand.toml: model.pause must be a number from 0 to 60: 61");
     }
 
     #[test]

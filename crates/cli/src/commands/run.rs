@@ -1,6 +1,6 @@
 //! `surehand run`: a story, a model, and the terminal between them.
 
-use std::{cell::RefCell, io::Read, process::ExitCode};
+use std::{cell::RefCell, io::Read, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use signal_hook::{consts::signal, flag};
@@ -8,7 +8,7 @@ use surehand_agent::{
     Cancel, Company, Event, Permission, Run, Settings, Verdict,
     command::{Mode as Asking, Ruled, Rules},
     event::Stop,
-    model::{self, Connection, Model, Prices, Protocol, scripted::Scripted},
+    model::{self, Connection, Model, Prices, Protocol, Settings as Patience, scripted::Scripted},
     prompt::Dialect,
     record,
 };
@@ -105,7 +105,13 @@ fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>
     };
     let prices = Prices { input: set.price_input, cached: set.price_cached, output: set.price_output };
     let url = args.url.clone().or_else(|| set.url.clone());
-    let connection = Connection { model: name, url, protocol, prices, ..Connection::default() };
+    let settings = Patience {
+        idle: Duration::from_secs(set.seconds),
+        attempts: set.attempts,
+        first_pause: Duration::from_secs_f64(set.pause),
+        ..Patience::default()
+    };
+    let connection = Connection { model: name, url, protocol, prices, settings, ..Connection::default() };
     Ok(model::connect(&connection, &|name| std::env::var(name).ok())?)
 }
 
