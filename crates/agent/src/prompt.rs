@@ -123,6 +123,12 @@ pub const NO_CALL: &str = "You called no tool. Go on with the open tasks, or cal
 /// What the model is told when its answer was cut off before it called anything.
 pub const CUT: &str = "Your answer was too long and was cut off. Answer shorter: one small step at a time.";
 
+/// What the model is told when a conversation goes on after a stop.
+pub const GOES_ON: &str = "The run was interrupted and goes on. Read again what you want to edit.";
+
+/// What the model is told when the process was killed while it carried out what the model had called.
+pub const KILLED: &str = "The last turn was interrupted. What it had done by then is done: see the state and the files.";
+
 /// How a model edits files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {

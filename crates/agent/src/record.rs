@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, Mode as Permissions, OFlags},
+    fs::{self as sys, FlockOperation, Mode as Permissions, OFlags},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,53 @@ pub struct Place {
     pub memory: Memory,
 }
 
-/// The files of a run.
+/// The files of a run. Whoever has them has the run: no other process works on it meanwhile.
 #[derive(Debug)]
 pub struct Record {
     dir: OwnedFd,
     transcript: File,
+}
+
+/// Why a run cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// There is none that is not done.
+    #[error("there is no run to resume here; start one with: surehand run \"STORY\"")]
+    Nothing,
+    /// There is none of this name.
+    #[error("there is no run {run:?} here; there are: {known}")]
+    Unknown {
+        /// The name.
+        run: String,
+        /// The last ones that there are.
+        known: String,
+    },
+    /// There is nothing left to do.
+    #[error("run {run} is done; start another one with: surehand run \"STORY\"")]
+    Done {
+        /// The run.
+        run: String,
+    },
+    /// Another process works on it.
+    #[error("run {run} is being worked on by another process")]
+    Busy {
+        /// The run.
+        run: String,
+    },
+    /// What was written down of its place cannot be understood.
+    #[error(
+        ".surehand/runs/{run}/{PLACE} is damaged: {why}\nwhat was said and done is in {TRANSCRIPT} beside it; to go on with another run, \
+         name it: surehand run --resume=RUN"
+    )]
+    Damaged {
+        /// The run.
+        run: String,
+        /// What the parser said.
+        why: String,
+    },
+    /// The record cannot be read.
+    #[error("the record of the run in .surehand/runs: {0}")]
+    Unreadable(#[from] io::Error),
 }
 
 const RUNS: &str = "runs";
@@ -59,13 +101,15 @@ const PLACE: &str = "run.json";
 const TRANSCRIPT: &str = "transcript.jsonl";
 
 impl Record {
-    /// The record of a run, new or not.
+    /// The record of a run, new or not; an error of the kind `WouldBlock` if another process has it.
     pub fn open(workspace: &Workspace, run: &str) -> io::Result<Self> {
         let state = workspace.state().dir();
         let runs = make_dir(&*state, RUNS)?;
         let dir = make_dir(&runs, run)?;
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let transcript = File::from(sys::openat(&dir, TRANSCRIPT, flags, Permissions::from_raw_mode(0o600))?);
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut transcript = File::from(sys::openat(&dir, TRANSCRIPT, flags, Permissions::from_raw_mode(0o600))?);
+        lock(&transcript)?;
+        drop_torn_line(&mut transcript)?;
         Ok(Self { dir, transcript })
     }
 
@@ -85,26 +129,78 @@ impl Record {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut file = File::from(sys::openat(&self.dir, &new, flags, Permissions::from_raw_mode(0o600))?);
         file.write_all(&serde_json::to_vec(place).map_err(io::Error::other)?)?;
+        // A turn takes longer than this, and after a power cut the name may be there before the content is.
+        file.sync_data()?;
         sys::renameat(&self.dir, &new, &self.dir, PLACE)?;
         Ok(())
     }
 }
 
-/// Where a run was, by its name, or the last one that is not done.
-pub fn find(workspace: &Workspace, run: Option<&str>) -> io::Result<Option<Place>> {
+/// Takes a run for this process.
+fn lock(transcript: &File) -> io::Result<()> {
+    match sys::flock(transcript, FlockOperation::NonBlockingLockExclusive) {
+        Err(error @ Errno::WOULDBLOCK) => Err(error.into()),
+        // Where the file system has no locks, it goes without.
+        _ => Ok(()),
+    }
+}
+
+/// Takes out a line that was being written when its process was killed: the next one would be glued to it.
+fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
+    let mut content = Vec::new();
+    transcript.read_to_end(&mut content)?;
+    let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole < content.len() { transcript.set_len(whole as u64) } else { Ok(()) }
+}
+
+/// Where a run was that can be gone on with: the named one, or the last one that is not done and that nobody works on.
+pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<Place, ResumeError> {
     let state = workspace.state().dir();
     let runs = match open_dir(&*state, RUNS) {
         Ok(runs) => runs,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ResumeError::Nothing),
+        Err(error) => return Err(error.into()),
     };
-    if let Some(run) = run {
-        return read_place(&runs, run);
+    let names = names(&runs)?;
+    match run {
+        Some(run) => named(&runs, run, &names),
+        None => last(&runs, &names),
     }
-    let mut places: Vec<Place> = names(&runs)?.iter().filter_map(|name| read_place(&runs, name).ok().flatten()).collect();
-    places.retain(|place| place.stop != Some(Stop::Done));
-    places.sort_by(|a, b| a.run.cmp(&b.run));
-    Ok(places.pop())
+}
+
+fn named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<Place, ResumeError> {
+    const SHOWN: usize = 5;
+    let known = || names.iter().rev().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let unknown = || ResumeError::Unknown { run: run.to_owned(), known: known() };
+    if !names.iter().any(|name| name == run) {
+        return Err(if names.is_empty() { ResumeError::Nothing } else { unknown() });
+    }
+    let place = read_place(runs, run)?.ok_or_else(unknown)?;
+    let run = run.to_owned();
+    if place.stop == Some(Stop::Done) { Err(ResumeError::Done { run }) } else { Ok(place) }
+}
+
+fn last(runs: &OwnedFd, names: &[String]) -> Result<Place, ResumeError> {
+    let mut none = ResumeError::Nothing;
+    for name in names.iter().rev() {
+        if is_busy(runs, name) {
+            none = ResumeError::Busy { run: name.clone() };
+            continue;
+        }
+        // A damaged one may be the very one that is meant, so an older one is not taken in its place.
+        match read_place(runs, name)? {
+            Some(place) if place.stop != Some(Stop::Done) => return Ok(place),
+            _ => {}
+        }
+    }
+    Err(none)
+}
+
+/// Whether a process works on a run.
+fn is_busy(runs: &OwnedFd, run: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let transcript = open_dir(runs, run).and_then(|dir| Ok(sys::openat(&dir, TRANSCRIPT, flags, Permissions::empty())?));
+    transcript.is_ok_and(|transcript| sys::flock(transcript, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
 }
 
 /// What was said in a run, from its transcript. A line that a kill has torn is passed over.
@@ -115,55 +211,78 @@ pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<Line>> {
     Ok(lines(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
 }
 
-/// The turns that are over, as answers and results.
+/// What was said and done, as answers and results.
 fn lines(events: impl Iterator<Item = Event>) -> Vec<Line> {
     let mut lines = Vec::new();
-    let (mut text, mut calls, mut results): (String, Vec<Call>, Vec<CallResult>) = Default::default();
+    let mut turn = Turn::default();
     for event in events {
         match event {
-            // A turn that was never finished is asked again.
-            Event::Turn { .. } => (text, calls, results) = Default::default(),
-            Event::Said { text: said } => text = said,
+            // The turn before was never finished, but what it did is done.
+            Event::Turn { .. } => lines.extend(std::mem::take(&mut turn).interrupted()),
+            Event::Said { text } => turn.text = text,
             Event::Call { id, tool, arguments, repair: false } => {
                 let arguments = match arguments {
                     Value::String(raw) => raw,
                     other => other.to_string(),
                 };
-                calls.push(Call { id, name: tool, arguments });
+                turn.calls.push(Call { id, name: tool, arguments });
             }
-            // A call that was repaired has several results; the last one counts.
-            Event::Result { id, is_error, text, .. } if calls.iter().any(|call| call.id == id) => {
-                results.retain(|result| result.id != id);
-                results.push(CallResult { id, text, is_error });
-            }
-            Event::TurnEnded { .. } => {
-                let (text, calls, results) =
-                    (std::mem::take(&mut text), std::mem::take(&mut calls), std::mem::take(&mut results));
-                if text.is_empty() && calls.is_empty() {
-                    continue;
-                }
-                lines.push(Line::Answer(text, calls));
-                if !results.is_empty() {
-                    lines.push(Line::Results(results));
-                }
-            }
+            Event::Result { id, is_error, text, .. } => turn.result(CallResult { id, text, is_error }),
+            Event::TurnEnded { .. } => lines.extend(std::mem::take(&mut turn).lines()),
             _ => {}
         }
     }
+    lines.extend(turn.interrupted());
     lines
 }
 
-fn read_place(runs: &OwnedFd, run: &str) -> io::Result<Option<Place>> {
-    if run.is_empty() || run.contains('/') || run.starts_with('.') {
-        return Ok(None);
+/// A turn as the transcript tells it.
+#[derive(Default)]
+struct Turn {
+    text: String,
+    calls: Vec<Call>,
+    results: Vec<CallResult>,
+}
+
+impl Turn {
+    /// A call that was repaired has several results; the last one counts.
+    fn result(&mut self, result: CallResult) {
+        if self.calls.iter().any(|call| call.id == result.id) {
+            self.results.retain(|known| known.id != result.id);
+            self.results.push(result);
+        }
     }
-    let dir = match open_dir(runs, run) {
-        Ok(dir) => dir,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let content = read(&dir, PLACE)?;
-    content.map(|content| serde_json::from_str(&content).map_err(io::Error::other)).transpose()
+
+    fn lines(self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if !self.text.is_empty() || !self.calls.is_empty() {
+            lines.push(Line::Answer(self.text, self.calls));
+        }
+        if !self.results.is_empty() {
+            lines.push(Line::Results(self.results));
+        }
+        lines
+    }
+
+    /// The same for a turn in which the process was killed. If it has done nothing, it is asked again as if it had never been.
+    fn interrupted(mut self) -> Vec<Line> {
+        if self.calls.is_empty() {
+            return Vec::new();
+        }
+        for call in &self.calls {
+            if !self.results.iter().any(|result| result.id == call.id) {
+                let text = "The run was interrupted at this call. See what came of it before you make it again.\n".to_owned();
+                self.results.push(CallResult { id: call.id.clone(), text, is_error: true });
+            }
+        }
+        self.lines()
+    }
+}
+
+fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<Place>, ResumeError> {
+    let Some(content) = read(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
+    let place = serde_json::from_str(&content);
+    place.map(Some).map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
 }
 
 fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
@@ -178,11 +297,14 @@ fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
     }
 }
 
-fn names(dir: &OwnedFd) -> io::Result<Vec<String>> {
+/// The names of the runs, the oldest first.
+fn names(runs: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in sys::Dir::read_from(dir)? {
-        names.extend(entry?.file_name().to_str().map(str::to_owned).ok());
+    for entry in sys::Dir::read_from(runs)? {
+        let entry = entry?;
+        names.extend(entry.file_name().to_str().ok().filter(|name| !name.starts_with('.')).map(str::to_owned));
     }
+    names.retain(|name| open_dir(runs, name).is_ok());
     names.sort();
     Ok(names)
 }

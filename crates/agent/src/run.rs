@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Reply, RepoTracker, Session, SessionId, Workspace,
     changes::{Selection, net},
-    core::Mode,
+    core::{Mode, render::cut::cut},
     store::ChangeId,
 };
 
@@ -20,7 +20,7 @@ use crate::{
     history::History,
     model::{Answer, Call, CallResult, Heard, Model, ModelError, ToolSpec, Usage},
     prompt::{self, Dialect, Template},
-    record::{self, Place, Record},
+    record::{self, Place, Record, ResumeError},
     repair::repair,
 };
 
@@ -71,8 +71,8 @@ impl Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no run to go on with.
-    #[error("there is no run to resume here; start one with: surehand run \"STORY\"")]
-    NothingToResume,
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
     /// Not even the rules fit.
     #[error("context.budget = {budget} is too small: rules, tools and state take {needed} tokens; set at least {needed}")]
     BudgetTooSmall {
@@ -166,17 +166,27 @@ impl<'a> Run<'a> {
         settings: Settings,
         company: Company<'a>,
     ) -> Result<Self, RunError> {
-        let place = record::find(&workspace, run)?.ok_or(RunError::NothingToResume)?;
+        let place = record::find(&workspace, run)?;
         let session = Session::continued(workspace, SessionId(place.session.clone()));
+        let was_killed = place.stop.is_none();
         let place = Place { stop: None, model: company.model.name().to_owned(), mode: settings.mode, ..place };
-        Self::at(session, place, settings, company)
+        let mut run = Self::at(session, place, settings, company)?;
+        if was_killed {
+            // Of the turn in which that happened nothing was written down but what it did.
+            run.settle_phase();
+            run.note(prompt::KILLED);
+        }
+        Ok(run)
     }
 
     fn at(mut session: Session, place: Place, settings: Settings, company: Company<'a>) -> Result<Self, RunError> {
         let workspace = session.workspace().clone();
         workspace.start_watching();
         let dialect = settings.dialect.unwrap_or_else(|| Dialect::of_model(company.model.name()));
-        let record = Record::open(&workspace, &place.run)?;
+        let record = Record::open(&workspace, &place.run).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: place.run.clone() }),
+            _ => RunError::Record(error),
+        })?;
         let context = match settings.mode {
             Mode::Snapshot => {
                 check_budget(settings.budget, dialect)?;
@@ -189,7 +199,7 @@ impl<'a> Run<'a> {
                 if place.turn > 0 {
                     // What was read before is in the conversation, but perhaps no longer true.
                     session.reset();
-                    history.say("The run was interrupted and goes on. Read again what you want to edit.");
+                    history.say(prompt::GOES_ON);
                 }
                 Context::History(history)
             }
@@ -202,6 +212,8 @@ impl<'a> Run<'a> {
 
     /// Works on the story until it is done or something stops it.
     pub fn go(mut self) -> Result<Outcome, RunError> {
+        // From here on it can be gone on with, also if the first turn is never finished.
+        self.save()?;
         self.tell(&Event::Started {
             run: self.place.run.clone(),
             story: self.place.story.clone(),
@@ -240,7 +252,7 @@ impl<'a> Run<'a> {
             return used_up(format!("{taken} of {tokens} tokens are used up"));
         }
         match (cost, usage.cost) {
-            (Some(most), Some(cost)) if cost >= most => used_up(format!("${cost:.4} of ${most:.2} are used up")),
+            (Some(most), Some(cost)) if cost >= most => used_up(format!("${cost:.4} of ${most:.4} are used up")),
             (Some(_), None) if self.place.turn > 0 => {
                 used_up("what it costs is not known: set model.price_input and model.price_output in surehand.toml".to_owned())
             }
@@ -291,11 +303,7 @@ impl<'a> Run<'a> {
 
     fn render(&mut self) -> Result<Rendered, RunError> {
         let state = self.state.snapshot();
-        let rules = match self.settings.mode {
-            Mode::Snapshot => prompt::SNAPSHOT_RULES,
-            Mode::History => prompt::HISTORY_RULES,
-        };
-        let template = Template { rules: rules.to_owned(), story: self.place.story.clone(), instructions: String::new() };
+        let template = self.template();
         let tools = self.tools();
         let scene = Scene { template: &template, state: &state, phase: self.place.phase, tools: &tools };
         match &mut self.context {
@@ -315,6 +323,16 @@ impl<'a> Run<'a> {
                 Ok(rendered)
             }
         }
+    }
+
+    /// The rules and the story. In snapshot mode the story has its share of the budget; a conversation has to have room for more than it.
+    fn template(&self) -> Template {
+        let story = &self.place.story;
+        let (rules, story) = match self.settings.mode {
+            Mode::Snapshot => (prompt::SNAPSHOT_RULES, story.clone()),
+            Mode::History => (prompt::HISTORY_RULES, cut(story, self.settings.window / 4).into_owned()),
+        };
+        Template { rules: rules.to_owned(), story, instructions: String::new() }
     }
 
     fn tools(&self) -> Vec<ToolSpec> {

@@ -13,6 +13,7 @@ use surehand_agent::{
         scripted::{Scripted, ScriptedCall, Turn, prompt_text},
     },
     prompt::Dialect,
+    record::ResumeError,
 };
 use surehand_engine::{
     Config, Workspace,
@@ -367,7 +368,7 @@ fn budgets_stop_a_run_and_it_can_go_on() {
     assert!(resumed.user(1).contains("update_tasks"), "the last exchange is there: {}", resumed.user(1));
     assert_eq!(stage.content("a.txt"), "1\n");
     let nothing = stage.try_play(None, Scripted::new(vec![done()]), Cancel::default(), |_, _| {});
-    assert!(matches!(nothing, Err(RunError::NothingToResume)));
+    assert!(matches!(nothing, Err(RunError::Resume(ResumeError::Nothing))));
 }
 
 #[test]

@@ -85,10 +85,7 @@ fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let played = match &args.resume {
             None => 0,
-            Some(name) => {
-                let place = record::find(workspace, Some(name.as_str()).filter(|name| !name.is_empty()))?;
-                place.map_or(0, |place| place.turn)
-            }
+            Some(name) => record::find(workspace, Some(name.as_str()).filter(|name| !name.is_empty()))?.turn,
         };
         return Ok(Box::new(Scripted::parse(&script)?.after(played)));
     }
