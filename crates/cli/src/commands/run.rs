@@ -16,7 +16,7 @@ use surehand_engine::{Workspace, core::Mode};
 
 use crate::{
     args::{DialectArg, ModeArg, ProtocolArg, RunArgs},
-    place,
+    output, place,
     view::{Answer, Manner, View},
 };
 
@@ -38,8 +38,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         Some(name) => Run::resume(workspace, Some(name.as_str()).filter(|name| !name.is_empty()), settings, company)?,
     };
     let outcome = run.go()?;
-    if let Some(error) = audience.into_inner().failed {
-        return Err(error);
+    match audience.into_inner().failed {
+        // Whoever read along has seen enough. How far the run came is told by the exit code all the same.
+        Some(error) if !output::is_broken_pipe(&error) => return Err(error),
+        _ => {}
     }
     Ok(match outcome.stop {
         Stop::Done => ExitCode::SUCCESS,

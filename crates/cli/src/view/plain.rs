@@ -1,7 +1,7 @@
 //! The lines for a pipe, a log, a terminal without colours: one for each happening, and what the model says in whole.
 
 use surehand_agent::Event;
-use surehand_engine::core::render::count;
+use surehand_engine::core::render::{count, cut::cut};
 
 use super::{
     call,
@@ -10,13 +10,17 @@ use super::{
     look, safe, speech,
 };
 
+/// How much of a story is repeated. It may be a whole book; all of it is in the record.
+const STORY_TOKENS: usize = 200;
+
 /// What is written for an event, given what was seen before it.
 pub fn lines(event: &Event, course: &Course) -> String {
     match event {
         Event::Started { run, story, model, mode: made, session, after_turn } => {
             let goes_on = if *after_turn > 0 { format!(", goes on after turn {after_turn}") } else { String::new() };
             let (run, model, session) = (safe::name(run), safe::name(model), safe::name(session));
-            format!("run {run}: {model}, {} mode, session {session}{goes_on}\nstory: {}\n", mode(*made), safe::one_line(story))
+            let story = cut(story.trim(), STORY_TOKENS);
+            format!("run {run}: {model}, {} mode, session {session}{goes_on}\nstory: {}\n", mode(*made), safe::one_line(&story))
         }
         Event::Turn { turn, phase, task, open, completed, prompt_tokens } => {
             let task = task.as_deref().map(|task| format!(": {}", safe::one_line(task))).unwrap_or_default();
