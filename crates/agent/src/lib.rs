@@ -1,6 +1,7 @@
 //! An agent that works on a story with the tools of Surehand. Its prompt is rendered from the state of the repository and the
 //! files as they are now, not replayed from what was said.
 
+mod blind;
 mod cancel;
 pub mod command;
 pub mod context;

@@ -12,6 +12,7 @@ use surehand_engine::{
 };
 
 use crate::{
+    blind::Blind,
     cancel::Cancel,
     command::{self, Permission},
     context::{Did, Memory, Rendered, Scene, Snapshot},
@@ -366,14 +367,16 @@ impl<'a> Run<'a> {
     /// Carries out what the model calls, in order. Gives the summary if it is done.
     fn carry_out(&mut self, turn: u32, answer: &Answer) -> Result<Option<String>, RunError> {
         let mut over = None;
+        let mut blind = Blind::before(&mut self.session, &answer.calls);
         let mut did = Vec::new();
         let mut results = Vec::new();
         for call in &answer.calls {
             let (arguments, done) = if self.company.cancel.is_set() {
                 (json!({}), Done::refused("cancelled", "not carried out: the run was stopped".to_owned()))
             } else {
-                self.carry_out_one(call, answer.is_cut)?
+                self.carry_out_one(call, answer.is_cut, &mut blind)?
             };
+            blind.saw(&mut self.session, &call.name, &done.reply);
             self.guard.saw(&call.name, &done.reply);
             results.push(CallResult { id: call.id.clone(), text: done.reply.text.clone(), is_error: done.reply.is_error });
             did.push(self.remember(&call.name, arguments, &done.reply));
@@ -396,7 +399,7 @@ impl<'a> Run<'a> {
     }
 
     /// Carries out one call, tells it, and repairs what can be repaired.
-    fn carry_out_one(&mut self, call: &Call, is_cut: bool) -> Result<(Value, Done), RunError> {
+    fn carry_out_one(&mut self, call: &Call, is_cut: bool, blind: &mut Blind) -> Result<(Value, Done), RunError> {
         let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("the arguments must be a JSON object".to_owned()),
@@ -408,7 +411,7 @@ impl<'a> Run<'a> {
         let shown = parsed.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
         self.tell_call(call, &shown, false)?;
         let done = match &parsed {
-            Ok(arguments) => self.call(&call.name, arguments),
+            Ok(arguments) => self.call(&call.name, arguments, blind),
             Err(why) => Done::refused("bad_arguments", format!("{}: {why}", call.name)),
         };
         self.tell_result(call, &done.reply)?;
@@ -420,15 +423,18 @@ impl<'a> Run<'a> {
         Ok((shown, done))
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Done {
+    fn call(&mut self, tool: &str, arguments: &Value, blind: &mut Blind) -> Done {
         if self.place.phase == Phase::Planning && !prompt::is_for_planning(tool) && surehand_engine::tools::find(tool).is_some() {
             return Done::refused(
                 "planning",
                 format!("{tool} is for later: first write the tasks with update_tasks. Nothing was changed."),
             );
         }
+        if let Some(why) = blind.objection(&mut self.session, tool, arguments) {
+            return Done::refused("unseen", why);
+        }
         match tool {
-            "done" => self.done(arguments),
+            "done" => self.done(arguments, blind),
             command::NAME => {
                 let Company { permission, cancel, .. } = &mut self.company;
                 let reply = command::run_command(&mut self.session, arguments, &mut **permission, &self.commands, cancel);
@@ -451,7 +457,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn done(&mut self, arguments: &Value) -> Done {
+    fn done(&mut self, arguments: &Value, blind: &Blind) -> Done {
+        if let Some(why) = blind.is_done_too_early() {
+            return Done::refused("failed_calls", why);
+        }
         let state = self.state.snapshot();
         let open = state.open_tasks();
         if !open.is_empty() {

@@ -472,3 +472,69 @@ fn without_anybody_to_ask_commands_are_declined() {
     assert!(played.calls()[0].ends_with('-'), "{:?}", played.calls());
     assert!(!stage.dir.path().join("x").exists());
 }
+
+#[test]
+fn what_comes_to_light_in_an_answer_does_not_allow_its_other_calls() {
+    // All of them were written by a model that had not seen the file as it is now.
+    let theirs = "one\ntheir two\n";
+    let edit = |old: &str, new: &str| call("edit_file", json!({ "path": "a.txt", "old_string": old, "new_string": new }));
+    let check = |first: ScriptedCall, second: ScriptedCall| {
+        let stage = Stage::new(&[("a.txt", "one\ntwo\n")]);
+        let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![first, second]), turn(vec![complete(&[1])]), done()];
+        let played = stage.play_with(turns, |event, dir| {
+            if matches!(event, Event::Turn { turn: 3, .. }) {
+                put(dir, "a.txt", theirs);
+            }
+        });
+        assert_eq!(stage.content("a.txt"), theirs, "{:?}", played.calls());
+        let told = played.user(4);
+        assert!(told.contains("you had not seen what a.txt holds now"), "{told}");
+        assert!(told.contains("2|their two"), "{told}");
+    };
+    check(edit("two", "2"), write("./a.txt", "one\n2\n"));
+    check(edit("two", "2"), edit("one", "1"));
+    check(read("a.txt"), write("a.txt", "one\n2\n"));
+    check(edit("two", "2"), call("delete_file", json!({ "path": "a.txt" })));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch\n";
+    check(edit("two", "2"), call("apply_patch", json!({ "patch": patch })));
+}
+
+#[test]
+fn a_file_that_is_read_and_written_over_in_one_answer_stays() {
+    let stage = Stage::new(&[("a.txt", "unseen\n")]);
+    let played =
+        stage.play(vec![plan(&["t"]), turn(vec![read("a.txt"), write("a.txt", "blind\n")]), turn(vec![complete(&[1])]), done()]);
+    assert_eq!(stage.content("a.txt"), "unseen\n");
+    assert!(played.result(2).contains("you had not seen"), "{}", played.result(2));
+    // What the model knows by itself it may write as often as it likes.
+    let stage = Stage::new(&[]);
+    stage.play(vec![plan(&["t"]), turn(vec![write("a.txt", "first\n"), write("a.txt", "second\n"), complete(&[1])]), done()]);
+    assert_eq!(stage.content("a.txt"), "second\n");
+}
+
+#[test]
+fn a_repaired_edit_does_not_allow_to_write_over_what_made_it_needed() {
+    let before = numbered(30);
+    let after = format!("their first line\n{before}");
+    let mut stage = Stage::new(&[("a.txt", &before)]);
+    stage.dialect = Some(Dialect::Lines);
+    let edit = json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": anchor(20, "line number 20"), "text": "twenty" }] });
+    let calls = vec![call("edit_lines", edit), write("a.txt", "mine\n")];
+    let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(calls), turn(vec![complete(&[1])]), done()];
+    let played = stage.play_with(turns, |event, dir| {
+        if matches!(event, Event::Turn { turn: 3, .. }) {
+            put(dir, "a.txt", &after);
+        }
+    });
+    assert_eq!(stage.content("a.txt"), after.replace("line number 20\n", "twenty\n"), "{:?}", played.calls());
+}
+
+#[test]
+fn done_is_not_taken_from_an_answer_in_which_something_failed() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
+    let say_done = call("done", json!({ "summary": "all done" }));
+    let played = stage.play(vec![plan(&["t"]), turn(vec![read("a.txt"), edit, complete(&[1]), say_done]), turn(vec![]), done()]);
+    assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Done, 4));
+    assert!(played.result(4).contains("another call of the same answer has failed"), "{}", played.result(4));
+}
