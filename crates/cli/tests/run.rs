@@ -1,0 +1,927 @@
+//! `surehand run` as a process, with a model behind real HTTP: what it does to files, what it writes down, what it says, and how it ends.
+#![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::{Value, json};
+use surehand_agent::{Event, event::Stop, model::Usage};
+use surehand_testkit::model_server::{ModelServer, Request, Speaks, Turn};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
+const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SUREHAND_API_KEY"];
+const STORY: &str = "Make two a number.";
+
+/// A workspace.
+struct Stage(tempfile::TempDir);
+
+/// A process that has ended.
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Stage {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let stage = Self(tempfile::tempdir().unwrap());
+        for (path, content) in files {
+            stage.put(path, content);
+        }
+        stage
+    }
+
+    fn put(&self, path: &str, content: &str) {
+        put(&self.path(path), content);
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn content(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    fn command(&self, url: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.arg("run").args(words).args(["--model", "test-model", "--url", url, "--root"]).arg(self.0.path());
+        command.env("SUREHAND_POLICY_DURABILITY", "fast").env("SUREHAND_MODEL_PAUSE", "0").env_remove("NO_COLOR");
+        for key in KEYS {
+            command.env_remove(key);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs to the end with a model that plays these turns.
+    fn run(&self, turns: Vec<Turn>, words: &[&str]) -> (Ran, Vec<Request>) {
+        let server = ModelServer::start(turns);
+        let ran = Ran::of(self.command(&server.url(), words).output().unwrap());
+        (ran, server.requests())
+    }
+
+    /// The same, if it is done at the end.
+    #[track_caller]
+    fn finishes(&self, turns: Vec<Turn>, words: &[&str]) -> (Ran, Vec<Request>) {
+        let (ran, requests) = self.run(turns, words);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+        (ran, requests)
+    }
+
+    /// The names of the runs, the oldest first.
+    fn runs(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path(".surehand/runs")).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn place(&self, run: &str) -> Value {
+        serde_json::from_str(&self.content(&format!(".surehand/runs/{run}/run.json"))).unwrap()
+    }
+
+    /// Every line of a transcript. None of them may be torn.
+    #[track_caller]
+    fn transcript(&self, run: &str) -> Vec<Event> {
+        events(&self.content(&format!(".surehand/runs/{run}/transcript.jsonl")))
+    }
+
+    /// The only run.
+    #[track_caller]
+    fn only_run(&self) -> String {
+        let runs = self.runs();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs[0].clone()
+    }
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    #[track_caller]
+    fn events(&self) -> Vec<Event> {
+        events(&self.out)
+    }
+
+    /// The run was started with `--json`: why and with which words it stopped.
+    #[track_caller]
+    fn stop(&self) -> (Stop, String) {
+        match self.events().pop() {
+            Some(Event::Stopped { stop, text }) => (stop, text),
+            last => panic!("{last:?}, {}", self.err),
+        }
+    }
+}
+
+fn put(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+#[track_caller]
+fn events(lines: &str) -> Vec<Event> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// What came of each call.
+fn results(events: &[Event]) -> Vec<String> {
+    let texts = events.iter().filter_map(|event| match event {
+        Event::Result { text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Waits for what another process or thread does.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} does not come");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until the server was asked so often.
+#[track_caller]
+fn wait_for_requests(server: &ModelServer, count: usize) {
+    wait_until("a request", || server.requests().len() >= count);
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Whether a process whose number is in a file is gone, or dead and only not yet taken note of.
+fn is_gone(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    matches!(stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next(), None | Some('Z' | 'X'))
+}
+
+fn names_of_tools(request: &Request) -> Vec<String> {
+    let tools = request.body["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()).unwrap().to_owned()).collect()
+}
+
+// What the model does.
+
+fn read(path: &str) -> (&str, Value) {
+    ("read_file", json!({ "path": path }))
+}
+
+fn write<'a>(path: &str, content: &str) -> (&'a str, Value) {
+    ("write_file", json!({ "path": path, "content": content }))
+}
+
+fn edit<'a>(path: &str, old: &str, new: &str) -> (&'a str, Value) {
+    ("edit_file", json!({ "path": path, "old_string": old, "new_string": new }))
+}
+
+fn shell(command: &str) -> (&str, Value) {
+    ("run_command", json!({ "command": command }))
+}
+
+fn complete<'a>(id: u32) -> (&'a str, Value) {
+    ("update_tasks", json!({ "set": [{ "id": id, "status": "completed" }] }))
+}
+
+fn plan() -> Turn {
+    Turn::call("update_tasks", json!({ "add": [{ "description": "make it a number" }] }))
+}
+
+fn done() -> Turn {
+    Turn::call("done", json!({ "summary": "It is a number." }))
+}
+
+/// Two becomes a number: four turns.
+fn whole_story() -> Vec<Turn> {
+    vec![
+        Turn::calls(&[read("a.txt")]).with_text("Let me look at it."),
+        plan(),
+        Turn::calls(&[edit("a.txt", "two", "2"), complete(1)]).with_text("There it is."),
+        done(),
+    ]
+}
+
+fn stage() -> Stage {
+    Stage::new(&[("a.txt", "one\ntwo\n")])
+}
+
+// A whole story.
+
+#[track_caller]
+fn tells_a_story(protocol: &str, speaks: Speaks) {
+    let stage = stage();
+    let (ran, requests) = stage.finishes(whole_story(), &[STORY, "--json", "--protocol", protocol]);
+    assert_eq!(stage.content("a.txt"), "one\n2\n");
+    assert_eq!(ran.stop(), (Stop::Done, "It is a number.".to_owned()));
+    let run = stage.only_run();
+    let place = stage.place(&run);
+    assert_eq!((&place["stop"], &place["turn"], &place["story"]), (&json!("done"), &json!(4), &json!(STORY)));
+    let is_kept = |event: &Event| !matches!(event, Event::Text { .. } | Event::Calling { .. });
+    assert_eq!(stage.transcript(&run), ran.events().into_iter().filter(is_kept).collect::<Vec<_>>());
+    let pieces = ran.events().into_iter().filter_map(|event| match event {
+        Event::Text { text } => Some(text),
+        _ => None,
+    });
+    assert_eq!(pieces.collect::<String>(), "Let me look at it.There it is.");
+    let [first, second, third, fourth] = &requests[..] else { panic!("{} requests", requests.len()) };
+    assert!(requests.iter().all(|request| request.speaks() == speaks && request.body["stream"] == true));
+    assert!(requests.iter().all(|request| request.told().contains(STORY)));
+    assert!(
+        names_of_tools(first).contains(&"update_tasks".to_owned()) && !names_of_tools(first).contains(&"edit_file".to_owned())
+    );
+    assert!(names_of_tools(third).contains(&"edit_file".to_owned()), "{:?}", names_of_tools(third));
+    assert!(!first.told().contains("1|one") && second.told().contains("1|one\n2|two\n"), "{}", second.told());
+    assert!(fourth.told().contains("1|one\n2|2\n") && !fourth.told().contains("|two"), "{}", fourth.told());
+}
+
+#[test]
+fn a_story_is_done_over_both_protocols() {
+    tells_a_story("openai", Speaks::OpenAi);
+    tells_a_story("anthropic", Speaks::Anthropic);
+}
+
+#[test]
+fn the_address_and_the_model_may_be_settings() {
+    let server = ModelServer::start(whole_story());
+    let toml = format!("[model]\nname = \"claude-test\"\nurl = \"{}\"\n", server.url());
+    let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("surehand.toml", &toml)]);
+    let output = Command::new(PROGRAM).args(["run", STORY]).current_dir(stage.0.path()).output().unwrap();
+    assert_eq!(Ran::of(output).code, Some(0));
+    assert_eq!(
+        (server.requests()[0].path.as_str(), &server.requests()[0].body["model"]),
+        ("/v1/messages", &json!("claude-test"))
+    );
+}
+
+// Trouble with the model.
+
+#[test]
+fn trouble_that_passes_is_waited_out() {
+    let trouble = || {
+        vec![
+            Turn::status(429).header("retry-after", "0"),
+            Turn::status(429).header("retry-after-ms", "1"),
+            Turn::status(500),
+            Turn::close(),
+            Turn::calls(&[edit("a.txt", "one", "broken")]).with_text("I will break off").broken(),
+        ]
+    };
+    let others = || {
+        vec![
+            Turn::calls(&[edit("a.txt", "one", "broken"), write("b.txt", "b")]).unfinished(),
+            Turn::calls(&[edit("a.txt", "one", "broken")]).failing("overloaded_error", "too much"),
+            Turn::body("<html>a proxy</html>"),
+        ]
+    };
+    for protocol in ["openai", "anthropic"] {
+        let stage = stage();
+        let [first, second, third, fourth] = whole_story().try_into().unwrap();
+        let turns =
+            [trouble(), vec![first], others(), vec![second, third], others(), trouble()[..2].to_vec(), vec![fourth]].concat();
+        let (ran, _) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
+        assert_eq!(stage.content("a.txt"), "one\n2\n");
+        assert!(!stage.path("b.txt").exists());
+        let again = ran.events().iter().filter(|event| matches!(event, Event::Again { .. })).count();
+        assert_eq!(again, 5 + 3 + 3 + 2, "{}", ran.out);
+    }
+}
+
+#[track_caller]
+fn gives_up(trouble: Vec<Turn>, words: &[&str]) {
+    let stage = stage();
+    let [first, second, third, fourth] = whole_story().try_into().unwrap();
+    let server = ModelServer::start([vec![first, second], trouble].concat());
+    let mut command = stage.command(&server.url(), &[STORY]);
+    let ran = Ran::of(command.env("SUREHAND_MODEL_ATTEMPTS", "2").env("SUREHAND_MODEL_SECONDS", "1").output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(2), ""), "{}", ran.out);
+    for word in [words, &["stopped: the model does not answer", "go on: surehand run --resume"]].concat() {
+        assert!(ran.out.contains(word), "{word} is not in {}", ran.out);
+    }
+    assert_eq!(stage.content("a.txt"), "one\ntwo\n");
+    let (_, requests) = stage.finishes(vec![third, fourth], &["--resume"]);
+    assert!(requests[0].told().contains("2|two"), "{}", requests[0].told());
+    assert_eq!(stage.content("a.txt"), "one\n2\n");
+}
+
+#[test]
+fn trouble_that_stays_ends_the_run_with_its_reason() {
+    gives_up(
+        vec![Turn::status(429).saying("slow down"); 2],
+        &["could not be reached in 2 attempts: 429: slow down", "try again later"],
+    );
+    gives_up(vec![Turn::status(401).saying("who are you?")], &["test-model said no (401): who are you?", "set OPENAI_API_KEY"]);
+    gives_up(vec![Turn::status(400).saying("prompt is too long")], &["too long for test-model"]);
+    gives_up(vec![Turn::text("a half").broken(); 2], &["broke off"]);
+    gives_up(vec![Turn::text("a half").stalled(), Turn::hang()], &["nothing came for 1 seconds", "model.seconds"]);
+}
+
+#[test]
+fn a_model_that_is_not_there_is_told_with_its_address() {
+    let stage = stage();
+    let url = ModelServer::start(Vec::new()).url();
+    let ran = Ran::of(stage.command(&url, &[STORY]).env("SUREHAND_MODEL_ATTEMPTS", "2").output().unwrap());
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.out.contains("could not be reached in 2 attempts") && ran.out.contains(&url), "{}", ran.out);
+}
+
+#[test]
+fn nonsense_of_the_model_is_answered_and_the_run_goes_on() {
+    for protocol in ["openai", "anthropic"] {
+        let stage = stage();
+        let turns = vec![
+            plan(),
+            Turn::raw_call("read_file", "{\"path\": \"a.t"),
+            Turn::raw_call("read_file", "[\"a.txt\"]"),
+            Turn::calls(&[("launch_rocket", json!({})), read("a.txt"), read("no.txt"), edit("a.txt", "two", "2"), complete(1)]),
+            Turn::text("I am done, I think."),
+            done(),
+        ];
+        let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
+        assert_eq!(stage.content("a.txt"), "one\n2\n");
+        let results = results(&ran.events());
+        assert!(results[1].contains("not JSON"), "{results:?}");
+        assert!(results[2].contains("must be a JSON object"), "{results:?}");
+        assert!(results[3].contains("there is no tool \"launch_rocket\""), "{results:?}");
+        assert!(requests[3].told().contains("must be a JSON object"), "{}", requests[3].told());
+        assert!(requests[5].told().contains("You called no tool"), "{}", requests[5].told());
+    }
+}
+
+#[test]
+fn an_answer_that_is_cut_off_does_no_half_of_it() {
+    for protocol in ["openai", "anthropic"] {
+        let stage = stage();
+        let half = "{\"path\": \"a.txt\", \"content\": \"one\\n2 and much mo";
+        let turns = vec![
+            Turn::call(read("a.txt").0, read("a.txt").1),
+            plan(),
+            Turn::raw_call("write_file", half).cut(),
+            Turn::text("Once upon a ti").cut(),
+            Turn::calls(&[write("a.txt", "one\n2\n"), complete(1)]),
+            done(),
+        ];
+        let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
+        assert!(results(&ran.events())[2].contains("cut off before the call was complete"), "{}", ran.out);
+        assert!(requests[3].told().contains("make it shorter") && requests[3].told().contains("2|two"), "{}", requests[3].told());
+        assert!(requests[4].told().contains("was cut off. Answer shorter"), "{}", requests[4].told());
+        assert_eq!(stage.content("a.txt"), "one\n2\n");
+    }
+}
+
+// Ctrl-C.
+
+/// Starts a run, waits for a moment, sends signals and waits for the end.
+#[track_caller]
+fn interrupted(stage: &Stage, server: &ModelServer, words: &[&str], moment: impl FnOnce()) -> Ran {
+    let child = stage.command(&server.url(), words).spawn().unwrap();
+    moment();
+    send(&child, Signal::INT);
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+#[track_caller]
+fn stops_while_it_waits(hanging: Turn) {
+    let stage = stage();
+    let [first, second, third, fourth] = whole_story().try_into().unwrap();
+    let server = ModelServer::start(vec![first, second, hanging]);
+    let ran = interrupted(&stage, &server, &[STORY], || wait_for_requests(&server, 3));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""), "{}", ran.out);
+    assert!(ran.out.contains("stopped, as you asked\n") && ran.out.contains("surehand run --resume\n"), "{}", ran.out);
+    assert_eq!(stage.content("a.txt"), "one\ntwo\n");
+    let (_, requests) = stage.finishes(vec![third, fourth], &["--resume"]);
+    assert!(requests[0].told().contains("1|one\n2|two\n"), "what was open is open: {}", requests[0].told());
+    assert_eq!((stage.content("a.txt").as_str(), stage.runs().len()), ("one\n2\n", 1));
+}
+
+#[test]
+fn ctrl_c_stops_a_run_that_waits_for_its_model() {
+    stops_while_it_waits(Turn::hang());
+    stops_while_it_waits(Turn::calls(&[edit("a.txt", "one", "half")]).with_text("I begin to say").stalled());
+    stops_while_it_waits(Turn::status(429).header("retry-after", "50"));
+}
+
+#[test]
+fn ctrl_c_in_the_first_turn_leaves_a_run_that_goes_on() {
+    let stage = stage();
+    let server = ModelServer::start(vec![Turn::hang()]);
+    assert_eq!(interrupted(&stage, &server, &[STORY], || wait_for_requests(&server, 1)).code, Some(130));
+    stage.finishes(whole_story(), &["--resume"]);
+    assert_eq!(stage.content("a.txt"), "one\n2\n");
+}
+
+/// A command that writes down its processes, says that it has begun, and takes long.
+const LONG: &str = "sleep 100 & echo $! > child; echo $$ > shell; mv shell started; wait";
+
+#[test]
+fn ctrl_c_ends_a_command_with_all_its_processes_and_what_follows_is_not_done() {
+    let stage = stage();
+    let calls = [write("b.txt", "b\n"), shell(LONG), write("c.txt", "c\n")];
+    let server = ModelServer::start(vec![plan(), Turn::calls(&calls)]);
+    let started = || wait_until("the command", || stage.path("started").exists());
+    let ran = interrupted(&stage, &server, &[STORY, "--yes", "--json"], started);
+    assert_eq!((ran.code, ran.stop().0), (Some(130), Stop::Cancelled), "{}", ran.err);
+    assert!(ran.stop().1.contains("surehand run --resume"), "{}", ran.stop().1);
+    for pid in ["child", "started"] {
+        let pid = stage.content(pid);
+        wait_until("the end of the command", || is_gone(&pid));
+    }
+    assert_eq!((stage.content("b.txt").as_str(), stage.path("c.txt").exists()), ("b\n", false));
+    let last = Turn::calls(&[write("c.txt", "c\n"), complete(1)]);
+    let (_, requests) = stage.finishes(vec![last, done()], &["--resume"]);
+    let told = requests[0].told();
+    assert!(told.contains("stopped before its end: the run was interrupted"), "{told}");
+    assert!(told.contains("not carried out: the run was stopped") && told.contains("b.txt"), "{told}");
+    assert_eq!(stage.content("c.txt"), "c\n");
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait() {
+    let stage = stage();
+    // It does not end when it is asked to, so that the first Ctrl-C takes its time.
+    let stubborn = "trap '' TERM INT; echo $$ > shell; mv shell started; sleep 100";
+    let server = ModelServer::start(vec![Turn::calls(&[shell(stubborn)])]);
+    let mut child = stage.command(&server.url(), &[STORY, "--yes", "--json"]).spawn().unwrap();
+    wait_until("the command", || stage.path("started").exists());
+    wait_until("the end", || {
+        send(&child, Signal::INT);
+        child.try_wait().unwrap().is_some()
+    });
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130));
+    assert!(!ran.events().iter().any(|event| matches!(event, Event::Result { .. } | Event::Stopped { .. })), "{}", ran.out);
+    let group = stage.content("started").trim().parse().unwrap();
+    kill_process_group(Pid::from_raw(group).unwrap(), Signal::KILL).unwrap();
+    stage.finishes(whole_story(), &["--resume"]);
+}
+
+// Kill.
+
+#[test]
+fn a_run_that_was_killed_while_it_waited_goes_on() {
+    for turns_before in 0..3 {
+        let stage = stage();
+        let mut turns = whole_story();
+        let rest = turns.split_off(turns_before);
+        turns.push(Turn::hang());
+        let server = ModelServer::start(turns);
+        let mut child = stage.command(&server.url(), &[STORY]).spawn().unwrap();
+        wait_for_requests(&server, turns_before + 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (_, requests) = stage.finishes(rest, &["--resume"]);
+        assert_eq!(requests[0].told().contains("2|two"), turns_before > 0, "{}", requests[0].told());
+        assert_eq!(stage.content("a.txt"), "one\n2\n");
+        assert_eq!(stage.place(&stage.only_run())["turn"], 4);
+    }
+}
+
+/// lock, stage, begin, check, swap, verify, end
+const STEPS_OF_EDIT: usize = 7;
+
+#[track_caller]
+fn killed_at_step(step: usize, mode: &str) {
+    let stage = stage();
+    let server = ModelServer::start(whole_story());
+    let mut command = stage.command(&server.url(), &[STORY, "--mode", mode]);
+    let killed = Ran::of(command.env("SUREHAND_TEST_KILL_AFTER", step.to_string()).output().unwrap());
+    assert_eq!(killed.code, None, "killed by a signal: {}", killed.out);
+    // A kill may tear the line that is being written.
+    let run = stage.only_run();
+    let mut transcript =
+        fs::OpenOptions::new().append(true).open(stage.path(&format!(".surehand/runs/{run}/transcript.jsonl"))).unwrap();
+    transcript.write_all(b"{\"event\":\"resu").unwrap();
+    // The model looks at what it is told before it does anything.
+    let next = Turn::made(|request| {
+        let mut calls = vec![read("a.txt"), complete(1)];
+        if !request.told().contains("2|2\n") {
+            calls.insert(1, edit("a.txt", "two", "2"));
+        }
+        Turn::calls(&calls)
+    });
+    let (_, requests) = stage.finishes(vec![Turn::calls(&[read("a.txt")]), next, done()], &["--resume", "--mode", mode]);
+    let told = requests[0].told();
+    assert!(told.contains("The last turn was interrupted"), "{told}");
+    assert!(requests.iter().all(is_well_formed));
+    assert_eq!(stage.content("a.txt"), "one\n2\n");
+    assert!(stage.transcript(&run).len() > 10);
+    assert_eq!(stage.place(&run)["stop"], "done");
+    if step + 1 == STEPS_OF_EDIT {
+        assert!(told.contains("a.txt") && requests[1].told().contains("2|2\n"), "what was committed is in the state: {told}");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_in_an_edit_goes_on_and_does_nothing_twice() {
+    for step in [0, 3, 4, 6] {
+        killed_at_step(step, "snapshot");
+    }
+    for step in [4, 6] {
+        killed_at_step(step, "history");
+    }
+}
+
+#[test]
+fn a_plan_that_was_made_before_a_kill_is_not_made_again() {
+    let stage = stage();
+    let add = json!({ "add": [{ "description": "make it a number" }] });
+    let server = ModelServer::start(vec![Turn::calls(&[("update_tasks", add), shell(LONG)])]);
+    let mut child = stage.command(&server.url(), &[STORY, "--yes"]).spawn().unwrap();
+    wait_until("the command", || stage.path("started").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nobody is there to end the command.
+    kill_process_group(Pid::from_raw(stage.content("started").trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    let turns = vec![Turn::calls(&[read("a.txt"), edit("a.txt", "two", "2"), complete(1)]), done()];
+    let (_, requests) = stage.finishes(turns, &["--resume"]);
+    let told = requests[0].told();
+    assert!(told.contains("make it a number") && !told.contains("Planning."), "{told}");
+    assert!(names_of_tools(&requests[0]).contains(&"edit_file".to_owned()));
+}
+
+// Going on.
+
+#[track_caller]
+fn cannot_resume(stage: &Stage, words: &[&str], expected: &str) {
+    let (ran, requests) = stage.run(vec![done()], words);
+    assert_eq!((ran.code, ran.out.as_str(), requests.len()), (Some(2), "", 0), "{}", ran.err);
+    assert!(ran.err.starts_with("error: ") && ran.err.contains(expected), "{}", ran.err);
+}
+
+#[test]
+fn a_run_that_cannot_go_on_is_told_with_the_reason() {
+    let stage = stage();
+    cannot_resume(&stage, &["--resume"], "there is no run to resume here; start one with: surehand run \"STORY\"");
+    cannot_resume(&stage, &["--resume=nobody"], "there is no run to resume here");
+    stage.finishes(whole_story(), &[STORY]);
+    let run = stage.only_run();
+    cannot_resume(&stage, &["--resume"], "there is no run to resume here");
+    cannot_resume(&stage, &["--resume=nobody"], &format!("there is no run \"nobody\" here; there are: {run}"));
+    cannot_resume(&stage, &["--resume=../runs"], "there is no run \"../runs\" here");
+    cannot_resume(&stage, &[&format!("--resume={run}")], &format!("run {run} is done"));
+    stage.put(&format!(".surehand/runs/{run}/run.json"), "{\"run\": \"");
+    let damaged = format!(".surehand/runs/{run}/run.json is damaged: ");
+    cannot_resume(&stage, &["--resume"], &damaged);
+    cannot_resume(&stage, &[&format!("--resume={run}")], &damaged);
+}
+
+#[test]
+fn two_runs_at_once_keep_apart() {
+    let stage = stage();
+    let server = ModelServer::start(vec![plan(), Turn::hang()]);
+    let child = stage.command(&server.url(), &["the first story", "--json"]).spawn().unwrap();
+    wait_for_requests(&server, 2);
+    let first = stage.only_run();
+    cannot_resume(&stage, &["--resume"], &format!("run {first} is being worked on by another process"));
+    cannot_resume(&stage, &[&format!("--resume={first}")], "is being worked on by another process");
+    let (ran, _) = stage.run(whole_story(), &["the second story", "--json"]);
+    send(&child, Signal::INT);
+    let stopped = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.events().len() > 10, stopped.code), (true, Some(130)), "{}", stopped.err);
+    assert_eq!(stage.runs().len(), 2);
+    let second = stage.runs().into_iter().find(|run| *run != first).unwrap();
+    for (run, story, ran) in [(&first, "the first story", &stopped), (&second, "the second story", &ran)] {
+        assert_eq!(stage.place(run)["story"], story);
+        let is_kept = |event: &Event| !matches!(event, Event::Text { .. } | Event::Calling { .. });
+        assert_eq!(stage.transcript(run), ran.events().into_iter().filter(is_kept).collect::<Vec<_>>());
+    }
+}
+
+// Budgets.
+
+#[track_caller]
+fn stops_at(budget: &[&str], words: &str, turns: u32) {
+    let stage = stage();
+    stage.put("surehand.toml", "[model]\nprice_input = 2\nprice_output = 10\n");
+    let server = ModelServer::start(whole_story());
+    let ran = Ran::of(stage.command(&server.url(), &[&[STORY, "--json"], budget].concat()).output().unwrap());
+    let (stop, text) = ran.stop();
+    assert_eq!((ran.code, stop), (Some(1), Stop::Budget), "{}", ran.err);
+    assert!(text.starts_with(words) && text.ends_with("go on with: surehand run --resume"), "{text}");
+    assert_eq!(server.requests().len(), turns as usize);
+    let rest = whole_story().split_off(turns as usize);
+    let (ran, _) = stage.finishes(rest, &["--resume", "--json"]);
+    let totals = ran.events().into_iter().filter_map(|event| match event {
+        Event::TurnEnded { total, .. } => Some(total),
+        _ => None,
+    });
+    let Usage { input, cached, output, cost } = totals.last().unwrap();
+    assert_eq!((input, cached, output, format!("{:.6}", cost.unwrap())), (400, 0, 40, "0.001200".to_owned()));
+}
+
+#[test]
+fn a_budget_stops_a_run_and_with_more_it_goes_on() {
+    stops_at(&["--max-turns", "2"], "2 turns are used up", 2);
+    stops_at(&["--max-tokens", "300"], "330 of 300 tokens are used up", 3);
+    stops_at(&["--max-cost", "0.0005"], "$0.0006 of $0.0005 are used up", 2);
+}
+
+#[test]
+fn a_budget_in_dollars_needs_prices() {
+    let stage = stage();
+    let (ran, _) = stage.run(whole_story(), &[STORY, "--json", "--max-cost", "1"]);
+    assert_eq!((ran.code, ran.stop().0), (Some(1), Stop::Budget));
+    assert!(ran.stop().1.contains("model.price_input"), "{}", ran.stop().1);
+}
+
+// Keys.
+
+const MARKER: &str = "sk-marker-0123456789";
+
+/// Every file of a workspace.
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+}
+
+#[track_caller]
+fn keeps_the_key(variable: &str, protocol: &str, header: &str, turns: Vec<Turn>, expected: &str) {
+    let stage = stage();
+    let server = ModelServer::start(turns);
+    let mut command = stage.command(&server.url(), &[STORY, "--yes", "--json", "--protocol", protocol]);
+    let ran = Ran::of(command.env(variable, MARKER).env("SUREHAND_MODEL_ATTEMPTS", "2").output().unwrap());
+    assert!(ran.out.contains(expected), "{} {}", ran.out, ran.err);
+    assert!(server.requests().iter().all(|request| request.header(header).is_some_and(|value| value.contains(MARKER))));
+    assert!(server.requests().iter().all(|request| !request.body.to_string().contains(MARKER)));
+    assert!(!ran.out.contains(MARKER) && !ran.err.contains(MARKER));
+    let mut all = Vec::new();
+    files(stage.0.path(), &mut all);
+    assert!(all.iter().any(|path| path.ends_with("transcript.jsonl")));
+    for path in all {
+        let content = fs::read(&path).unwrap();
+        assert!(!content.windows(MARKER.len()).any(|window| window == MARKER.as_bytes()), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_key_is_written_down_and_shown_nowhere() {
+    let says = format!("the key {MARKER} is wrong");
+    for (variable, protocol, header) in [
+        ("OPENAI_API_KEY", "openai", "authorization"),
+        ("ANTHROPIC_API_KEY", "anthropic", "x-api-key"),
+        ("SUREHAND_API_KEY", "openai", "authorization"),
+    ] {
+        let keeps = |turns, expected| keeps_the_key(variable, protocol, header, turns, expected);
+        keeps(vec![Turn::status(401).saying(&says)], "the key … is wrong");
+        keeps(vec![Turn::status(500).saying(&says), Turn::text("hm").failing("api_error", &says)], "the key … is wrong");
+        keeps(vec![Turn::calls(&[shell("env; set; echo there it was")]), done()], "there it was");
+    }
+}
+
+// Commands.
+
+#[test]
+fn where_nobody_can_be_asked_commands_are_declined_and_the_model_is_told() {
+    for words in [vec![STORY], vec![STORY, "--json"]] {
+        let stage = stage();
+        let (_, requests) = stage.finishes(vec![Turn::calls(&[shell("touch made")]), done()], &words);
+        assert!(!stage.path("made").exists());
+        let told = requests[1].told();
+        assert!(told.contains("the command was declined: it is not in the list of allowed commands"), "{told}");
+    }
+}
+
+#[test]
+fn what_the_settings_allow_runs_and_what_it_changed_is_named() {
+    let stage = stage();
+    stage.put("surehand.toml", "[commands]\nallow = [\"sh fix\"]\n");
+    stage.put("fix", "echo 2 > a.txt; echo new > new.txt; echo fixed\n");
+    let turns = vec![Turn::calls(&[read("a.txt")]), Turn::calls(&[shell("sh fix"), shell("sh fix; rm a.txt")]), done()];
+    let (ran, requests) = stage.finishes(turns, &[STORY, "--json"]);
+    let results = results(&ran.events());
+    assert!(results[1].starts_with("exit code 0\nfixed\n"), "{results:?}");
+    assert!(results[1].contains("a.txt") && results[1].contains("new.txt"), "{results:?}");
+    assert!(results[2].contains("declined"), "{results:?}");
+    assert!(requests[2].told().contains("1|2\n"), "{}", requests[2].told());
+    assert!(requests[2].told().contains("new.txt"), "{}", requests[2].told());
+}
+
+// Others at work.
+
+#[test]
+fn a_change_of_somebody_else_is_never_overwritten() {
+    for protocol in ["openai", "anthropic"] {
+        let stage = stage();
+        let path = stage.path("a.txt");
+        let stale = Turn::made(move |_| {
+            put(&path, "one\ntwo, as somebody else has it\n");
+            Turn::calls(&[edit("a.txt", "two", "2"), write("a.txt", "one\n2\n")])
+        });
+        let again = Turn::calls(&[edit("a.txt", "two, as", "2, as"), complete(1)]);
+        let turns = vec![Turn::calls(&[read("a.txt")]), plan(), stale, again, done()];
+        let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
+        let results = results(&ran.events());
+        assert!(results[2].contains("modified since last read"), "{results:?}");
+        assert!(requests[3].told().contains("you had not seen what a.txt holds now"), "{}", requests[3].told());
+        assert!(requests[3].told().contains("2|two, as somebody else has it"), "{}", requests[3].told());
+        assert_eq!(stage.content("a.txt"), "one\n2, as somebody else has it\n");
+    }
+}
+
+/// The anchor of a line, as the model is shown it.
+fn anchor_of(told: &str, line: &str) -> String {
+    let row = told.lines().find(|row| row.ends_with(&format!("|{line}"))).unwrap_or_else(|| panic!("{line}: {told}"));
+    row.split('|').next().unwrap().to_owned()
+}
+
+#[test]
+fn an_anchored_edit_is_repaired_where_the_lines_are_proven() {
+    let before: String = (1..=30).map(|number| format!("line {number}\n")).collect();
+    let stage = Stage::new(&[("a.txt", &before)]);
+    let (path, after) = (stage.path("a.txt"), format!("a new first line\n{before}"));
+    let moved = after.clone();
+    let stale = Turn::made(move |request| {
+        put(&path, &moved);
+        let at = anchor_of(&request.told(), "line 20");
+        Turn::calls(&[
+            ("edit_lines", json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": at, "text": "twenty" }] })),
+            complete(1),
+        ])
+    });
+    let turns = vec![Turn::calls(&[read("a.txt")]), plan(), stale, done()];
+    let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--dialect", "lines"]);
+    assert_eq!(stage.content("a.txt"), after.replace("line 20\n", "twenty\n"));
+    let repairs = ran.events().into_iter().filter_map(|event| match event {
+        Event::Call { tool, repair: true, .. } => Some(tool),
+        _ => None,
+    });
+    assert_eq!(repairs.collect::<Vec<_>>(), ["read_file", "edit_lines"]);
+    let told = requests[3].told();
+    assert!(told.contains("found by proof") && told.contains("|twenty"), "{told}");
+}
+
+// What is shown.
+
+#[test]
+fn a_pipe_gets_plain_lines() {
+    let stage = stage();
+    let (ran, _) = stage.finishes(whole_story(), &[STORY]);
+    let run = stage.only_run();
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines[0], format!("run {run}: test-model, snapshot mode, session {run}"));
+    assert_eq!(lines[1], format!("story: {STORY}"));
+    for line in ["Let me look at it.", "call: read_file a.txt", "done", "It is a number.", "changed: a.txt +1 -1"] {
+        assert!(lines.contains(&line), "{line} is not in {}", ran.out);
+    }
+    assert!(!ran.out.contains(['\u{1b}', '\r']), "{:?}", ran.out);
+}
+
+#[test]
+fn a_reader_who_leaves_stops_the_run() {
+    for words in [vec![STORY], vec![STORY, "--json"]] {
+        let stage = stage();
+        let server = ModelServer::start(whole_story());
+        let mut child = stage.command(&server.url(), &words).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""));
+        assert!(server.turns_left() > 0 && stage.content("a.txt") == "one\ntwo\n");
+        let place = stage.place(&stage.only_run());
+        assert_eq!(place["stop"], "cancelled");
+        let played = place["turn"].as_u64().unwrap() as usize;
+        stage.finishes(whole_story().split_off(played), &["--resume"]);
+    }
+}
+
+// The story.
+
+#[track_caller]
+fn with_input(stage: &Stage, input: &[u8], turns: Vec<Turn>, words: &[&str]) -> (Ran, Vec<Request>) {
+    let server = ModelServer::start(turns);
+    let mut child = stage.command(&server.url(), words).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = thread::spawn(move || stdin.write_all(&input));
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    writer.join().unwrap().unwrap();
+    (ran, server.requests())
+}
+
+#[test]
+fn a_story_may_come_from_standard_input() {
+    let stage = stage();
+    let (ran, requests) = with_input(&stage, b"Make two\na number.\n", whole_story(), &["-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(requests[0].told().contains("# Story\nMake two\na number.\n"), "{}", requests[0].told());
+    let (ran, requests) = with_input(&stage, b"\xff\xfe", whole_story(), &["-"]);
+    assert_eq!((ran.code, requests.len()), (Some(2), 0));
+    assert!(ran.err.starts_with("error: the story from standard input: "), "{}", ran.err);
+}
+
+#[test]
+fn an_empty_story_is_none() {
+    for (words, input) in [(["-"], " \n"), ([" "], ""), ([""], "")] {
+        let stage = stage();
+        let (ran, _) = with_input(&stage, input.as_bytes(), Vec::new(), &words);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(2), "error: the story is empty: say what is to be done\n"));
+        assert!(!stage.path(".surehand").exists());
+    }
+}
+
+#[test]
+fn a_long_story_is_cut_in_the_prompt_and_kept_whole() {
+    for mode in ["snapshot", "history"] {
+        let stage = stage();
+        stage.put("surehand.toml", "[context]\nwindow = 8000\n");
+        let story: String = (0..100_000).map(|number| format!("word{number} ")).collect();
+        let (ran, requests) = with_input(&stage, story.as_bytes(), whole_story(), &["-", "--mode", mode]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert_eq!(stage.place(&stage.only_run())["story"], story);
+        for request in &requests {
+            let told = request.told();
+            assert!(told.contains("word0 word1 ") && told.contains("…[+") && told.len() < 40_000, "{mode}: {} bytes", told.len());
+        }
+        assert!(ran.out.lines().nth(1).unwrap().len() < 2000, "{}", ran.out.len());
+    }
+}
+
+// Conversations.
+
+/// Whether a provider would take it: every call has its result, right after it.
+#[track_caller]
+fn is_well_formed(request: &Request) -> bool {
+    let messages = request.body["messages"].as_array().unwrap();
+    let ids = |parts: &Value, field: &str| -> Vec<String> {
+        parts.as_array().into_iter().flatten().filter_map(|part| part[field].as_str()).map(str::to_owned).collect()
+    };
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        let (content, role) = (&message["content"], message["role"].as_str().unwrap());
+        let answered = match request.speaks() {
+            Speaks::OpenAi => message["tool_call_id"].as_str().map(str::to_owned).into_iter().collect(),
+            Speaks::Anthropic => ids(content, "tool_use_id"),
+        };
+        for id in &answered {
+            let Some(at) = open.iter().position(|known| known == id) else { return false };
+            open.remove(at);
+        }
+        if !open.is_empty() && role != "tool" {
+            return false;
+        }
+        open.extend(match request.speaks() {
+            Speaks::OpenAi => ids(&message["tool_calls"], "id"),
+            Speaks::Anthropic => ids(content, "id"),
+        });
+    }
+    open.is_empty() && messages.first().is_some_and(|message| message["role"] != "assistant")
+}
+
+#[test]
+fn a_conversation_that_gets_long_is_folded_and_goes_on() {
+    let long: String = (1..=400).map(|number| format!("line number {number}\n")).collect();
+    for protocol in ["openai", "anthropic"] {
+        let stage = stage();
+        stage.put("long.txt", &long);
+        stage.put("surehand.toml", "[context]\nmode = \"history\"\nwindow = 9000\n");
+        let turns = vec![
+            Turn::calls(&[read("a.txt")]),
+            plan(),
+            Turn::calls(&[read("long.txt")]).with_text("What else is there?"),
+            Turn::calls(&[read("long.txt")]),
+            Turn::calls(&[edit("a.txt", "two", "2")]),
+            Turn::calls(&[read("a.txt"), edit("a.txt", "two", "2"), complete(1)]),
+            done(),
+        ];
+        let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
+        assert!(requests.iter().all(is_well_formed), "{protocol}");
+        assert!(ran.events().iter().any(|event| matches!(event, Event::Folded { .. })), "{}", ran.out);
+        let told = requests[4].told();
+        assert!(told.contains("was folded into this state") && told.contains("make it a number"), "{told}");
+        assert!(results(&ran.events())[4].contains("was not read this session"), "{:?}", results(&ran.events()));
+        assert_eq!(stage.content("a.txt"), "one\n2\n");
+    }
+}
+
+#[test]
+fn a_conversation_goes_on_after_a_stop() {
+    for protocol in ["openai", "anthropic"] {
+        let stage = stage();
+        let words = ["--mode", "history", "--protocol", protocol];
+        let (ran, _) = stage.run(whole_story(), &[&[STORY, "--max-turns", "2"], &words[..]].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        let turns = vec![Turn::calls(&[read("a.txt"), edit("a.txt", "two", "2"), complete(1)]), done()];
+        let (_, requests) = stage.finishes(turns, &[&["--resume"], &words[..]].concat());
+        assert!(requests.iter().all(is_well_formed), "{:#}", requests[0].body);
+        assert!(
+            requests[0].told().contains("Let me look at it.") && requests[0].told().contains("2|two"),
+            "{}",
+            requests[0].told()
+        );
+        assert_eq!(stage.content("a.txt"), "one\n2\n");
+    }
+}
