@@ -26,6 +26,15 @@ pub enum Line {
     Results(Vec<CallResult>),
 }
 
+/// What folding came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Folded {
+    /// How many messages are gone.
+    pub messages: usize,
+    /// Whether the last exchange is still there.
+    pub is_last_kept: bool,
+}
+
 impl History {
     /// A conversation that goes on from what was said.
     pub fn new(window: usize, said: Vec<Line>) -> Self {
@@ -80,9 +89,10 @@ impl History {
         });
     }
 
-    /// Whether the conversation is near its window.
+    /// Whether the conversation is near its window, and folding it would help.
     pub fn is_full(&self, scene: &Scene<'_>) -> bool {
-        self.tokens(scene) > self.window * 4 / 5 && self.messages.len() > 1
+        let tokens = self.tokens(scene);
+        tokens > self.window * 4 / 5 && self.last_answer() > 1 || tokens > self.window && self.messages.len() > 1
     }
 
     fn tokens(&self, scene: &Scene<'_>) -> usize {
@@ -90,18 +100,35 @@ impl History {
         fixed + self.messages.iter().map(|(_, tokens)| tokens).sum::<usize>()
     }
 
-    /// Folds the conversation into the state; gives how many messages that were. Whoever folds must forget what was read.
-    pub fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> usize {
-        let folded = self.messages.len();
-        self.messages.clear();
-        self.noops.clear();
+    /// Where the last exchange begins.
+    fn last_answer(&self) -> usize {
+        let is_answer = |(message, _): &(Message, usize)| matches!(message, Message::Assistant { .. });
+        self.messages.iter().rposition(is_answer).unwrap_or(self.messages.len())
+    }
+
+    /// Folds the conversation into the state, except for the last exchange: the model has not seen yet what came of its last calls. If
+    /// that alone is too long it goes as well. Whoever folds must forget what was read before.
+    pub fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> Folded {
         let now = request(state, scene.phase);
         let state = format_for_prompt(state);
-        self.say(format!(
-            "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
-             again what you want to edit. Do not do again what is done.\n\n{state}\n{now}"
-        ));
-        folded
+        let text = |folded: usize, more: &str| {
+            format!(
+                "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
+                 again what you want to edit. Do not do again what is done.{more}\n\n{state}\n{now}"
+            )
+        };
+        let last = self.messages.split_off(self.last_answer());
+        let before = std::mem::take(&mut self.messages);
+        self.say(text(before.len(), ""));
+        self.messages.extend(last);
+        if self.tokens(scene) <= self.window {
+            return Folded { messages: before.len(), is_last_kept: true };
+        }
+        let messages = before.len() + self.messages.len() - 1;
+        self.messages.clear();
+        self.noops.clear();
+        self.say(text(messages, " What came of your last calls was too long: ask for less at once."));
+        Folded { messages, is_last_kept: false }
     }
 
     /// The prompt of the next turn.

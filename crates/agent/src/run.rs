@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Reply, RepoTracker, Session, SessionId, Workspace,
     changes::{Selection, net},
-    core::{Mode, render::cut::cut},
+    core::{Mode, render::cut::cut, working_set::Lines},
     store::ChangeId,
 };
 
@@ -124,6 +124,8 @@ pub struct Run<'a> {
     place: Place,
     record: Record,
     context: Context,
+    /// The lines that the last turn has shown.
+    shown: Vec<Lines>,
     guard: Guard,
     commands: command::Limits,
 }
@@ -188,10 +190,10 @@ impl<'a> Run<'a> {
             io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: place.run.clone() }),
             _ => RunError::Record(error),
         })?;
+        session.note_shown();
         let context = match settings.mode {
             Mode::Snapshot => {
                 check_budget(settings.budget, dialect)?;
-                session.note_shown();
                 let memory = place.memory.clone();
                 Context::Snapshot(Box::new(Snapshot::new(memory, settings.budget, dialect, &mut session)))
             }
@@ -208,7 +210,7 @@ impl<'a> Run<'a> {
         let guard = Guard::new(settings.patience);
         let commands = command::Limits::from(&workspace.config().commands);
         let state = RepoTracker::load(workspace);
-        Ok(Self { session, state, company, settings, dialect, place, record, context, guard, commands })
+        Ok(Self { session, state, company, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
     }
 
     /// Works on the story until it is done or something stops it.
@@ -317,9 +319,12 @@ impl<'a> Run<'a> {
             Context::History(history) => {
                 let folded = history.is_full(&scene).then(|| history.fold(&state, &scene));
                 let rendered = history.render(&scene);
-                if let Some(messages) = folded {
+                if let Some(folded) = folded {
                     self.session.reset();
-                    self.tell(&Event::Folded { messages })?;
+                    if folded.is_last_kept {
+                        self.session.knows_only(&self.shown);
+                    }
+                    self.tell(&Event::Folded { messages: folded.messages })?;
                 }
                 Ok(rendered)
             }
@@ -382,9 +387,10 @@ impl<'a> Run<'a> {
             did.push(self.remember(&call.name, arguments, &done.reply));
             over = over.or(done.is_over);
         }
+        self.shown = self.session.take_shown();
         match &mut self.context {
             Context::Snapshot(context) => {
-                context.see(self.session.take_shown());
+                context.see(std::mem::take(&mut self.shown));
                 context.took(turn, &answer.text, did);
             }
             Context::History(history) => {

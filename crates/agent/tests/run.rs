@@ -538,3 +538,44 @@ fn done_is_not_taken_from_an_answer_in_which_something_failed() {
     assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Done, 4));
     assert!(played.result(4).contains("another call of the same answer has failed"), "{}", played.result(4));
 }
+
+#[test]
+fn what_the_model_has_just_asked_for_is_not_folded_away() {
+    let stage = Stage::new(&[("a.txt", &numbered(300)), ("b.txt", &numbered(300)), ("c.txt", "c\n")]).with(|settings| {
+        settings.mode = Mode::History;
+        settings.window = 6500;
+    });
+    let edit = |path: &str, old: &str| call("edit_file", json!({ "path": path, "old_string": old, "new_string": "new" }));
+    let played = stage.play(vec![
+        plan(&["t"]),
+        turn(vec![read("c.txt"), read("a.txt")]),
+        turn(vec![read("b.txt")]),
+        turn(vec![edit("b.txt", "line number 300"), edit("c.txt", "c")]),
+        turn(vec![complete(&[1])]),
+        done(),
+    ]);
+    let told = played.user(4);
+    assert!(told.contains("was folded into this state") && told.contains("300|line number 300"), "{told}");
+    assert_eq!(played.calls()[4..6], ["edit_file +", "edit_file -"], "what is in the context can be edited, and nothing else");
+    for prompt in &played.prompts {
+        assert!(prompt.tokens() <= 6500, "{}", prompt.tokens());
+    }
+}
+
+#[test]
+fn what_is_longer_than_the_window_is_said_to_be() {
+    let long = numbered(600);
+    let stage = Stage::new(&[("a.txt", &long), ("b.txt", &long), ("c.txt", &long)]).with(|settings| {
+        settings.mode = Mode::History;
+        settings.window = 8000;
+    });
+    let played = stage.play(vec![
+        plan(&["t"]),
+        turn(vec![read("a.txt"), read("b.txt"), read("c.txt")]),
+        turn(vec![complete(&[1])]),
+        done(),
+    ]);
+    let told = played.user(3);
+    assert!(told.contains("was too long: ask for less at once") && !told.contains("|line number"), "{told}");
+    assert!(played.prompts.iter().all(|prompt| prompt.tokens() <= 8000));
+}
