@@ -448,6 +448,39 @@ fn ctrl_c_ends_a_command_with_all_its_processes_and_what_follows_is_not_done() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_ends_the_command_too() {
+    let stage = stage();
+    let server = ModelServer::start(vec![Turn::calls(&[shell(LONG)])]);
+    let child = stage.command(&server.url(), &[STORY, "--yes"]).spawn().unwrap();
+    wait_until("the command", || stage.path("started").exists());
+    send(&child, Signal::HUP);
+    assert_eq!(Ran::of(child.wait_with_output().unwrap()).code, Some(130));
+    let pid = stage.content("child");
+    wait_until("the end of the command", || is_gone(&pid));
+}
+
+#[test]
+fn with_nohup_a_run_outlives_its_terminal() {
+    let stage = stage();
+    let [first, second, third, fourth] = whole_story().try_into().unwrap();
+    let path = stage.path("go");
+    let waiting = Turn::made(move |_| {
+        wait_until("the signal", || path.exists());
+        first.clone()
+    });
+    let server = ModelServer::start(vec![waiting, second, third, fourth]);
+    let run = stage.command(&server.url(), &[STORY]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
+    shell.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = shell.spawn().unwrap();
+    wait_for_requests(&server, 1);
+    send(&child, Signal::HUP);
+    stage.put("go", "");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
 fn a_second_ctrl_c_does_not_wait() {
     let stage = stage();
     // It does not end when it is asked to, so that the first Ctrl-C takes its time.

@@ -116,11 +116,20 @@ fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>
 
 /// The first Ctrl-C lets what was begun come to its end; the second one does not wait.
 fn stop_on_signals(cancel: &Cancel) -> anyhow::Result<()> {
-    for signal in [signal::SIGINT, signal::SIGTERM] {
+    // The terminal may go away; who is to outlive that is started with this signal ignored, as nohup does.
+    let gone = Some(signal::SIGHUP).filter(|signal| !is_ignored(*signal));
+    for signal in [signal::SIGINT, signal::SIGTERM].into_iter().chain(gone) {
         flag::register_conditional_shutdown(signal, 130, cancel.flag()).context("signals")?;
         flag::register(signal, cancel.flag()).context("signals")?;
     }
     Ok(())
+}
+
+/// Whether whoever started us wanted a signal to be ignored. Where the system does not tell, it is left as it is.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 /// Whoever looks on.
