@@ -611,6 +611,16 @@ fn a_run_that_cannot_go_on_is_told_with_the_reason() {
 }
 
 #[test]
+fn who_was_asked_before_is_named_when_nobody_is() {
+    let stage = stage();
+    stage.run(whole_story(), &[STORY, "--max-turns", "1"]);
+    let output = Command::new(PROGRAM).args(["run", "--resume", "--root"]).arg(stage.0.path()).output().unwrap();
+    let ran = Ran::of(output);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.starts_with("error: no model is named: the run was with --model test-model;"), "{}", ran.err);
+}
+
+#[test]
 fn two_runs_at_once_keep_apart() {
     let stage = stage();
     let server = ModelServer::start(vec![plan(), Turn::hang()]);
@@ -646,11 +656,11 @@ fn stops_at(budget: &[&str], words: &str, turns: u32) {
     assert_eq!(server.requests().len(), turns as usize);
     let rest = whole_story().split_off(turns as usize);
     let (ran, _) = stage.finishes(rest, &["--resume", "--json"]);
-    let totals = ran.events().into_iter().filter_map(|event| match event {
+    let mut totals = ran.events().into_iter().filter_map(|event| match event {
         Event::TurnEnded { total, .. } => Some(total),
         _ => None,
     });
-    let Usage { input, cached, output, cost } = totals.last().unwrap();
+    let Usage { input, cached, output, cost } = totals.next_back().unwrap();
     assert_eq!((input, cached, output, format!("{:.6}", cost.unwrap())), (400, 0, 40, "0.001200".to_owned()));
 }
 

@@ -10,7 +10,7 @@ use surehand_agent::{
     event::Stop,
     model::{self, Connection, Model, Prices, Protocol, Settings as Patience, scripted::Scripted},
     prompt::Dialect,
-    record,
+    record::{self, Place},
 };
 use surehand_engine::{Workspace, core::Mode};
 
@@ -35,7 +35,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let company = Company { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
     let run = match &args.resume {
         None => Run::new(workspace, &story.unwrap_or_default(), settings, company)?,
-        Some(name) => Run::resume(workspace, Some(name.as_str()).filter(|name| !name.is_empty()), settings, company)?,
+        Some(name) => Run::resume(workspace, named(name), settings, company)?,
     };
     let outcome = run.go()?;
     match audience.into_inner().failed {
@@ -81,18 +81,29 @@ fn settings(args: &RunArgs, workspace: &Workspace) -> Settings {
     settings
 }
 
+/// The run that is meant: the last one, if none is named.
+fn named(run: &str) -> Option<&str> {
+    Some(run).filter(|run| !run.is_empty())
+}
+
+/// Where the run was that is to go on.
+fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<Place>> {
+    Ok(args.resume.as_deref().map(|run| record::find(workspace, named(run))).transpose()?)
+}
+
 /// The model that is asked for: on the command line, or else in the settings.
 fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>> {
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let played = match &args.resume {
-            None => 0,
-            Some(name) => record::find(workspace, Some(name.as_str()).filter(|name| !name.is_empty()))?.turn,
-        };
+        let played = resumed(args, workspace)?.map_or(0, |place| place.turn);
         return Ok(Box::new(Scripted::parse(&script)?.after(played)));
     }
     let set = &workspace.config().model;
     let Some(name) = args.model.clone().or_else(|| set.name.clone()) else {
+        if let Some(place) = resumed(args, workspace)? {
+            let model = place.model;
+            anyhow::bail!("no model is named: the run was with --model {model}; give that again, with its --url if it had one");
+        }
         anyhow::bail!(
             "no model is named: give --model NAME, or set model.name in surehand.toml; --script FILE needs none, and `surehand demo` shows how it works"
         );
