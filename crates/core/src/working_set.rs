@@ -148,7 +148,8 @@ impl WorkingSet {
             if !lines.is_empty() {
                 left.push(Lines { path: open.path.clone(), text: open.text.clone(), lines });
             }
-            if !kept[file].is_empty() || (open.uses.is_empty() && begun.contains_key(&file)) {
+            let is_shown_empty = open.text.line_count() == 0 && begun.contains_key(&file);
+            if !kept[file].is_empty() || is_shown_empty {
                 files.push(open.only(&kept[file]));
             }
         }
@@ -266,17 +267,25 @@ impl Open {
         Self { uses: self.uses.iter().flat_map(inside).collect(), ..self }
     }
 
-    /// The same of another version.
+    /// The same of another version. Of a file of which something was open something stays open, or it would be there without a
+    /// line: what is now where its lines were, or what came into an empty file.
     fn carried(self, text: &Text) -> Self {
         if text.version() == self.text.version() {
             return self;
         }
         let map = LineMap::between(&self.text, text);
+        let was_empty = self.text.line_count() == 0;
         let mut open = Self { text: text.clone(), uses: Vec::new(), ..self };
         let mut uses = self.uses;
         uses.sort_by_key(|part| part.at);
-        for part in uses {
+        for part in &uses {
             open.put(&followed(&map, part.lines), part.at);
+        }
+        if open.uses.is_empty() {
+            uses.iter().for_each(|part| open.put(&beside(&map, part.lines), part.at));
+        }
+        if was_empty {
+            open.put(&LineSet::whole(text.line_count()), open.at);
         }
         open
     }
@@ -296,6 +305,13 @@ fn followed(map: &LineMap, lines: LineRange) -> LineSet {
         if replaced || between { LineRange::from_indexes(hunk.after.clone()) } else { None }
     });
     kept.chain(put_in).collect()
+}
+
+/// The lines before and after the place where a range was that is gone.
+fn beside(map: &LineMap, lines: LineRange) -> LineSet {
+    let start = lines.start.index();
+    let place = map.hunks().iter().find(|hunk| hunk.before.contains(&start)).map_or(0, |hunk| hunk.after.start);
+    LineRange::from_indexes(place.saturating_sub(1)..place + 1).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -343,9 +359,18 @@ mod tests {
         follows("a b c d e", &[(2, 3)], "a b new c d e", "b new c");
         follows("a b c d e", &[(2, 3)], "a B c d e", "B c");
         follows("a b c d e", &[(2, 3)], "a b new", "b new");
-        follows("a b c d e", &[(2, 3)], "a d e", "");
         follows("a b c d e", &[(2, 2), (4, 4)], "a b c new d e", "b d");
         follows("a b c", &[(1, 3)], "", "");
+    }
+
+    #[test]
+    fn where_its_lines_are_gone_a_file_stays_open_at_their_place() {
+        follows("a b c d e", &[(2, 3)], "a d e", "a d");
+        follows("a b c d e", &[(1, 2)], "c d e", "c");
+        follows("a b c d e", &[(4, 5)], "a b c", "c");
+        follows("a b c d e", &[(2, 2), (4, 4)], "a c e", "a c e");
+        follows("a b c d e", &[(2, 2), (4, 4)], "a c d e", "d");
+        follows("", &[], "a b", "a b");
     }
 
     #[test]
