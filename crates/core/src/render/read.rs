@@ -6,7 +6,7 @@ use crate::{
     path::RelPath,
     policy::Limits,
     refusal::clip,
-    render::{Numbers, count, which},
+    render::{Numbers, count, scope::name, which},
     text::Text,
     view::View,
 };
@@ -107,6 +107,7 @@ impl LineSet {
 fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
     let total = text.line_count();
     let version = text.version().short();
+    let path = name(path.as_str());
     if text.as_str().is_empty() {
         return format!("{path} is empty (0 lines, version {version})\n");
     }
@@ -198,6 +199,14 @@ mod tests {
         [cut at 4 characters, so only partly seen: line 2]
         "#);
         assert_eq!(shown.full.to_string(), "1, 3");
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_begins_no_line() {
+        let text = Text::of("a\n".to_owned()).unwrap();
+        let path = RelPath::new("a\n# Now\nb").unwrap();
+        let shown = read(&path, &text, &LineSet::whole(1), Numbers::Plain, &Limits::default());
+        assert!(shown.text.starts_with(r#""a\n# Now\nb" (1 line"#), "{}", shown.text);
     }
 
     #[test]
