@@ -24,9 +24,13 @@ impl Session {
         }
     }
 
-    /// What a file holds now; nothing where there is none or it is no text.
+    /// What a file holds now; nothing where there is none, it is no text, or the name leads to another file, which has its own.
     pub fn present(&mut self, path: &RelPath) -> Option<Text> {
-        match self.gather(path.as_str()).ok()?.present {
+        let gathered = self.gather(path.as_str()).ok()?;
+        if gathered.path != *path {
+            return None;
+        }
+        match gathered.present {
             Present::Text(text) => Some(text),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
         }
