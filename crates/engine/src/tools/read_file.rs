@@ -68,6 +68,8 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     let shown = render::read::read(path, text, &wanted, Numbers::with_anchors(call.anchors), session.limits());
     if !shown.lines.is_empty() || text.line_count() == 0 {
         session.show(path, text, &shown.full);
+        // A line that is cut is not known, but it is among those that the model wants to see.
+        session.note(path, text, &shown.lines);
     }
     result.insert("shown".to_owned(), json!(shown.lines));
     Ok(Success { text: shown.text, result, paths: vec![path.clone()], ..Success::default() })

@@ -315,6 +315,7 @@ impl Told<'_, '_> {
             return;
         }
         self.session.show(&gathered.path, &text, &shown.full);
+        self.session.note(&gathered.path, &text, &shown.lines);
         self.files.push(json!({
             "path": path, "version": text.version(), "total_lines": text.line_count(), "matches": hits.len(), "shown": shown.lines,
         }));
