@@ -14,7 +14,11 @@ pub struct Repair {
 
 /// What can be done about a refusal, as it is told to programs.
 pub fn repair(tool: &str, arguments: &Value, refusal: &Value) -> Option<Repair> {
-    if !matches!(refusal["code"].as_str()?, "stale" | "anchor_mismatch" | "partial") {
+    let code = refusal["code"].as_str()?;
+    // Who writes over lines that do not fit into the context would be shown them again and again. The refusal has shown them, and
+    // if the call comes once more it is told what to do instead; a read would take back that it was refused before.
+    let is_in_vain = code == "partial" && tool == "write_file";
+    if !matches!(code, "stale" | "anchor_mismatch" | "partial") || is_in_vain {
         return None;
     }
     let path = refusal["path"].as_str()?;
@@ -26,7 +30,7 @@ pub fn repair(tool: &str, arguments: &Value, refusal: &Value) -> Option<Repair> 
     ranges.extend(remaps.iter().filter_map(|(_, to)| line_of(to)).map(|line| json!({ "start": line, "end": line })));
     let is_anchored = tool == "edit_lines";
     let read = json!({ "path": path, "ranges": ranges, "anchors": is_anchored });
-    let retry = if is_anchored && refusal["code"] != "partial" { remapped(arguments, &remaps) } else { None };
+    let retry = if is_anchored && code != "partial" { remapped(arguments, &remaps) } else { None };
     Some(Repair { read, retry })
 }
 
@@ -94,6 +98,11 @@ mod tests {
     #[test]
     fn lines_that_were_never_seen_are_shown_and_not_edited() {
         assert_eq!(repair("edit_lines", &edits(&["10#aa"]), &refusal("partial")).unwrap().retry, None);
+    }
+
+    #[test]
+    fn a_file_that_is_to_be_written_over_is_not_read_again() {
+        assert_eq!(repair("write_file", &json!({ "path": "a.rs", "content": "" }), &refusal("partial")), None);
     }
 
     #[test]
