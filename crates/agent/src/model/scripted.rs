@@ -97,6 +97,8 @@ impl Scripted {
     pub fn after(mut self, turns: u32) -> Self {
         let played = (turns as usize).min(self.turns.len());
         self.turns.drain(..played);
+        // A call of a conversation that goes on has a name that no other has.
+        self.asked = u64::from(turns);
         self
     }
 }
