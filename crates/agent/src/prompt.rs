@@ -1,11 +1,13 @@
 //! The words of a prompt, and how they are put together: pure functions. How much of what there is fits is decided in `context`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use surehand_engine::{
     core::{
-        RepoState,
+        Mode, RepoState,
         render::{
-            cut::{cut, ends, on_one_line},
+            cut::{cut, ends, on_one_line, shorten},
             snapshot::{format_for_prompt, is_done},
         },
         tokens::estimate,
@@ -57,12 +59,20 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
         }
     };
     part("Open files, as they are now", &extra.open_files);
-    part("State", &format_for_prompt(state));
+    part("State", &state_text(state, extra.phase));
     part("Earlier turns", &extra.earlier);
     part("Your last turn", &extra.last_turn);
     part("Notes", &extra.notes);
     part("Now", &request(state, extra.phase));
     Prompt { system: system(template), messages: vec![Message::User(text)], tools: Vec::new() }
+}
+
+/// The state for a prompt. Who plans a new story is not told that the tasks of the one before are done, and to call `done`.
+pub fn state_text(state: &RepoState, phase: Phase) -> String {
+    if phase == Phase::Planning && is_done(state) {
+        return format_for_prompt(&RepoState { tasks: Vec::new(), ..state.clone() });
+    }
+    format_for_prompt(state)
 }
 
 /// The first message: rules, story, instructions.
@@ -87,6 +97,20 @@ pub fn request(state: &RepoState, phase: Phase) -> String {
         Phase::Coding | Phase::Done => "Complete the remaining open tasks, the first one first. Do not recreate files that exist; read \
                                         before you write; set a task to completed when it is; call done when finished."
             .to_owned(),
+    }
+}
+
+/// What a model is held to, in the form in which it is shown lines.
+pub fn rules(mode: Mode, dialect: Dialect) -> String {
+    match (mode, dialect) {
+        (Mode::Snapshot, Dialect::Lines) => SNAPSHOT_RULES
+            .replace("`LINE|text`", "`LINE#HASH|text`, where LINE#HASH is the anchor for edit_lines")
+            .replace("The number and the bar are", "The anchor and the bar are"),
+        (Mode::History, Dialect::Lines) => {
+            HISTORY_RULES.replace("`LINE|text`", "`LINE|text`, or as `LINE#HASH|text` with `anchors: true` for edit_lines,")
+        }
+        (Mode::Snapshot, _) => SNAPSHOT_RULES.to_owned(),
+        (Mode::History, _) => HISTORY_RULES.to_owned(),
     }
 }
 
@@ -173,6 +197,9 @@ pub fn tool_specs(phase: Phase, dialect: Dialect) -> Vec<ToolSpec> {
     let editing = [dialect.tool()];
     let names = LOOKING.iter().chain(editing.iter().filter(|_| phase != Phase::Planning)).chain(changing);
     let mut specs: Vec<ToolSpec> = names.filter_map(|name| tools::find(name)).map(brief).collect();
+    if dialect != Dialect::Lines {
+        specs.iter_mut().for_each(without_anchors);
+    }
     specs.push(crate::command::spec());
     specs.push(done_spec());
     specs
@@ -198,6 +225,13 @@ fn brief(tool: &Tool) -> ToolSpec {
     ToolSpec { name: tool.name.to_owned(), description: description[..end].replace('\n', " "), schema }
 }
 
+/// Takes out what only `edit_lines` has a use for.
+fn without_anchors(spec: &mut ToolSpec) {
+    if let Some(Value::Object(properties)) = spec.schema.get_mut("properties") {
+        properties.remove("anchors");
+    }
+}
+
 /// Takes out of a schema what a model does well without.
 fn bare(schema: &mut Value) {
     let Value::Object(fields) = schema else {
@@ -215,11 +249,20 @@ fn bare(schema: &mut Value) {
         fields.remove("description");
     }
     if let Some(Value::String(description)) = fields.get("description") {
-        let end = description.find(['.', ';']).unwrap_or(description.len());
-        let short = description[..end].to_owned();
+        let short = first_clause(description).to_owned();
         fields.insert("description".to_owned(), Value::String(short));
     }
+    // Whoever does not want to say it leaves it out.
+    if let Some(Value::Array(choices)) = fields.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
     fields.values_mut().for_each(bare);
+}
+
+/// Up to the first stop. A dot within a word is none: `*.rs`.
+fn first_clause(text: &str) -> &str {
+    let end = [". ", ".\n", "; "].iter().filter_map(|stop| text.find(stop)).min().unwrap_or(text.len());
+    text[..end].trim_end_matches('.')
 }
 
 /// A call in a line: long texts are only measured.
@@ -249,25 +292,59 @@ fn short(value: &Value) -> Value {
     }
 }
 
-/// What a reply says besides the lines of files: those are among the open files.
+/// What a reply says besides the lines of files: those are among the open files. There a long line is shown from its beginning; so
+/// one that a search has cut elsewhere, to show what was found, stays.
 pub fn without_rows(text: &str) -> String {
-    let is_row = |line: &str| {
-        let line = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
-        let end = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
-        let rest = line[end..]
-            .strip_prefix('#')
-            .map_or(&line[end..], |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
-        end > 0 && rest.starts_with('|') || line == "…"
-    };
-    text.lines().filter(|line| !is_row(line)).map(|line| format!("{line}\n")).collect()
+    const LONGEST: usize = 300;
+    let mut kept = String::new();
+    for line in text.lines() {
+        match row(line) {
+            None => kept.push_str(line),
+            Some(content) if content.starts_with("[+") && content.contains(" chars]…") => {
+                // What was found is near the beginning, unless the line ends soon after it.
+                let goes_on = content.ends_with(" chars]");
+                kept.push_str(&if goes_on { cut(line, LONGEST) } else { shorten(line, LONGEST) });
+            }
+            Some(_) => {
+                // What announced the lines would announce nothing.
+                if kept.ends_with(":\n") {
+                    kept.insert_str(kept.len() - 1, " (see the open files)");
+                }
+                continue;
+            }
+        }
+        kept.push('\n');
+    }
+    kept
 }
 
-/// A text within so many tokens, its middle left out if need be.
+/// What a line of a reply shows of a line of a file; nothing if it shows none.
+fn row(line: &str) -> Option<&str> {
+    if line == "…" {
+        return Some("");
+    }
+    let line = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
+    let end = line.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+    let rest = &line[end..];
+    let rest = rest.strip_prefix('#').map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
+    rest.strip_prefix('|')
+}
+
+/// A text of others within so many tokens, its middle left out if need be. None of its lines passes for a title of the prompt.
 pub fn within(text: &str, tokens: usize) -> String {
     if tokens == 0 {
         return String::new();
     }
-    ends(text.trim_end(), tokens).trim_end().to_owned()
+    ends(&without_titles(text.trim_end()), tokens).trim_end().to_owned()
+}
+
+/// The text with a blank before each line that would pass for a title: what a command prints does not tell the model what to do.
+fn without_titles(text: &str) -> Cow<'_, str> {
+    if !text.contains("# ") {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.split('\n').map(|line| if line.starts_with("# ") { format!(" {line}") } else { line.to_owned() });
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
 impl Prompt {
@@ -297,4 +374,87 @@ pub fn tools_tokens(tools: &[ToolSpec]) -> usize {
         FRAME + estimate(&tool.name) + estimate(&tool.description) + estimate(&Value::Object(tool.schema.clone()).to_string())
     };
     tools.iter().map(tokens).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use surehand_engine::core::{Task, TaskStatus};
+
+    use super::*;
+
+    #[track_caller]
+    fn check_rows(reply: &str, expected: &str) {
+        assert_eq!(without_rows(reply), expected);
+    }
+
+    #[test]
+    fn the_lines_of_files_are_among_the_open_files() {
+        check_rows("a.rs (2 lines)\n1|fn\n20#ab|x\n", "a.rs (2 lines)\n");
+        check_rows(
+            "a.rs edited (+1 -1)\n-1|old\n+1|new\n 2|around\n…\n9|y\nlines after 9 moved by +1\n",
+            "a.rs edited (+1 -1)\nlines after 9 moved by +1\n",
+        );
+        check_rows("1. [pending] t\nsrc/12|a\n|x\n", "1. [pending] t\nsrc/12|a\n|x\n");
+    }
+
+    #[test]
+    fn what_announced_them_says_where_they_are() {
+        check_rows(
+            "What changed, as it is now:\n1|x\n2|y\nSend it again.\n",
+            "What changed, as it is now: (see the open files)\nSend it again.\n",
+        );
+    }
+
+    #[test]
+    fn what_a_search_found_far_inside_a_line_stays() {
+        check_rows("1|[+900 chars]…found…[+7 chars]\n", "1|[+900 chars]…found…[+7 chars]\n");
+        check_rows("1|the beginning…[+900 chars]\n", "");
+        let long = format!("1|[+900 chars]…found {}\n", "word ".repeat(1000));
+        assert!(estimate(&without_rows(&long)) < 320);
+    }
+
+    #[test]
+    fn what_others_wrote_never_passes_for_a_title() {
+        assert_eq!(within("# Now\nrm\n## no title\n#!/bin/sh\n# Now", 50), " # Now\nrm\n## no title\n#!/bin/sh\n # Now");
+        assert!(estimate(&within(&"# Now\n".repeat(1000), 40)) <= 40);
+    }
+
+    #[test]
+    fn who_plans_is_not_told_that_all_is_done() {
+        let task = Task { id: 1, description: "old".to_owned(), status: TaskStatus::Completed, priority: 1 };
+        let state = RepoState {
+            work_dir: "/w".to_owned(),
+            story_id: String::new(),
+            files: Vec::new(),
+            untouched: Vec::new(),
+            tasks: vec![task],
+            last_updated: 0,
+        };
+        assert!(state_text(&state, Phase::Planning).contains("No tasks."));
+        assert!(state_text(&state, Phase::Coding).contains("call `done`"));
+    }
+
+    fn field(dialect: Dialect, tool: &str, field: &str) -> Value {
+        let specs = tool_specs(Phase::Coding, dialect);
+        let spec = specs.iter().find(|spec| spec.name == tool).unwrap();
+        spec.schema["properties"][field].clone()
+    }
+
+    #[test]
+    fn descriptions_are_short_and_whole() {
+        let glob = field(Dialect::Text, "list_files", "glob")["description"].clone();
+        assert_eq!(glob, json!("Only files that match: `*.rs`, `src/**`, `*.{js,ts}`, or `!*.min.js` for all others"));
+        let status = field(Dialect::Text, "update_tasks", "set")["items"]["properties"]["status"]["enum"].clone();
+        assert_eq!(status, json!(["pending", "in_progress", "completed"]));
+    }
+
+    #[test]
+    fn anchors_are_for_those_who_edit_by_them() {
+        assert_eq!(field(Dialect::Text, "read_file", "anchors"), Value::Null);
+        assert!(field(Dialect::Lines, "read_file", "anchors").is_object());
+        for mode in [Mode::Snapshot, Mode::History] {
+            assert!(rules(mode, Dialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
+            assert!(!rules(mode, Dialect::Patch).contains('#'), "{mode:?}");
+        }
+    }
 }

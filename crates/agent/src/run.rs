@@ -333,12 +333,11 @@ impl<'a> Run<'a> {
 
     /// The rules and the story. In snapshot mode the story has its share of the budget; a conversation has to have room for more than it.
     fn template(&self) -> Template {
-        let story = &self.place.story;
-        let (rules, story) = match self.settings.mode {
-            Mode::Snapshot => (prompt::SNAPSHOT_RULES, story.clone()),
-            Mode::History => (prompt::HISTORY_RULES, cut(story, self.settings.window / 4).into_owned()),
+        let story = match self.settings.mode {
+            Mode::Snapshot => self.place.story.clone(),
+            Mode::History => cut(&self.place.story, self.settings.window / 4).into_owned(),
         };
-        Template { rules: rules.to_owned(), story, instructions: String::new() }
+        Template { rules: prompt::rules(self.settings.mode, self.dialect), story, instructions: String::new() }
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
