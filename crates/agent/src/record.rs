@@ -227,7 +227,7 @@ fn lines(events: impl Iterator<Item = Event>) -> Vec<Line> {
                 };
                 turn.calls.push(Call { id, name: tool, arguments });
             }
-            Event::Result { id, is_error, text, .. } => turn.result(CallResult { id, text, is_error }),
+            Event::Result { id, tool, is_error, text, .. } => turn.result(&tool, CallResult { id, text, is_error }),
             Event::TurnEnded { .. } => lines.extend(std::mem::take(&mut turn).lines()),
             _ => {}
         }
@@ -245,9 +245,9 @@ struct Turn {
 }
 
 impl Turn {
-    /// A call that was repaired has several results; the last one counts.
-    fn result(&mut self, result: CallResult) {
-        if self.calls.iter().any(|call| call.id == result.id) {
+    /// A call that was repaired has several results; the last one of its tool counts, not that of the read in between.
+    fn result(&mut self, tool: &str, result: CallResult) {
+        if self.calls.iter().any(|call| call.id == result.id && call.name == tool) {
             self.results.retain(|known| known.id != result.id);
             self.results.push(result);
         }
@@ -281,8 +281,9 @@ impl Turn {
 
 fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<Place>, ResumeError> {
     let Some(content) = read(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
-    let place = serde_json::from_str(&content);
-    place.map(Some).map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
+    let place = serde_json::from_str::<Place>(&content);
+    // What the file says about its own name may lead anywhere.
+    place.map(|place| Some(Place { run: run.to_owned(), ..place })).map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
 }
 
 fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {

@@ -578,4 +578,55 @@ fn what_is_longer_than_the_window_is_said_to_be() {
     let told = played.user(3);
     assert!(told.contains("was too long: ask for less at once") && !told.contains("|line number"), "{told}");
     assert!(played.prompts.iter().all(|prompt| prompt.tokens() <= 8000));
+
+/// Plays until an event at which the program is killed.
+fn killed_at(stage: &Stage, turns: Vec<Turn>, fatal: impl Fn(&Event) -> bool) {
+    let play = || {
+        stage.play_with(turns, |event, _| {
+            if fatal(event) {
+                std::panic::resume_unwind(Box::new("killed"))
+            }
+        })
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(play)).is_err());
+}
+
+#[test]
+fn a_run_that_was_killed_in_its_first_turn_goes_on() {
+    let stage = Stage::new(&[]);
+    killed_at(&stage, vec![plan(&["t"])], |event| matches!(event, Event::Said { .. }));
+    let resumed = stage.try_play(None, Scripted::new(vec![done()]), Cancel::default(), |_, _| {}).unwrap();
+    assert!(resumed.prompts[0].system.contains("Make it work."), "{}", resumed.prompts[0].system);
+}
+
+#[test]
+fn a_record_does_not_say_where_it_is() {
+    let stage = Stage::new(&[]).with(|settings| settings.most.turns = Some(1));
+    let run = stage.play(vec![plan(&["t"]), done()]).outcome.run;
+    let place = stage.dir.path().join(".surehand/runs").join(&run).join("run.json");
+    let content = std::fs::read_to_string(&place).unwrap();
+    std::fs::write(&place, content.replacen(&format!("\"run\":\"{run}\""), "\"run\":\"../../outside\"", 1)).unwrap();
+    let stage = stage.with(|settings| settings.most.turns = None);
+    let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    assert_eq!(resumed.outcome.run, run);
+    assert!(!stage.dir.path().join("outside").exists());
+}
+
+#[test]
+fn a_conversation_that_goes_on_has_the_refusal_and_not_the_read_that_followed() {
+    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| {
+        settings.mode = Mode::History;
+        settings.most.turns = Some(3);
+    });
+    let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
+    stage.play_with(vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![edit])], |event, dir| {
+        if matches!(event, Event::Turn { turn: 3, .. }) {
+            put(dir, "a.txt", "zero\none\n");
+        }
+    });
+    let stage = stage.with(|settings| settings.most.turns = None);
+    let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    assert!(resumed.user(1).contains("modified since last read"), "{}", resumed.user(1));
 }
