@@ -8,7 +8,7 @@ use serde_json::Value;
 use surehand_engine::{
     Session, Told,
     core::{
-        Limits, LineSet, RelPath, RepoState, WorkingSet,
+        LineSet, RelPath, RepoState, WorkingSet,
         render::{
             Numbers,
             cut::{cut, on_one_line},
@@ -168,7 +168,7 @@ impl Snapshot {
         prompt.tools = scene.tools.to_vec();
         // The titles of the two parts that are still to come.
         let room = budget.saturating_sub(prompt.tokens() + notes_room + 24);
-        let limits = Limits { line_chars: 500, ..session.workspace().config().limits.clone() };
+        let limits = session.workspace().config().limits.clone();
         let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == Dialect::Lines), &limits);
         session.knows_only(&fitted.shown);
         let left: Vec<String> = fitted.left.iter().map(|lines| format!("{} {}", lines.path, which(&lines.lines))).collect();
@@ -190,7 +190,8 @@ impl Snapshot {
             match now {
                 None => self.notes.push(format!("{path} is gone; you had {} open.", which(&was))),
                 Some(text) if before.is_some_and(|before| before != text.version()) => {
-                    self.notes.push(format!("{path} was changed by somebody else; it is shown as it is now."));
+                    self.notes
+                        .push(format!("{path} was changed by somebody else, or by your command; it is shown as it is now."));
                 }
                 Some(_) => {}
             }

@@ -179,3 +179,19 @@ fn who_writes_over_what_does_not_fit_is_told_so_and_stopped() {
     has(&played.results[3], "do not retry identical args");
     assert_eq!((played.stop, played.results.len()), (Stop::Stuck, 7));
 }
+
+#[test]
+fn a_line_that_a_read_shows_in_full_is_shown_in_full() {
+    let dir = stage(&[("a.txt", &format!("short\n{}\nend\n", "word ".repeat(200)))]);
+    let turns = vec![vec![plan()], vec![read("a.txt")], vec![write("a.txt", "new\n")], vec![complete()], vec![done()]];
+    let played = play(dir.path(), turns, |_| {});
+    has(&played.results[2], "a.txt edited");
+}
+
+#[test]
+fn what_a_command_did_is_not_put_down_to_somebody_else() {
+    let dir = stage(&[("a.txt", "one\n")]);
+    let change = call("run_command", json!({ "command": "echo two > a.txt" }));
+    let played = play(dir.path(), vec![vec![plan()], vec![read("a.txt")], vec![change], vec![complete()], vec![done()]], |_| {});
+    has(&played.prompts[3], "by somebody else, or by your command");
+}
