@@ -283,7 +283,9 @@ fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<Place>, ResumeError> {
     let Some(content) = read(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
     let place = serde_json::from_str::<Place>(&content);
     // What the file says about its own name may lead anywhere.
-    place.map(|place| Some(Place { run: run.to_owned(), ..place })).map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
+    place
+        .map(|place| Some(Place { run: run.to_owned(), ..place }))
+        .map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
 }
 
 fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {

@@ -578,6 +578,7 @@ fn what_is_longer_than_the_window_is_said_to_be() {
     let told = played.user(3);
     assert!(told.contains("was too long: ask for less at once") && !told.contains("|line number"), "{told}");
     assert!(played.prompts.iter().all(|prompt| prompt.tokens() <= 8000));
+}
 
 /// Plays until an event at which the program is killed.
 fn killed_at(stage: &Stage, turns: Vec<Turn>, fatal: impl Fn(&Event) -> bool) {
