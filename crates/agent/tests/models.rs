@@ -148,8 +148,14 @@ fn usage_is_what_the_provider_counts() {
     for (answer, _) in played(&[Turn::text("hi").with_usage(1000, 800, 20)]) {
         assert_eq!(answer.unwrap().usage, Usage { input: 1000, cached: 800, output: 20, cost: None });
     }
+}
+
+#[test]
+fn where_the_provider_does_not_count_it_is_estimated() {
     for (answer, _) in played(&[Turn::text("hi").without_usage()]) {
-        assert_eq!(answer.unwrap().usage, Usage::default());
+        let Usage { input, cached, output, cost } = answer.unwrap().usage;
+        assert!((1..200).contains(&input) && (1..20).contains(&output), "{input} {output}");
+        assert_eq!((cached, cost), (0, None));
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Answer, Heard, Model, ModelError, Prompt,
+    Answer, Heard, Message, Model, ModelError, Prompt,
     connect::Prices,
     fault::{Fault, Words, is_too_long},
     http::{Client, Response},
@@ -14,7 +14,7 @@ use super::{
     retry::{self, GivenUp, Settings, persist},
     sse,
 };
-use crate::cancel::Cancel;
+use crate::{cancel::Cancel, prompt::message_tokens};
 
 /// How a provider wants to be asked, and how it answers.
 pub(super) trait Dialect {
@@ -102,7 +102,7 @@ impl Model for Remote {
                 self.attempt(body.clone(), cancel, hear).map_err(|fault| self.cleaned(fault))
             });
             match outcome {
-                Ok(complete) => return Ok(self.priced(complete)),
+                Ok(complete) => return Ok(self.priced(counted(complete, prompt))),
                 Err(GivenUp { fault: Fault::Refused { status: 400 | 422, why }, .. }) if self.dialect.learn(&why) => {
                     hear(Heard::Again { why: &why, seconds: 0.0 });
                 }
@@ -221,6 +221,18 @@ impl Remote {
         answer.usage.cost = answer.usage.cost.or_else(|| self.prices.of(&answer.usage, cache_written));
         answer
     }
+}
+
+/// The answer with what it took. Not all servers count; where one does not we estimate, never too little, so that a budget holds there too.
+fn counted(mut complete: Complete, prompt: &Prompt) -> Complete {
+    let Answer { text, calls, usage, .. } = &mut complete.answer;
+    if usage.input == 0 {
+        usage.input = prompt.tokens() as u64;
+    }
+    if usage.output == 0 {
+        usage.output = message_tokens(&Message::Assistant { text: text.clone(), calls: calls.clone() }) as u64;
+    }
+    complete
 }
 
 /// An answer that is being read.
