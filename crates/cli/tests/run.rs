@@ -266,6 +266,38 @@ fn the_address_and_the_model_may_be_settings() {
     );
 }
 
+#[track_caller]
+fn reaches(words: &[&str], environment: &[(&str, &str)], path: &str, header: Option<(&str, &str)>) {
+    let (stage, server) = (stage(), ModelServer::start(vec![done()]));
+    let placed = |text: &str| text.replace("{server}", &server.url());
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", STORY]).args(words.iter().map(|word| placed(word))).arg("--root").arg(stage.0.path());
+    for key in KEYS {
+        command.env_remove(key);
+    }
+    command.envs(environment.iter().map(|(name, value)| (name, placed(value))));
+    assert_eq!(Ran::of(command.output().unwrap()).code, Some(0));
+    let request = &server.requests()[0];
+    assert_eq!(request.path, path);
+    match header {
+        Some((name, value)) => assert_eq!(request.header(name), Some(value)),
+        None => assert!(request.header("authorization").is_none() && request.header("x-api-key").is_none()),
+    }
+}
+
+#[test]
+fn each_provider_of_the_guide_is_reached_as_it_says() {
+    let (chat, key) = ("/v1/chat/completions", "sk-1234567890");
+    let bearer = "Bearer sk-1234567890";
+    let environment = [("ANTHROPIC_API_KEY", key), ("ANTHROPIC_BASE_URL", "{server}")];
+    reaches(&["--model", "claude-sonnet-4-5"], &environment, "/v1/messages", Some(("x-api-key", key)));
+    let environment = [("OPENAI_API_KEY", key), ("OPENAI_BASE_URL", "{server}/v1")];
+    reaches(&["--model", "gpt-5"], &environment, chat, Some(("authorization", bearer)));
+    let router = ["--model", "qwen/qwen3-coder", "--url", "{server}/api/v1"];
+    reaches(&router, &[("SUREHAND_API_KEY", key)], "/api/v1/chat/completions", Some(("authorization", bearer)));
+    reaches(&["--model", "qwen3:32b", "--url", "{server}"], &[], chat, None);
+}
+
 // Trouble with the model.
 
 #[test]
@@ -677,6 +709,17 @@ fn a_budget_in_dollars_needs_prices() {
     let (ran, _) = stage.run(whole_story(), &[STORY, "--json", "--max-cost", "1"]);
     assert_eq!((ran.code, ran.stop().0), (Some(1), Stop::Budget));
     assert!(ran.stop().1.contains("model.price_input"), "{}", ran.stop().1);
+}
+
+#[test]
+fn a_budget_holds_where_the_provider_does_not_count() {
+    let stage = stage();
+    stage.put("surehand.toml", "[model]\nprice_input = 2\nprice_output = 10\n");
+    for budget in [["--max-tokens", "3000"], ["--max-cost", "0.004"]] {
+        let turns = whole_story().into_iter().map(Turn::without_usage).collect();
+        let (ran, _) = stage.run(turns, &[&[STORY, "--json"], &budget[..]].concat());
+        assert_eq!((ran.code, ran.stop().0), (Some(1), Stop::Budget), "{}", ran.out);
+    }
 }
 
 // Keys.
