@@ -318,6 +318,11 @@ pub fn without_rows(text: &str) -> String {
     kept
 }
 
+/// The lines of files that a reply shows.
+pub fn only_rows(text: &str) -> String {
+    text.lines().filter(|line| row(line).is_some()).map(|line| format!("{line}\n")).collect()
+}
+
 /// What a line of a reply shows of a line of a file; nothing if it shows none.
 fn row(line: &str) -> Option<&str> {
     if line == "…" {

@@ -483,23 +483,30 @@ impl<'a> Run<'a> {
         Done { reply, is_over: Some(summary) }
     }
 
-    /// Reads again what an edit was refused for and, where it is proven which lines were meant, makes it there, once.
+    /// Makes a refused edit where it is proven which lines were meant, once; else reads again what it was refused for.
+    ///
+    /// The edit comes before any read: the session knows the version for which the proof holds, so that a change in between is
+    /// refused again. After a read it would know a newer one, in which an anchor may fit another line that looks the same.
     fn repair(&mut self, call: &Call, arguments: &Value, refused: &Reply) -> Result<Option<Reply>, RunError> {
         let Some(repair) = repair(&call.name, arguments, &refused.result["refusal"]) else { return Ok(None) };
+        if let Some(arguments) = &repair.retry {
+            self.tell_call(call, arguments, true)?;
+            let mut again = self.session.call(&call.name, arguments);
+            if !again.is_error {
+                let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before:";
+                again.text = format!("{proven}\n{}{}", prompt::only_rows(&refused.text), again.text);
+                again.result["repaired"] = json!(true);
+            }
+            self.tell_result(call, &again)?;
+            // What it shows counts as read, so the model must get it, also if it is a refusal.
+            return Ok(Some(again));
+        }
         let read = Call { name: "read_file".to_owned(), ..call.clone() };
         self.tell_call(&read, &repair.read, true)?;
         let fresh = self.session.call("read_file", &repair.read);
         self.tell_result(&read, &fresh)?;
-        let Some(arguments) = repair.retry else { return Ok(None) };
-        self.tell_call(call, &arguments, true)?;
-        let mut again = self.session.call(&call.name, &arguments);
-        again.text = format!(
-            "The file had changed; the lines you meant were found by proof, and the edit was made there.\n{}",
-            again.text
-        );
-        again.result["repaired"] = json!(true);
-        self.tell_result(call, &again)?;
-        Ok((!again.is_error).then_some(again))
+        let text = format!("{}{}", refused.text, fresh.text);
+        Ok(Some(Reply { text, ..refused.clone() }))
     }
 
     /// What is kept of a call for the next prompt.
