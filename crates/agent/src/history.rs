@@ -1,11 +1,11 @@
 //! The prompt of a turn from the conversation: all that was said, until it gets too long and is folded into the state.
 
-use surehand_engine::core::{RepoState, render::snapshot::format_for_prompt};
+use surehand_engine::core::RepoState;
 
 use crate::{
     context::{Rendered, Scene},
     model::{Call, CallResult, Message, Prompt},
-    prompt::{message_tokens, request, system, tools_tokens},
+    prompt::{message_tokens, request, state_text, system, tools_tokens},
 };
 
 /// The context of a run in history mode.
@@ -110,7 +110,7 @@ impl History {
     /// that alone is too long it goes as well. Whoever folds must forget what was read before.
     pub fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> Folded {
         let now = request(state, scene.phase);
-        let state = format_for_prompt(state);
+        let state = state_text(state, scene.phase);
         let text = |folded: usize, more: &str| {
             format!(
                 "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
@@ -133,12 +133,9 @@ impl History {
 
     /// The prompt of the next turn.
     pub fn render(&mut self, scene: &Scene<'_>) -> Rendered {
-        if self.messages.is_empty() {
-            let text = format!("{}\n{}", format_for_prompt(scene.state), request(scene.state, scene.phase));
-            self.say(text);
-        } else if matches!(self.messages.first(), Some((Message::Assistant { .. } | Message::Results(_), _))) {
-            // A conversation that goes on begins with what was asked of the model.
-            let text = format!("{}\n{}", format_for_prompt(scene.state), request(scene.state, scene.phase));
+        // A conversation begins with what was asked of the model, also one that goes on.
+        if !matches!(self.messages.first(), Some((Message::User(_), _))) {
+            let text = format!("{}\n{}", state_text(scene.state, scene.phase), request(scene.state, scene.phase));
             let message = Message::User(text);
             let tokens = message_tokens(&message);
             self.messages.insert(0, (message, tokens));
