@@ -108,7 +108,10 @@ impl Snapshot {
                 open.used(path, &text, lines);
             }
         }
-        Self { open, memory, notes: Vec::new(), budget, scale: 100, dialect }
+        let told: Vec<Told> = memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
+        let mut context = Self { open, memory, notes: Vec::new(), budget, scale: 100, dialect };
+        told.into_iter().for_each(|told| context.instruct(told));
+        context
     }
 
     /// What is to be written down.
@@ -129,6 +132,8 @@ impl Snapshot {
 
     /// Instructions have come that the model is to be given.
     pub fn instruct(&mut self, told: Told) {
+        // What changed takes the place of what it was.
+        self.memory.instructions.retain(|given| !given.paths.iter().all(|path| told.paths.contains(path)));
         self.memory.instructions.push(Given { paths: told.paths, text: told.text });
     }
 
@@ -155,12 +160,13 @@ impl Snapshot {
     pub fn render(&mut self, session: &mut Session, scene: &Scene<'_>) -> Rendered {
         self.refresh(session);
         let budget = self.budget * 100 / self.scale;
-        let template = self.template(session, scene, budget);
-        let notes_room = budget / 25;
+        let free = budget.saturating_sub(fixed(scene));
+        let template = self.template(session, scene, free);
+        let notes_room = free / 16;
         let mut extra = Extra {
             open_files: String::new(),
-            earlier: self.earlier(budget / 25),
-            last_turn: self.last_turn(budget / 6),
+            earlier: self.earlier(free / 16),
+            last_turn: self.last_turn(free / 4),
             notes: String::new(),
             phase: scene.phase,
         };
@@ -198,15 +204,17 @@ impl Snapshot {
         }
     }
 
-    /// Rules, story and instructions, each within its share.
-    fn template(&mut self, session: &mut Session, scene: &Scene<'_>, budget: usize) -> Template {
+    /// Rules, story and instructions, each within its share of what is free. All shares together leave an eighth of it.
+    fn template(&mut self, session: &mut Session, scene: &Scene<'_>, free: usize) -> Template {
         // Who plans needs the whole story; who works on a task has that.
-        let share = if scene.phase == Phase::Planning { 3 } else { 8 };
-        let story = cut(&scene.template.story, budget / share).into_owned();
-        let room = budget / 8;
+        let share = if scene.phase == Phase::Planning { 3 } else { 6 };
+        let story = cut(&scene.template.story, free / share).into_owned();
+        let room = free / 6;
         while self.memory.instructions.len() > 1 && instructions_cost(&self.memory.instructions) > room {
             // The first one is the root's, which holds everywhere; the next one was needed longest ago. It comes again when it is.
             let gone = self.memory.instructions.remove(1);
+            let files: Vec<&str> = gone.paths.iter().map(RelPath::as_str).collect();
+            self.notes.push(format!("No room for the instructions in {}; they come again with work there.", files.join(", ")));
             let workspace = session.workspace().clone();
             if let Some(tracker) = session.tracker() {
                 tracker.forget(&workspace, &gone.paths);
@@ -254,6 +262,14 @@ impl Snapshot {
         // With hundreds of calls in one turn not even their names have room.
         prompt::within(&text, tokens)
     }
+}
+
+/// What a prompt takes in which nothing stands that could be shortened, with the titles of all parts.
+fn fixed(scene: &Scene<'_>) -> usize {
+    const TITLES: usize = 64;
+    let template = Template { rules: scene.template.rules.clone(), ..Template::default() };
+    let extra = Extra { phase: scene.phase, ..Extra::default() };
+    build_snapshot_prompt(&template, scene.state, &extra).tokens() + prompt::tools_tokens(scene.tools) + TITLES
 }
 
 /// How many tokens each text gets of so many in all: those that need little get it, the others share the rest.

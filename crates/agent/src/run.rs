@@ -170,9 +170,12 @@ impl<'a> Run<'a> {
         company: Company<'a>,
     ) -> Result<Self, RunError> {
         let place = record::find(&workspace, run)?;
-        let session = Session::continued(workspace, SessionId(place.session.clone()));
+        let mut session = Session::continued(workspace, SessionId(place.session.clone()));
+        // What it had read is perhaps no longer true, and what it was given after it was last written down is lost.
+        session.reset();
         let was_killed = place.stop.is_none();
-        let place = Place { stop: None, model: company.model.name().to_owned(), mode: settings.mode, ..place };
+        let memory = Memory { instructions: Vec::new(), ..place.memory };
+        let place = Place { stop: None, model: company.model.name().to_owned(), mode: settings.mode, memory, ..place };
         let mut run = Self::at(session, place, settings, company)?;
         if was_killed {
             // Of the turn in which that happened nothing was written down but what it did.
@@ -200,8 +203,6 @@ impl<'a> Run<'a> {
             Mode::History => {
                 let mut history = History::new(settings.window, record::said(&workspace, &place.run)?);
                 if place.turn > 0 {
-                    // What was read before is in the conversation, but perhaps no longer true.
-                    session.reset();
                     history.say(prompt::GOES_ON);
                 }
                 Context::History(history)
@@ -390,6 +391,7 @@ impl<'a> Run<'a> {
         match &mut self.context {
             Context::Snapshot(context) => {
                 context.see(std::mem::take(&mut self.shown));
+                self.session.take_told().into_iter().for_each(|told| context.instruct(told));
                 context.took(turn, &answer.text, did);
             }
             Context::History(history) => {
@@ -445,20 +447,7 @@ impl<'a> Run<'a> {
                 let reply = command::run_command(&mut self.session, arguments, &mut **permission, &self.commands, cancel);
                 Done { reply, is_over: None }
             }
-            _ => {
-                self.instruct(arguments);
-                Done { reply: self.session.call(tool, arguments), is_over: None }
-            }
-        }
-    }
-
-    /// In snapshot mode the instructions of a directory have a place of their own; else they come with the reply.
-    fn instruct(&mut self, arguments: &Value) {
-        let Context::Snapshot(context) = &mut self.context else { return };
-        for path in ["path", "from", "to"].iter().filter_map(|name| arguments[name].as_str()) {
-            while let Some(told) = self.session.instructions_if_new(path) {
-                context.instruct(told);
-            }
+            _ => Done { reply: self.session.call(tool, arguments), is_over: None },
         }
     }
 

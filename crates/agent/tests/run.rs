@@ -658,3 +658,61 @@ fn in_a_conversation_what_a_repair_read_is_told() {
     });
     assert!(played.user(4).contains("|line number 400\n"), "what counts as read is in the conversation: {}", played.user(4));
 }
+
+#[test]
+fn instructions_have_their_place_however_they_came_up() {
+    let mut stage = Stage::new(&[
+        ("sub/AGENTS.md", "Use tabs.\n"),
+        ("sub/a.txt", "one\n"),
+        ("other/AGENTS.md", "Use blanks.\n"),
+        ("AGENTS.md", "Be brief.\n"),
+    ]);
+    stage.dialect = Some(Dialect::Patch);
+    let search = call("search_files", json!({ "pattern": "one", "glob": "*.txt" }));
+    let add = call("apply_patch", json!({ "patch": "*** Begin Patch\n*** Add File: other/c.txt\n+x\n*** End Patch\n" }));
+    let played = stage.play_with(
+        vec![turn(vec![search]), plan(&["t"]), turn(vec![add]), turn(vec![complete(&[1])]), done()],
+        |event, dir| {
+            if matches!(event, Event::TurnEnded { turn: 3, .. }) {
+                put(dir, "AGENTS.md", "Be long.\n");
+            }
+        },
+    );
+    let system = &played.prompts[4].system;
+    assert!(system.contains("Use tabs.") && system.contains("Use blanks.") && system.contains("Be long."), "{system}");
+    assert!(!system.contains("Be brief."), "what they were is no longer there: {system}");
+}
+
+#[test]
+fn instructions_come_again_after_a_kill() {
+    let stage = Stage::new(&[("sub/AGENTS.md", "Use tabs.\n"), ("sub/a.txt", "one\n")]);
+    let is_read = |event: &Event| matches!(event, Event::Result { tool, .. } if tool == "read_file");
+    killed_at(&stage, vec![plan(&["t"]), turn(vec![read("sub/a.txt")])], is_read);
+    let script = Scripted::new(vec![turn(vec![read("sub/a.txt")]), turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    assert!(resumed.prompts[1].system.contains("Use tabs."), "{}", resumed.prompts[1].system);
+}
+
+#[test]
+fn no_prompt_is_larger_than_the_budget_whatever_is_in_it() {
+    let path = |n: u32| format!("some/long/directory/name_{n}/file_with_a_long_name_{n}.rs");
+    let instructions = "Always do the right thing. ".repeat(2000);
+    for budget in [3300, 5000] {
+        let stage = Stage::new(&[("AGENTS.md", &instructions)]).with(|settings| settings.budget = budget);
+        (0..60).for_each(|n| put(stage.dir.path(), &path(n), &numbered(40)));
+        let calls = || (0..60).map(|n| read(&path(n))).chain((0..20).map(|n| read(&format!("missing{n}")))).collect();
+        let talk = || Turn { text: "word and word ".repeat(900), calls: calls(), ..Turn::default() };
+        let tasks: Vec<String> = (0..200).map(|n| format!("task {n} with a rather long description of it")).collect();
+        let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
+        let script = Scripted::new(vec![talk(), talk(), talk(), plan(&tasks), talk(), talk(), done()]);
+        let story = "story of a great many words ".repeat(3000);
+        let played = stage.try_play(Some(&story), script, Cancel::default(), |event, dir| {
+            if let Event::TurnEnded { turn, .. } = event {
+                (0..60).for_each(|n| put(dir, &path(n), &format!("{turn}\n{}", numbered(40))));
+            }
+        });
+        for prompt in &played.unwrap().prompts {
+            assert!(prompt.tokens() <= budget, "{} of {budget}", prompt.tokens());
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use surehand_core::{LineSet, Present, RelPath, Text, View, working_set::Lines};
 
-use crate::session::Session;
+use crate::{instructions::Told, session::Session};
 
 impl Session {
     /// From now on it is noted which lines are shown.
@@ -15,6 +15,12 @@ impl Session {
     /// of that moment. Lines that the model wrote itself are among them.
     pub fn take_shown(&mut self) -> Vec<Lines> {
         self.shown.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The instructions for directories in which calls worked since the last time this was asked. While it is noted what is shown,
+    /// they come here and not with replies.
+    pub fn take_told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.told)
     }
 
     /// Notes, if somebody wants to know, that lines were shown.

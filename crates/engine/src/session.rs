@@ -47,6 +47,8 @@ pub struct Session {
     pub(crate) shown: Option<Vec<Lines>>,
     /// Who carries out what is planned.
     pub(crate) doer: Doer,
+    /// Instructions that came up meanwhile, for whoever wants to know what was shown and has another place for them than replies.
+    pub(crate) told: Vec<Told>,
 }
 
 /// What came of a call.
@@ -108,7 +110,17 @@ impl Session {
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let (files, instructions, lookout) = (Files::of(fresh_id()), Instructions::default(), Lookout::default());
-        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, shown: None, doer: Doer::We }
+        Self {
+            workspace,
+            tracker: None,
+            files,
+            instructions,
+            cursor: None,
+            lookout,
+            shown: None,
+            doer: Doer::We,
+            told: Vec::new(),
+        }
     }
 
     /// The workspace.
@@ -204,9 +216,11 @@ impl Session {
 
     /// Adds what the repository asks of whoever works in these directories, if the session does not have it yet.
     fn add_instructions(&mut self, reply: &mut Reply, directories: &[Option<RelPath>]) {
-        if let Some(told) = self.tell_instructions(directories) {
-            reply.text.push_str(&told.text);
-            reply.result["instructions"] = json!(told.paths);
+        let Some(told) = self.tell_instructions(directories) else { return };
+        reply.result["instructions"] = json!(told.paths);
+        match self.shown {
+            Some(_) => self.told.push(told),
+            None => reply.text.push_str(&told.text),
         }
     }
 
