@@ -71,8 +71,8 @@ pub struct Snapshot {
     memory: Memory,
     notes: Vec<String>,
     budget: usize,
-    /// How many tokens the provider counts for one of ours, in percent; never less than 100.
-    scale: usize,
+    /// How many tokens more than ours the provider counted last.
+    over: usize,
     dialect: Dialect,
 }
 
@@ -109,7 +109,7 @@ impl Snapshot {
             }
         }
         let told: Vec<Told> = memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
-        let mut context = Self { open, memory, notes: Vec::new(), budget, scale: 100, dialect };
+        let mut context = Self { open, memory, notes: Vec::new(), budget, over: 0, dialect };
         told.into_iter().for_each(|told| context.instruct(told));
         context
     }
@@ -124,10 +124,10 @@ impl Snapshot {
         self.notes.push(note.into());
     }
 
-    /// The provider counted so many tokens where we estimated so many: the next prompts are made for its count.
+    /// The provider counted so many tokens where we estimated so many: the next prompts are made for its count, as far as that leaves
+    /// room for work.
     pub fn counted(&mut self, estimated: usize, counted: u64) {
-        let percent = (counted as usize).saturating_mul(100).div_ceil(estimated.max(1));
-        self.scale = self.scale.max(percent.clamp(100, 300));
+        self.over = (counted as usize).saturating_sub(estimated).min(self.budget / 5);
     }
 
     /// Instructions have come that the model is to be given.
@@ -159,7 +159,7 @@ impl Snapshot {
     /// The prompt of the next turn. From here on the session knows what it shows, and nothing else.
     pub fn render(&mut self, session: &mut Session, scene: &Scene<'_>) -> Rendered {
         self.refresh(session);
-        let budget = self.budget * 100 / self.scale;
+        let budget = self.budget - self.over;
         let free = budget.saturating_sub(fixed(scene));
         let template = self.template(session, scene, free);
         let notes_room = free / 16;

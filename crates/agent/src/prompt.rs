@@ -87,6 +87,10 @@ pub fn system(template: &Template) -> String {
 /// What is to be done in this turn.
 pub fn request(state: &RepoState, phase: Phase) -> String {
     match phase {
+        Phase::Planning if !state.open_tasks().is_empty() => "Planning. Look around as far as you need, then write the list of tasks with \
+                            update_tasks: few, in order, each of them something that can be checked. The open tasks are from an earlier story: keep \
+                            those that belong to this one, set the others to completed."
+            .to_owned(),
         Phase::Planning => "Planning. Look around as far as you need, then write the list of tasks with update_tasks: few, in order, each \
                             of them something that can be checked. Files can be changed once there are tasks. If nothing is to be done, \
                             call done."
@@ -217,12 +221,27 @@ fn done_spec() -> ToolSpec {
 
 /// A tool in its first sentence, with the bare schema of its arguments.
 fn brief(tool: &Tool) -> ToolSpec {
-    let description = tool.description();
+    let description = in_short(tool.name).map_or_else(|| tool.description(), str::to_owned);
     let end = description.find(". ").or_else(|| description.find(".\n")).map_or(description.len(), |end| end + 1);
     let mut schema = Value::Object(tool.input_schema());
     bare(&mut schema);
     let Value::Object(schema) = schema else { return ToolSpec { name: tool.name.to_owned(), description, schema: Map::new() } };
     ToolSpec { name: tool.name.to_owned(), description: description[..end].replace('\n', " "), schema }
+}
+
+/// Tools whose first sentence is not enough to call them well.
+fn in_short(tool: &str) -> Option<&'static str> {
+    match tool {
+        "edit_file" => Some(
+            "Replace a piece of text that is in the file exactly once, white space included, or every one with replace_all; an empty \
+             old_string makes a new file",
+        ),
+        "apply_patch" => Some(
+            "Apply a patch: `*** Begin Patch`, then for each file `*** Add File: P`, `*** Delete File: P` or `*** Update File: P` (then perhaps \
+             `*** Move to: P`) with chunks under `@@ function or class` whose lines begin with ` `, `-` or `+`, at last `*** End Patch`",
+        ),
+        _ => None,
+    }
 }
 
 /// Takes out what only `edit_lines` has a use for.

@@ -37,6 +37,9 @@ pub struct Place {
     pub mode: Mode,
     /// Where it is.
     pub phase: Phase,
+    /// Whether the model has written tasks in this run.
+    #[serde(default)]
+    pub has_plan: bool,
     /// The turns that are over.
     pub turn: u32,
     /// What they took.

@@ -154,6 +154,7 @@ impl<'a> Run<'a> {
             model: company.model.name().to_owned(),
             mode: settings.mode,
             phase: Phase::Planning,
+            has_plan: false,
             turn: 0,
             usage: Usage::default(),
             stop: None,
@@ -179,6 +180,7 @@ impl<'a> Run<'a> {
         let mut run = Self::at(session, place, settings, company)?;
         if was_killed {
             // Of the turn in which that happened nothing was written down but what it did.
+            run.place.has_plan = true;
             run.settle_phase();
             run.note(prompt::KILLED);
         }
@@ -384,6 +386,7 @@ impl<'a> Run<'a> {
             blind.saw(&mut self.session, &call.name, &done.reply);
             self.guard.saw(&call.name, &done.reply);
             results.push(CallResult { id: call.id.clone(), text: done.reply.text.clone(), is_error: done.reply.is_error });
+            self.place.has_plan |= call.name == "update_tasks" && !done.reply.is_error;
             did.push(self.remember(&call.name, arguments, &done.reply));
             over = over.or(done.is_over);
         }
@@ -513,9 +516,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Planning is over when there are tasks.
+    /// Planning is over when there are tasks, and not only those of an earlier story.
     fn settle_phase(&mut self) {
-        if self.place.phase == Phase::Planning && !self.state.snapshot().open_tasks().is_empty() {
+        if self.place.phase == Phase::Planning && self.place.has_plan && !self.state.snapshot().open_tasks().is_empty() {
             self.place.phase = Phase::Coding;
         }
     }

@@ -716,3 +716,17 @@ fn no_prompt_is_larger_than_the_budget_whatever_is_in_it() {
         }
     }
 }
+
+#[test]
+fn tasks_of_an_earlier_story_are_no_plan() {
+    let stage = Stage::new(&[("a.txt", "x\n")]).with(|settings| settings.most.turns = Some(1));
+    stage.play(vec![plan(&["left over"])]);
+    let stage = stage.with(|settings| settings.most.turns = None);
+    let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["mine"]), turn(vec![complete(&[1, 2])]), done()]);
+    let phases = played.events.iter().filter_map(|event| match event {
+        Event::Turn { phase, .. } => Some(*phase),
+        _ => None,
+    });
+    assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding]);
+    assert!(played.user(1).contains("from an earlier story"), "{}", played.user(1));
+}

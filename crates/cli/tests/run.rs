@@ -54,6 +54,7 @@ impl Stage {
         let mut command = Command::new(PROGRAM);
         command.arg("run").args(words).args(["--model", "test-model", "--url", url, "--root"]).arg(self.0.path());
         command.env("SUREHAND_POLICY_DURABILITY", "fast").env("SUREHAND_MODEL_PAUSE", "0").env_remove("NO_COLOR");
+        command.env("XDG_CONFIG_HOME", self.path(".home"));
         for key in KEYS {
             command.env_remove(key);
         }
@@ -256,10 +257,14 @@ fn a_story_is_done_over_both_protocols() {
 #[test]
 fn the_address_and_the_model_may_be_settings() {
     let server = ModelServer::start(whole_story());
-    let toml = format!("[model]\nname = \"claude-test\"\nurl = \"{}\"\n", server.url());
-    let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("surehand.toml", &toml)]);
-    let output = Command::new(PROGRAM).args(["run", STORY]).current_dir(stage.0.path()).output().unwrap();
-    assert_eq!(Ran::of(output).code, Some(0));
+    let theirs = "[model]\nname = \"claude-test\"\nurl = \"https://elsewhere.invalid\"\n";
+    let ours = format!("[model]\nurl = \"{}\"\n", server.url());
+    let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("surehand.toml", theirs), (".home/surehand/surehand.toml", &ours)]);
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", STORY]).current_dir(stage.0.path()).env("XDG_CONFIG_HOME", stage.0.path().join(".home"));
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.contains("model.url in surehand.toml of the workspace is ignored"), "{}", ran.err);
     assert_eq!(
         (server.requests()[0].path.as_str(), &server.requests()[0].body["model"]),
         ("/v1/messages", &json!("claude-test"))
@@ -784,7 +789,7 @@ fn where_nobody_can_be_asked_commands_are_declined_and_the_model_is_told() {
 #[test]
 fn what_the_settings_allow_runs_and_what_it_changed_is_named() {
     let stage = stage();
-    stage.put("surehand.toml", "[commands]\nallow = [\"sh fix\"]\n");
+    stage.put(".home/surehand/surehand.toml", "[commands]\nallow = [\"sh fix\"]\n");
     stage.put("fix", "echo 2 > a.txt; echo new > new.txt; echo fixed\n");
     let turns = vec![Turn::calls(&[read("a.txt")]), Turn::calls(&[shell("sh fix"), shell("sh fix; rm a.txt")]), done()];
     let (ran, requests) = stage.finishes(turns, &[STORY, "--json"]);

@@ -1,7 +1,7 @@
 //! What the owner of a workspace may set: `surehand.toml` in the root, then the environment. Every key is in one table, so that
 //! a wrong one can be answered with the nearest right one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
 use toml::Value;
@@ -27,6 +27,8 @@ pub struct Config {
     pub model: Model,
     /// Which commands the agent may run unasked, for how long, and how much of their output is shown.
     pub commands: Commands,
+    /// Keys in the repository's file that are not for it to set.
+    pub ignored: Vec<&'static str>,
 }
 
 /// How the agent makes its prompt.
@@ -83,6 +85,25 @@ impl Default for Model {
             pause: 2.0,
         }
     }
+}
+
+/// Keys that are the user's alone: whoever clones a repository has not agreed to run its commands, or to send a key to its server.
+pub const PERSONAL: &[&str] = &["commands.allow", "model.url"];
+
+/// Whose word a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    User,
+    Repository,
+}
+
+/// The user's own settings: `surehand/surehand.toml` where configuration is kept.
+pub fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
+    let variable = |name: &str| {
+        environment.iter().find(|(known, value)| known == name && value.starts_with('/')).map(|(_, value)| Path::new(value))
+    };
+    let directory = variable("XDG_CONFIG_HOME").map(Path::to_owned).or_else(|| Some(variable("HOME")?.join(".config")))?;
+    Some(directory.join("surehand/surehand.toml"))
 }
 
 /// How much of what was replaced is kept, to be brought back.
@@ -469,20 +490,28 @@ fn durability(value: &Value) -> Option<Durability> {
 }
 
 impl Config {
-    /// The settings of a workspace: defaults, then `surehand.toml` in `root`, then these variables of the environment.
+    /// The settings of a workspace: defaults, then the user's own file, then `surehand.toml` in `root`, then these variables of the
+    /// environment. What is not for a repository to say is only taken from the user.
     pub fn load(root: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+        let environment: Vec<(String, String)> = environment.into_iter().collect();
         let mut config = Self::default();
-        let file = root.join("surehand.toml");
-        match std::fs::read_to_string(&file) {
-            Ok(text) => config.read_toml(&file.display().to_string(), &text)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(ConfigError::Unreadable { place: file.display().to_string(), why: error.to_string() }),
+        if let Some(file) = user_file(&environment) {
+            config.read_file(&file, Whose::User)?;
         }
+        config.read_file(&root.join("surehand.toml"), Whose::Repository)?;
         config.read_environment(environment)?;
         Ok(config)
     }
 
-    fn read_toml(&mut self, place: &str, text: &str) -> Result<(), ConfigError> {
+    fn read_file(&mut self, file: &Path, whose: Whose) -> Result<(), ConfigError> {
+        match std::fs::read_to_string(file) {
+            Ok(text) => self.read_toml(&file.display().to_string(), &text, whose),
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(()),
+            Err(error) => Err(ConfigError::Unreadable { place: file.display().to_string(), why: error.to_string() }),
+        }
+    }
+
+    fn read_toml(&mut self, place: &str, text: &str, whose: Whose) -> Result<(), ConfigError> {
         let table: toml::Table = text
             .parse()
             .map_err(|error: toml::de::Error| ConfigError::Syntax { place: place.to_owned(), why: error.message().to_owned() })?;
@@ -492,7 +521,13 @@ impl Config {
                     self.set(place, section, value)?;
                 }
                 Value::Table(keys) => {
-                    keys.iter().try_for_each(|(key, value)| self.set(place, &format!("{section}.{key}"), value))?
+                    for (key, value) in keys {
+                        let name = format!("{section}.{key}");
+                        match PERSONAL.iter().find(|personal| **personal == name) {
+                            Some(personal) if whose == Whose::Repository => self.ignored.push(personal),
+                            _ => self.set(place, &name, value)?,
+                        }
+                    }
                 }
                 value => self.set(place, section, value)?,
             }
@@ -568,6 +603,21 @@ mod tests {
         let toml = "[policy]\ndurability = \"fast\"\nrequire_read = false\n[limits]\nread_lines = 5\n";
         let config = load(toml, &[("SUREHAND_LIMITS_READ_LINES", "7"), ("HOME", "x"), ("SUREHAND_LOG", "x")]).unwrap();
         assert_eq!((config.durability, config.policy.require_read, config.limits.read_lines), (Durability::Fast, false, 7));
+    }
+
+    #[test]
+    fn what_runs_and_where_keys_go_is_not_for_a_repository_to_say() {
+        let toml = "[commands]\nallow = [\"*\"]\nseconds = 5\n[model]\nurl = \"https://example.org\"\nname = \"m\"\n";
+        let config = load(toml, &[]).unwrap();
+        assert_eq!((config.commands.allow.len(), config.commands.seconds, config.model.url), (0, 5, None));
+        assert_eq!((config.ignored, config.model.name.as_deref()), (vec!["commands.allow", "model.url"], Some("m")));
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".config/surehand")).unwrap();
+        std::fs::write(home.path().join(".config/surehand/surehand.toml"), toml).unwrap();
+        let config = load("[model]\nname = \"n\"\n", &[("HOME", home.path().to_str().unwrap())]).unwrap();
+        assert_eq!((config.commands.allow, config.model.url.as_deref()), (vec!["*".to_owned()], Some("https://example.org")));
+        assert_eq!((config.ignored.len(), config.model.name.as_deref()), (0, Some("n")));
+        assert_eq!(load("", &[("SUREHAND_COMMANDS_ALLOW", "ls")]).unwrap().commands.allow, ["ls"]);
     }
 
     #[test]

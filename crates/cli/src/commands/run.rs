@@ -23,6 +23,12 @@ use crate::{
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let story = args.story.as_deref().map(story).transpose()?;
     let workspace = place::open(&args.place)?;
+    for key in &workspace.config().ignored {
+        anstream::eprintln!(
+            "warning: {key} in surehand.toml of the workspace is ignored: a repository does not say what runs here or where keys go. Set it in \
+             ~/.config/surehand/surehand.toml or in the environment"
+        );
+    }
     let mut model = model(args, &workspace)?;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)?;
