@@ -37,7 +37,7 @@ pub enum Command {
     Undo(UndoArgs),
     /// Walk the whole workspace and say what was created, modified and deleted since the last scan.
     Scan(ScanArgs),
-    /// Play a story through the real tools and print what a model would see. Needs no key, no network.
+    /// Play a story with a model that forgets, in both modes and without Surehand, and compare. Needs no key, no network.
     Demo(DemoArgs),
 }
 
@@ -277,7 +277,7 @@ pub struct ScanArgs {
 
 #[derive(Arguments)]
 pub struct DemoArgs {
-    /// Print one JSON object per step instead of a story.
+    /// Print one JSON object with what was counted.
     #[arg(long)]
     pub json: bool,
 }

@@ -18,8 +18,8 @@ use crate::{
     output,
 };
 
-/// For tests and the demo: kill this process, as hard as can be, after this many steps of a commit.
-pub const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
+/// For tests: kill this process, as hard as can be, after this many steps of a commit.
+const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
 /// Opens the workspace that a command is about.
 pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {

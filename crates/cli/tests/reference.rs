@@ -85,7 +85,7 @@ fn settings() {
         writeln!(page, "| `{}` | {} | `{}` | {} |", key.name, key.wanted, key.default, key.meaning).unwrap();
     }
     page.push_str(
-        "\nFor tests and the demo only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
+        "\nFor tests only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
          Exit codes of `surehand`: 0 done, 1 the call was refused, 2 the command could not be carried out.\n",
     );
     check("settings.md", &page);

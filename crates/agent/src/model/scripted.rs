@@ -1,4 +1,4 @@
-//! A model that follows a script: for tests, for the demo, and to try things without a key. A script is a file of JSON lines, one for
+//! A model that follows a script: for tests, and to try things without a key. A script is a file of JSON lines, one for
 //! each turn; a turn may have several versions, of which the first whose conditions fit the prompt is played.
 //!
 //! ```text

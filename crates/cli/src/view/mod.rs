@@ -7,7 +7,7 @@ mod diff;
 mod fit;
 mod keyboard;
 mod lines;
-mod look;
+pub mod look;
 mod plain;
 mod question;
 mod safe;
@@ -143,7 +143,7 @@ fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {
 }
 
 /// The columns of the terminal, which may change at any time.
-fn columns() -> usize {
+pub fn columns() -> usize {
     const USUAL: usize = 80;
     let known = tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
     known.ok().filter(|columns| *columns > 0).unwrap_or(USUAL)

@@ -1,0 +1,23 @@
+//! What was called and what came of it, out of the events of a run.
+
+use surehand_agent::Event;
+
+/// A call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deed {
+    /// The tool.
+    pub tool: String,
+    /// The file that it is about; empty if it is about none.
+    pub path: String,
+    /// Whether the loop made it of its own accord.
+    pub is_repair: bool,
+}
+
+impl Deed {
+    /// The call of an event, if it is one.
+    pub fn of(event: &Event) -> Option<Self> {
+        let Event::Call { tool, arguments, repair, .. } = event else { return None };
+        let path = arguments["path"].as_str().unwrap_or_default().to_owned();
+        Some(Self { tool: tool.clone(), path, is_repair: *repair })
+    }
+}

@@ -1,0 +1,94 @@
+//! What a run took: counted from its events.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Value, json};
+use surehand_agent::Event;
+
+use super::{deed::Deed, others::Kept};
+
+/// What is counted while a run goes on.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Tokens of each prompt, turn by turn.
+    pub prompts: Vec<usize>,
+    /// How often the model wrote each file as a whole.
+    pub writes: BTreeMap<String, usize>,
+    /// How often it read.
+    pub reads: usize,
+    /// How many of its calls were refused.
+    pub refusals: usize,
+    /// How many refused edits were made all the same, at the lines that were proven to be meant.
+    pub repairs: usize,
+    /// How often the conversation was folded.
+    pub folds: usize,
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct Played {
+    /// What was counted.
+    pub ledger: Ledger,
+    /// Whether the model said that it is done, and it was.
+    pub is_done: bool,
+    /// What became of what others saved.
+    pub kept: Kept,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Ledger {
+    /// Counts what an event brings.
+    pub fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Turn { prompt_tokens, .. } => self.prompts.push(*prompt_tokens),
+            Event::Folded { .. } => self.folds += 1,
+            _ => {}
+        }
+    }
+
+    /// Counts a call, by what came of it.
+    pub fn count(&mut self, deed: &Deed, is_error: bool) {
+        match (deed.tool.as_str(), deed.is_repair, is_error) {
+            (_, false, true) => self.refusals += 1,
+            ("write_file", _, false) => *self.writes.entry(deed.path.clone()).or_default() += 1,
+            ("read_file", false, false) => self.reads += 1,
+            ("edit_lines", true, false) => self.repairs += 1,
+            _ => {}
+        }
+    }
+
+    /// How often a file was written that was written at all.
+    pub fn writes_per_file(&self) -> f64 {
+        self.writes.values().sum::<usize>() as f64 / self.writes.len().max(1) as f64
+    }
+
+    /// The tokens of the prompt in the middle when they are sorted.
+    pub fn median(&self) -> usize {
+        let mut sorted = self.prompts.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// The tokens of the longest prompt.
+    pub fn longest(&self) -> usize {
+        self.prompts.iter().copied().max().unwrap_or_default()
+    }
+}
+
+impl Played {
+    /// For programs.
+    pub fn as_json(&self) -> Value {
+        let Ledger { prompts, writes, refusals, repairs, .. } = &self.ledger;
+        let turns: Vec<Value> =
+            prompts.iter().zip(1..).map(|(tokens, turn)| json!({ "turn": turn, "prompt_tokens": tokens })).collect();
+        json!({
+            "turns": turns,
+            "writes_per_file": writes,
+            "refusals": refusals,
+            "repairs": repairs,
+            "lost_updates": self.kept.lost,
+            "seconds": self.time.as_secs_f64(),
+        })
+    }
+}

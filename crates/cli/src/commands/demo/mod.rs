@@ -1,0 +1,106 @@
+//! `surehand demo`: the story that Surehand was made for, with a model that forgets and others who save the same files. Plays it in
+//! both modes, and without Surehand to compare with, in temporary directories.
+
+mod deed;
+mod forgetful;
+mod ledger;
+mod others;
+mod picture;
+mod plain;
+mod plot;
+mod report;
+mod stage;
+mod story;
+
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use serde_json::json;
+use surehand_engine::core::Mode;
+
+use self::{
+    ledger::Played,
+    plot::Glyphs,
+    report::{INTRO, NEXT, Performances},
+    stage::{Cast, play},
+};
+use crate::{
+    args::DemoArgs,
+    output,
+    view::{
+        columns,
+        look::{Colours, Look},
+    },
+};
+
+pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    if args.json {
+        let played = perform(&mut |_| Ok(()))?;
+        let modes = json!({ "snapshot": played.snapshot.as_json(), "history": played.history.as_json() });
+        output::print(&format!("{:#}\n", json!({ "modes": modes, "plain": played.plain.as_json() })))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::print(INTRO)?;
+    let played = perform(&mut output::print)?;
+    let look = Look { width: columns(), colours: Colours::On };
+    let (table, plots) = (report::table(&played, look), report::plots(&played, look, glyphs()));
+    output::print(&format!("\n{table}\n{plots}\n{NEXT}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Plays all three, and says so.
+fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<Performances> {
+    let mut one = |name: &str, cast: Cast| {
+        say(&format!("  {name:<56}"))?;
+        let played = play(cast)?;
+        say(&format!("{:>3} turns, {:.1} s\n", played.ledger.prompts.len(), played.time.as_secs_f64()))?;
+        anyhow::Ok(played)
+    };
+    let plain = one("plain loop: does as told, sums up when it gets long", Cast::Plain)?;
+    let history = one("Surehand, history: the prompt is the conversation", Cast::Surehand(Mode::History))?;
+    let snapshot = one("Surehand, snapshot: the prompt is the present", Cast::Surehand(Mode::Snapshot))?;
+    promised("history", &history)?;
+    promised("snapshot", &snapshot)?;
+    Ok(Performances { plain, history, snapshot })
+}
+
+/// What Surehand promises, held against what was played.
+fn promised(mode: &str, played: &Played) -> anyhow::Result<()> {
+    ensure!(played.is_done, "{mode}: the story was not brought to its end");
+    ensure!(played.kept.lost == 0, "{mode}: changes of others were lost: {}", played.kept.lost);
+    ensure!(played.kept.saved == story::OUTSIDE.len(), "{mode}: the others did not come to their turn: {}", played.kept.saved);
+    for (path, times) in &played.ledger.writes {
+        ensure!(*times == 1, "{path}: written more than once in mode {mode}: {times}");
+    }
+    Ok(())
+}
+
+/// What the terminal can show. Where no locale is named at all, it is the terminals of today that count.
+fn glyphs() -> Glyphs {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    glyphs_for(variable("TERM").as_deref(), locale.as_deref())
+}
+
+fn glyphs_for(term: Option<&str>, locale: Option<&str>) -> Glyphs {
+    let is_utf8 = |locale: &str| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+    if term == Some("dumb") || locale.is_some_and(|locale| !is_utf8(locale)) { Glyphs::Ascii } else { Glyphs::Blocks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_for_terminals_that_can_show_them() {
+        for (term, locale, expected) in [
+            (Some("xterm-256color"), Some("en_GB.UTF-8"), Glyphs::Blocks),
+            (Some("xterm"), Some("C.utf8"), Glyphs::Blocks),
+            (None, None, Glyphs::Blocks),
+            (Some("xterm"), Some("C"), Glyphs::Ascii),
+            (Some("dumb"), Some("en_GB.UTF-8"), Glyphs::Ascii),
+        ] {
+            assert_eq!(glyphs_for(term, locale), expected, "{term:?} {locale:?}");
+        }
+    }
+}

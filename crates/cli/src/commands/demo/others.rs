@@ -1,0 +1,100 @@
+//! Those who save the same files meanwhile: an editor, a formatter, a colleague. They know nothing of Surehand. At the end it is
+//! looked up whether what they saved is still there.
+
+use std::{collections::HashMap, fs, io, path::Path};
+
+use super::{
+    deed::Deed,
+    story::{Act, OUTSIDE, Outside, When},
+};
+
+/// The others, at work in a directory.
+#[derive(Debug)]
+pub struct Others<'a> {
+    root: &'a Path,
+    /// How often a tool has done its work on a file.
+    done: HashMap<(String, String), usize>,
+    /// What they have saved.
+    saved: Vec<&'static Outside>,
+}
+
+/// What became of what others saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// So many changes were saved.
+    pub saved: usize,
+    /// So many of them are gone.
+    pub lost: usize,
+}
+
+impl<'a> Others<'a> {
+    /// In this directory.
+    pub fn new(root: &'a Path) -> Self {
+        Self { root, done: HashMap::new(), saved: Vec::new() }
+    }
+
+    /// A call is about to be carried out.
+    pub fn before(&mut self, deed: &Deed) -> io::Result<()> {
+        let is_about = |outside: &Outside| outside.call.tool == deed.tool && outside.call.path == deed.path;
+        let due = |outside: &Outside, done: usize| is_about(outside) && done + 1 == outside.call.time;
+        self.save(When::Before, due)
+    }
+
+    /// A call was carried out.
+    pub fn after(&mut self, deed: &Deed) {
+        *self.done.entry((deed.tool.clone(), deed.path.clone())).or_default() += 1;
+    }
+
+    /// A turn is over.
+    pub fn turn_ended(&mut self) -> io::Result<()> {
+        self.save(When::AfterTurn, |outside, done| done >= outside.call.time)
+    }
+
+    /// Looks whether everything that was saved is there.
+    pub fn kept(&self) -> io::Result<Kept> {
+        let mut lost = 0;
+        for outside in &self.saved {
+            let text = fs::read_to_string(self.root.join(outside.path))?;
+            lost += usize::from(!text.contains(outside.act.trace()));
+        }
+        Ok(Kept { saved: self.saved.len(), lost })
+    }
+
+    /// Saves what is due now and can be done. `is_due` is told how often the tool has done its work.
+    fn save(&mut self, when: When, is_due: impl Fn(&Outside, usize) -> bool) -> io::Result<()> {
+        for outside in OUTSIDE.iter().filter(|outside| outside.when == when) {
+            let done = self.done.get(&(outside.call.tool.to_owned(), outside.call.path.to_owned())).copied().unwrap_or_default();
+            let is_saved = self.saved.iter().any(|saved| std::ptr::eq(*saved, outside));
+            if is_saved || !is_due(outside, done) {
+                continue;
+            }
+            let path = self.root.join(outside.path);
+            let before = fs::read_to_string(&path).unwrap_or_default();
+            if let Some(after) = acted(outside.act, &before) {
+                save(&path, &after)?;
+                self.saved.push(outside);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text of a file after it; nothing where it cannot be done.
+fn acted(act: Act, text: &str) -> Option<String> {
+    match act {
+        Act::Make(text) => Some(text.to_owned()),
+        Act::Top(line) => Some(format!("{line}\n{text}")),
+        Act::Change(from, to) => text.contains(from).then(|| text.replacen(from, to, 1)),
+        Act::Add(after, line) => {
+            let end = text.find(after)? + after.len();
+            let end = end + text[end..].find('\n')? + 1;
+            Some(format!("{}{line}\n{}", &text[..end], &text[end..]))
+        }
+    }
+}
+
+/// Saves a file as any program does: what was in it is gone.
+#[expect(clippy::disallowed_methods, reason = "plays the other program")]
+pub fn save(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)
+}
