@@ -209,7 +209,7 @@ fn the_demo_compares_the_modes() {
     Surehand, snapshot: the prompt is the present 33 turns, {time} s
 
     plain loop history snapshot
-    turns until done never (150) 45 33
+    turns until done not in 150 45 33
     writes per unique file {time} 1 1
     most writes of one file 11 (main.go) 1 1
     changes of others lost 4 of 4 0 of 6 0 of 6

@@ -15,7 +15,7 @@ use surehand_engine::core::{Anchor, LineNo};
 
 use super::{others::save, stage::WINDOW, story::STORY};
 
-/// Somebody stops it then.
+/// It would go on for ever: with each summary it begins again. So this also decides how many writes are counted, and nothing else.
 const MOST_TURNS: u32 = 150;
 
 /// Plays the story; gives whether the model ever said that it is done.

@@ -35,7 +35,7 @@ pub fn table(played: &Performances, look: Look) -> String {
     let all = [&played.plain, &played.history, &played.snapshot];
     let mut table = look.paint(Style::Bold, &row("", ["plain loop", "history", "snapshot"].map(str::to_owned)));
     let mut put = |name: &str, cell: &dyn Fn(&Played) -> String| table.push_str(&row(name, all.map(cell)));
-    put("turns until done", &|played| if played.is_done { turns(played) } else { format!("never ({})", turns(played)) });
+    put("turns until done", &|played| if played.is_done { turns(played) } else { format!("not in {}", turns(played)) });
     put("writes per unique file", &|played| number(played.ledger.writes_per_file()));
     put("most writes of one file", &|played| most_writes(&played.ledger));
     put("changes of others lost", &|played| format!("{} of {}", played.kept.lost, played.kept.saved));
