@@ -481,24 +481,26 @@ impl<'a> Run<'a> {
     /// refused again. After a read it would know a newer one, in which an anchor may fit another line that looks the same.
     fn repair(&mut self, call: &Call, arguments: &Value, refused: &Reply) -> Result<Option<Reply>, RunError> {
         let Some(repair) = repair(&call.name, arguments, &refused.result["refusal"]) else { return Ok(None) };
-        if let Some(arguments) = &repair.retry {
-            self.tell_call(call, arguments, true)?;
-            let mut again = self.session.call(&call.name, arguments);
-            if !again.is_error {
-                let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before:";
-                again.text = format!("{proven}\n{}{}", prompt::only_rows(&refused.text), again.text);
-                again.result["repaired"] = json!(true);
-            }
-            self.tell_result(call, &again)?;
-            // What it shows counts as read, so the model must get it, also if it is a refusal.
-            return Ok(Some(again));
-        }
         let read = Call { name: "read_file".to_owned(), ..call.clone() };
         self.tell_call(&read, &repair.read, true)?;
         let fresh = self.session.call("read_file", &repair.read);
         self.tell_result(&read, &fresh)?;
-        let text = format!("{}{}", refused.text, fresh.text);
-        Ok(Some(Reply { text, ..refused.clone() }))
+        // If the file has changed once more, the proof is of another text, and a fresh anchor may fit a line that only looks the same.
+        let is_proven = !fresh.is_error && fresh.result["version"] == refused.result["refusal"]["version"];
+        let Some(arguments) = repair.retry.filter(|_| is_proven) else {
+            let text = format!("{}{}", refused.text, fresh.text);
+            return Ok(Some(Reply { text, ..refused.clone() }));
+        };
+        self.tell_call(call, &arguments, true)?;
+        let mut again = self.session.call(&call.name, &arguments);
+        if !again.is_error {
+            let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before:";
+            again.text = format!("{proven}\n{}{}", prompt::only_rows(&fresh.text), again.text);
+            again.result["repaired"] = json!(true);
+        }
+        self.tell_result(call, &again)?;
+        // What it shows counts as read, so the model must get it, also if it is a refusal.
+        Ok(Some(again))
     }
 
     /// What is kept of a call for the next prompt.

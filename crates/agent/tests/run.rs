@@ -262,13 +262,17 @@ fn a_stale_anchored_edit_is_repaired_where_it_is_proven() {
         },
     );
     assert_eq!(stage.content("a.txt"), after.replace("line number 20\n", "twenty\n"));
-    assert_eq!(played.calls(), ["update_tasks +", "read_file +", "edit_lines -", "edit_lines r +", "update_tasks +", "done +"]);
+    assert_eq!(
+        played.calls(),
+        ["update_tasks +", "read_file +", "edit_lines -", "read_file r +", "edit_lines r +", "update_tasks +", "done +"]
+    );
     let reads = played.events.iter().filter_map(|event| match event {
         Event::Call { tool, arguments, repair: true, .. } => Some((tool.as_str(), arguments.clone())),
         _ => None,
     });
     let reads: Vec<(&str, Value)> = reads.collect();
-    assert_eq!(reads[0].1["edits"][0]["at"], json!(anchor(21, "line number 20")));
+    assert_eq!(reads[0].1["ranges"], json!([{ "start": 1, "end": 1 }, { "start": 5, "end": 5 }, { "start": 21, "end": 21 }]));
+    assert_eq!(reads[1].1["edits"][0]["at"], json!(anchor(21, "line number 20")));
     assert!(played.user(4).contains("new first line"), "the context is fresh: {}", played.user(4));
 }
 

@@ -205,15 +205,15 @@ fn the_demo_compares_the_modes() {
     has left the prompt, it does again. Meanwhile others save changes to the same
     files. The same model, three times:
     plain loop: does as told, sums up when it gets long 150 turns, {time} s
-    Surehand, history: the prompt is the conversation 45 turns, {time} s
-    Surehand, snapshot: the prompt is the present 33 turns, {time} s
+    Surehand, history: the prompt is the conversation 43 turns, {time} s
+    Surehand, snapshot: the prompt is the present 34 turns, {time} s
 
     plain loop history snapshot
-    turns until done not in 150 45 33
+    turns until done not in 150 43 34
     writes per unique file {time} 1 1
     most writes of one file 11 (main.go) 1 1
     changes of others lost 4 of 4 0 of 6 0 of 6
-    reads 31 14 2
+    reads 31 12 3
     refusals 0 6 3
     repaired by the loop 0 4 1
     tokens of a prompt, first {tokens} {tokens} {tokens}
@@ -224,7 +224,7 @@ fn the_demo_compares_the_modes() {
 
     tokens per turn, history (where it falls, the conversation was folded)
     tokens per turn, snapshot
-    turn 1 45
+    turn 1 43
 
     Next: surehand run "STORY" --model NAME works on a story where you are
     surehand mcp serves its tools to your agent

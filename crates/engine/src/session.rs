@@ -299,6 +299,10 @@ impl Session {
             "repeat": repeat,
             "remedy": render::refusal::remedy(&refusal),
         });
+        if let Some(view) = &refusal.view_after {
+            // What the remaps and ranges are of.
+            told["version"] = json!(view.version());
+        }
         if let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause {
             told["mismatches"] = json!(mismatches);
         }
