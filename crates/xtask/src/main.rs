@@ -1,12 +1,15 @@
 //! Chores of this repository, run as `cargo xtask`.
-//! `histories` replays a git history through rebase. `bench` measures Surehand beside a bare server; `floor` is that bare server, started by `bench`.
+//! `histories` replays a git history through rebase. `context` weighs the agent's prompts over a long story. `bench` measures Surehand beside a bare
+//! server; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
 mod bench;
 mod calls;
 mod client;
+mod context;
 mod depth;
+mod dice;
 mod files;
 mod floor;
 mod growth;
@@ -40,6 +43,8 @@ struct Cli {
 enum Command {
     /// Measure the server beside a bare one and print a markdown report
     Bench(BenchArgs),
+    /// Weigh the prompts of the agent over a long story, in both modes, and print a markdown table
+    Context(ContextArgs),
     /// Replay the history of a git repository: rebased edits must be what somebody would have done who saw the other change
     Histories(HistoriesArgs),
     /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
@@ -62,6 +67,20 @@ struct BenchArgs {
     /// `full` adds synced edits, beside a floor that syncs too
     #[arg(long, value_enum, default_value_t = Durability::Fast)]
     durability: Durability,
+}
+
+/// The flags of `context`.
+#[derive(Args)]
+struct ContextArgs {
+    /// How long the story is
+    #[arg(long, default_value_t = 1_000)]
+    turns: usize,
+    /// How many files there are
+    #[arg(long, default_value_t = 500)]
+    files: usize,
+    /// Print one JSON object, with every turn, instead of a table
+    #[arg(long)]
+    json: bool,
 }
 
 /// The flags of `histories`.
@@ -89,9 +108,23 @@ struct FloorArgs {
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Bench(args) => bench(args),
+        Command::Context(args) => context(&args),
         Command::Histories(args) => histories(&args),
         Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }
+}
+
+/// Plays the story and prints what its prompts weigh.
+fn context(args: &ContextArgs) -> Result<()> {
+    ensure!(args.turns >= context::FEWEST_TURNS, "a story has at least {} turns", context::FEWEST_TURNS);
+    ensure!(args.files >= context::FEWEST_FILES, "a story is about at least {} files", context::FEWEST_FILES);
+    let found = context::measure(args.turns, args.files)?;
+    if args.json {
+        println!("{:#}", found.to_json());
+    } else {
+        print!("{}", found.to_markdown());
+    }
+    Ok(())
 }
 
 /// Replays a history and says what came of it. A wrong result ends it with an error.

@@ -202,7 +202,7 @@ impl Report {
 }
 
 /// A markdown table whose columns line up as plain text too; the first `left` columns are words, the rest numbers.
-fn table<const N: usize>(left: usize, header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub fn table<const N: usize>(left: usize, header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(header[column].len());
     let line = |cells: [&str; N]| {

@@ -81,7 +81,7 @@ pub fn median(durations: &[Duration]) -> Duration {
 }
 
 /// The smallest duration that at least `percent` of the sorted ones do not exceed.
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+pub fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     *sorted.get(rank - 1).expect("every measurement makes at least one call")
 }

@@ -1,0 +1,265 @@
+//! What the agent's prompt weighs over a long story, in both modes, through the real loop: tokens at some turns and at most, how much
+//! of a prompt is what the one before it was, and how long it takes from the end of a turn until the model is asked again.
+
+mod gauge;
+mod other;
+mod sources;
+mod story;
+
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use surehand_agent::event::Stop;
+use surehand_agent::model::{Answer, Heard, Model, ModelError, Prompt, Usage};
+use surehand_agent::{Cancel, Company, Event, Permission, Run, Settings, Verdict};
+use surehand_engine::core::Mode;
+use surehand_engine::{Config, Durability, Workspace};
+
+use self::gauge::{Gauge, Sample};
+use self::other::Other;
+pub use self::sources::FEWEST_FILES;
+pub use self::story::FEWEST_TURNS;
+use self::story::Story;
+use crate::dice::Dice;
+use crate::machine;
+use crate::report::table;
+use crate::sample::percentile;
+
+/// The same every time.
+const SEED: u64 = 20;
+
+/// What was found.
+pub struct Context {
+    machine: String,
+    turns: usize,
+    files: usize,
+    tasks: usize,
+    snapshot: Found,
+    history: Found,
+}
+
+/// What was found in one mode.
+struct Found {
+    samples: Vec<Sample>,
+    /// From the end of each turn to the next question, in order of length.
+    waits: Vec<Duration>,
+    work: Work,
+}
+
+/// What the loop was seen to do.
+#[derive(Debug, Default)]
+struct Work {
+    folds: usize,
+    reads: usize,
+    changes: usize,
+    refusals: usize,
+    outside: usize,
+}
+
+/// Plays the story in both modes.
+pub fn measure(turns: usize, files: usize) -> Result<Context> {
+    let machine = machine::describe();
+    let (snapshot, tasks) = play(Mode::Snapshot, turns, files)?;
+    let (history, _) = play(Mode::History, turns, files)?;
+    Ok(Context { machine, turns, files, tasks, snapshot, history })
+}
+
+fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
+    eprintln!("playing {turns} turns over {files} files, {} ...", mode_name(mode));
+    let directory = tempfile::Builder::new().prefix("surehand-context-").tempdir().context("a temporary directory")?;
+    let root = directory.path();
+    let areas = sources::lay_out(root, files, &mut Dice::new(SEED))?;
+    let config = Config { durability: Durability::Fast, ..Config::default() };
+    let workspace = Workspace::open(root, config)?;
+    let settings = Settings::of(&workspace);
+    let settings = Settings { mode, most: surehand_agent::Most { turns: None, ..settings.most }, ..settings };
+    let story = Story::new(root.to_owned(), areas, turns, Dice::new(SEED + 1));
+    let tasks = story.tasks();
+    let ended = Rc::new(Cell::new(None));
+    let mut player = Player { story, gauge: Gauge::default(), ended: Rc::clone(&ended), waits: Vec::new() };
+    let work = listen(workspace, settings, &mut player, &ended, root)?;
+    ensure!(player.gauge.samples.len() == turns, "{} turns were played", player.gauge.samples.len());
+    let Player { gauge, mut waits, .. } = player;
+    waits.sort_unstable();
+    Ok((Found { samples: gauge.samples, waits, work }, tasks))
+}
+
+/// Lets the loop run, and counts what it does.
+fn listen(
+    workspace: std::sync::Arc<Workspace>,
+    settings: Settings,
+    player: &mut Player,
+    ended: &Rc<Cell<Option<Instant>>>,
+    root: &Path,
+) -> Result<Work> {
+    let mut other = Other::new(root.to_owned(), Dice::new(SEED + 2));
+    let mut work = Work::default();
+    let mut listener = |event: &Event| {
+        work.hear(event);
+        other.hear(event);
+        // Last, so that what the other program does is not counted.
+        if matches!(event, Event::TurnEnded { .. }) {
+            ended.set(Some(Instant::now()));
+        }
+    };
+    let company = Company { model: player, permission: &mut Everything, listener: &mut listener, cancel: Cancel::default() };
+    let outcome = Run::new(workspace, Story::told(), settings, company)?.go()?;
+    ensure!(outcome.stop == Stop::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
+    work.outside = other.changes;
+    Ok(work)
+}
+
+impl Work {
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Folded { .. } => self.folds += 1,
+            Event::Result { is_error: true, .. } => self.refusals += 1,
+            Event::Result { tool, .. } if tool == "read_file" => self.reads += 1,
+            Event::Result { diff, .. } if !diff.is_empty() => self.changes += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The story as a model, which weighs what it is asked.
+struct Player {
+    story: Story,
+    gauge: Gauge,
+    ended: Rc<Cell<Option<Instant>>>,
+    waits: Vec<Duration>,
+}
+
+impl Model for Player {
+    fn name(&self) -> &str {
+        "story"
+    }
+
+    fn ask(&mut self, prompt: &Prompt, _: &Cancel, _: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+        self.waits.extend(self.ended.take().map(|ended| ended.elapsed()));
+        let input = self.gauge.take(prompt) as u64;
+        let story::Reply { text, calls } = self.story.answer(prompt);
+        Ok(Answer { text, calls, usage: Usage { input, ..Usage::default() }, is_cut: false })
+    }
+}
+
+/// Allows every command: the story has only harmless ones.
+struct Everything;
+
+impl Permission for Everything {
+    fn may_run(&mut self, _: &str) -> Verdict {
+        Verdict::Yes
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Snapshot => "snapshot",
+        Mode::History => "history",
+    }
+}
+
+impl Context {
+    /// A table, ready to be pasted into a document.
+    pub fn to_markdown(&self) -> String {
+        let Self { machine, turns, files, tasks, .. } = self;
+        format!(
+            "{machine}. A story of {turns} turns and {tasks} tasks over {files} files, through the loop, in both modes. Tokens of whole prompts \
+             (tools, rules, story, messages) by the tokenizer o200k:\n\n{}\n",
+            self.table()
+        )
+    }
+
+    fn table(&self) -> String {
+        let both = |of: &dyn Fn(&Found) -> String| [of(&self.snapshot), of(&self.history)];
+        let turns = marks(self.turns)
+            .into_iter()
+            .map(|turn| (format!("tokens, turn {turn}"), both(&|found| found.samples[turn - 1].tokens.to_string())));
+        let rest = [
+            ("tokens, most of all turns", both(&|found| found.most().to_string())),
+            ("tokens, all turns together", both(&|found| found.all().to_string())),
+            ("times folded", both(&|found| found.work.folds.to_string())),
+            (
+                "the same as in the turn before from the beginning on, median",
+                both(&|found| format!("{:.0} %", found.median_share())),
+            ),
+            ("the same, of all tokens", both(&|found| format!("{:.0} %", found.share_of_all()))),
+            ("from turn to turn, median ms", both(&|found| format!("{:.2}", found.wait(50)))),
+            ("from turn to turn, p99 ms", both(&|found| format!("{:.2}", found.wait(99)))),
+            ("reads", both(&|found| found.work.reads.to_string())),
+            ("changes of files", both(&|found| found.work.changes.to_string())),
+            ("calls refused", both(&|found| found.work.refusals.to_string())),
+            ("changes by another program", both(&|found| found.work.outside.to_string())),
+        ];
+        let rows = turns.chain(rest.into_iter().map(|(label, both)| (label.to_owned(), both)));
+        table(1, ["", "snapshot", "history"], rows.map(|(label, [snapshot, history])| [label, snapshot, history]))
+    }
+
+    /// The same numbers for programs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "machine": self.machine, "turns": self.turns, "files": self.files, "tasks": self.tasks,
+            "snapshot": self.snapshot.to_json(), "history": self.history.to_json(),
+        })
+    }
+}
+
+/// The turns that are shown.
+fn marks(turns: usize) -> Vec<usize> {
+    let mut marks: Vec<usize> = [1, 10, 100, 1_000].into_iter().filter(|turn| *turn < turns).collect();
+    marks.push(turns);
+    marks
+}
+
+impl Found {
+    fn most(&self) -> usize {
+        self.samples.iter().map(|sample| sample.tokens).max().unwrap_or_default()
+    }
+
+    fn all(&self) -> usize {
+        self.samples.iter().map(|sample| sample.tokens).sum()
+    }
+
+    /// Without the first turn, which has none before it.
+    fn median_share(&self) -> f64 {
+        let mut shares: Vec<f64> = self.samples.iter().skip(1).map(Sample::share).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.get(shares.len() / 2).copied().unwrap_or_default()
+    }
+
+    fn share_of_all(&self) -> f64 {
+        self.samples.iter().map(|sample| sample.stable).sum::<usize>() as f64 / self.all() as f64 * 100.0
+    }
+
+    fn wait(&self, percent: usize) -> f64 {
+        percentile(&self.waits, percent).as_secs_f64() * 1e3
+    }
+
+    fn to_json(&self) -> Value {
+        let Work { folds, reads, changes, refusals, outside } = self.work;
+        json!({
+            "tokens": self.samples.iter().map(|sample| sample.tokens).collect::<Vec<_>>(),
+            "stable": self.samples.iter().map(|sample| sample.stable).collect::<Vec<_>>(),
+            "most": self.most(), "all": self.all(),
+            "stable_median_percent": self.median_share(), "stable_of_all_percent": self.share_of_all(),
+            "wait_p50_ms": self.wait(50), "wait_p99_ms": self.wait(99),
+            "folds": folds, "reads": reads, "changes": changes, "refusals": refusals, "outside": outside,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_story_is_played_to_its_end() {
+        let context = measure(30, 60).unwrap();
+        assert!(context.snapshot.most() < 5_000, "{}", context.snapshot.most());
+        assert!(context.snapshot.work.changes > 0, "{:?}", context.snapshot.work);
+        assert!(context.to_markdown().contains("| tokens, turn 10 "), "{}", context.to_markdown());
+    }
+}

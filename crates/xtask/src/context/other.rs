@@ -1,0 +1,69 @@
+//! The other program: an editor, a formatter, another agent. It changes files while the story goes on, mostly such as the story is
+//! about, between the turns and now and then in the middle of one.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
+
+use surehand_agent::Event;
+
+use crate::dice::Dice;
+
+/// The files that the story touched last.
+const RECENT: usize = 12;
+
+/// A program that knows nothing of the run.
+pub struct Other {
+    root: PathBuf,
+    dice: Dice,
+    recent: VecDeque<String>,
+    /// How many files it has changed.
+    pub changes: usize,
+}
+
+impl Other {
+    /// One that works below a directory.
+    pub fn new(root: PathBuf, dice: Dice) -> Self {
+        Self { root, dice, recent: VecDeque::new(), changes: 0 }
+    }
+
+    /// Something has happened in the run.
+    pub fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Call { arguments, .. } => {
+                if let Some(path) = arguments["path"].as_str().filter(|path| !self.recent.iter().any(|recent| recent == path)) {
+                    self.recent.push_back(path.to_owned());
+                    self.recent.truncate(RECENT + 1);
+                    if self.recent.len() > RECENT {
+                        self.recent.pop_front();
+                    }
+                }
+            }
+            Event::TurnEnded { .. } if self.dice.percent(8) => self.change(),
+            // The prompt is made, and what it shows of this file is not true any more when the answer comes.
+            Event::Turn { .. } if self.dice.percent(2) => self.change(),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self) {
+        if self.recent.is_empty() {
+            return;
+        }
+        let path = self.root.join(&self.recent[self.dice.within(0..self.recent.len())]);
+        let Ok(content) = fs::read_to_string(&path) else { return };
+        let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let at = self.dice.within(0..lines.len());
+        match self.dice.within(0..3) {
+            0 => lines[at].push_str(" // checked"),
+            1 => lines.insert(at, format!("    // See note {}.", self.dice.within(1..1000))),
+            _ => drop(lines.remove(at)),
+        }
+        if fs::write(&path, lines.join("\n") + "\n").is_ok() {
+            self.changes += 1;
+        }
+    }
+}

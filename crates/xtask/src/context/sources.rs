@@ -1,0 +1,285 @@
+//! A repository that does not exist: source files in several languages and directories, short and long ones, some directories with
+//! instructions. What they mean is nothing; what they look like to a tokenizer is code.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::dice::Dice;
+use crate::files::create;
+
+/// A directory in which one kind of file is.
+#[derive(Debug, Clone)]
+pub struct Area {
+    /// Its path.
+    pub directory: &'static str,
+    /// What it is written in.
+    pub language: Language,
+    /// The paths of its files.
+    pub files: Vec<String>,
+}
+
+/// What files are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// `.rs`
+    Rust,
+    /// `.py`
+    Python,
+    /// `.ts`
+    TypeScript,
+    /// `.go`
+    Go,
+    /// `.yaml`
+    Yaml,
+    /// `.md`
+    Markdown,
+}
+
+const AREAS: [(&str, Language); 25] = [
+    ("crates/billing/src", Language::Rust),
+    ("crates/billing/src/export", Language::Rust),
+    ("crates/billing/tests", Language::Rust),
+    ("crates/ledger/src", Language::Rust),
+    ("crates/ledger/src/store", Language::Rust),
+    ("crates/server/src/routes", Language::Rust),
+    ("crates/server/src/auth", Language::Rust),
+    ("web/src/checkout", Language::TypeScript),
+    ("web/src/account", Language::TypeScript),
+    ("web/src/shared/forms", Language::TypeScript),
+    ("web/src/shared/state", Language::TypeScript),
+    ("web/tests", Language::TypeScript),
+    ("reports", Language::Python),
+    ("reports/monthly", Language::Python),
+    ("reports/loaders", Language::Python),
+    ("reports/tests", Language::Python),
+    ("gateway", Language::Go),
+    ("gateway/internal/transport", Language::Go),
+    ("gateway/internal/limits", Language::Go),
+    ("gateway/cmd/gatewayd", Language::Go),
+    ("deploy/staging", Language::Yaml),
+    ("deploy/production", Language::Yaml),
+    ("docs", Language::Markdown),
+    ("docs/guide", Language::Markdown),
+    ("docs/decisions", Language::Markdown),
+];
+
+const INSTRUCTED: [&str; 7] = ["", "crates/", "crates/ledger/", "web/", "web/src/shared/", "reports/", "gateway/"];
+
+/// So few files leave no directory empty.
+pub const FEWEST_FILES: usize = AREAS.len() + INSTRUCTED.len() + 1;
+
+/// What things are called.
+pub const NOUNS: [&str; 36] = [
+    "account",
+    "address",
+    "amount",
+    "balance",
+    "batch",
+    "budget",
+    "cache",
+    "client",
+    "currency",
+    "customer",
+    "cursor",
+    "deadline",
+    "discount",
+    "entry",
+    "event",
+    "export",
+    "invoice",
+    "journal",
+    "key",
+    "limit",
+    "message",
+    "order",
+    "page",
+    "payment",
+    "queue",
+    "record",
+    "refund",
+    "request",
+    "retry",
+    "session",
+    "shipment",
+    "statement",
+    "token",
+    "transfer",
+    "user",
+    "window",
+];
+
+/// What is done with them.
+pub const VERBS: [&str; 24] = [
+    "apply", "build", "check", "close", "collect", "compute", "convert", "create", "decode", "fetch", "find", "format", "load",
+    "merge", "notify", "open", "parse", "read", "remove", "render", "resolve", "send", "update", "validate",
+];
+
+/// Lays out a repository with so many files.
+pub fn lay_out(root: &Path, files: usize, dice: &mut Dice) -> Result<Vec<Area>> {
+    let mut areas: Vec<Area> =
+        AREAS.iter().map(|&(directory, language)| Area { directory, language, files: Vec::new() }).collect();
+    for directory in INSTRUCTED {
+        create(root, &format!("{directory}AGENTS.md"), &instructions(directory, dice))?;
+    }
+    create(root, "README.md", &Language::Markdown.source(60, dice))?;
+    for file in INSTRUCTED.len() + 1..files {
+        let area = &mut areas[file % AREAS.len()];
+        let path = format!("{}/{}", area.directory, area.language.file_name(file, dice));
+        // Most files are short, and some are very long.
+        let lines = 20 + (580.0 * dice.unit().powf(2.5)) as usize;
+        create(root, &path, &area.language.source(lines, dice))?;
+        area.files.push(path);
+    }
+    Ok(areas)
+}
+
+fn instructions(directory: &str, dice: &mut Dice) -> String {
+    let place = if directory.is_empty() { "this repository" } else { directory };
+    let mut text = format!("# Work in {place}\n\n");
+    for _ in 0..dice.within(3..7) {
+        let rule = *dice.pick(&[
+            "- Every $a has a test that fails without it; $v it in the same change.",
+            "- Do not $u a $b in a loop: $v them together, and say how many there were.",
+            "- Errors name the $a and the $b, and what to do next.",
+            "- The $a is public: what it is called stays.",
+            "- Run the checks of $b before a task is completed.",
+        ]);
+        text.push_str(&fill(rule, dice));
+        text.push('\n');
+    }
+    text
+}
+
+impl Language {
+    /// A name for a file, which no other number gives.
+    pub fn file_name(self, number: usize, dice: &mut Dice) -> String {
+        let ending = match self {
+            Self::Rust => "rs",
+            Self::Python => "py",
+            Self::TypeScript => "ts",
+            Self::Go => "go",
+            Self::Yaml => "yaml",
+            Self::Markdown => "md",
+        };
+        format!("{}_{}_{number}.{ending}", dice.pick(&NOUNS), dice.pick(&VERBS))
+    }
+
+    /// A file of so many lines, or a few more.
+    pub fn source(self, lines: usize, dice: &mut Dice) -> String {
+        let mut text = fill(self.opening(), dice);
+        while text.lines().count() < lines {
+            text.push_str(&self.block(dice));
+        }
+        text
+    }
+
+    /// A function, a section, or whatever it is that files are made of.
+    pub fn block(self, dice: &mut Dice) -> String {
+        let (head, body, tail) = self.parts();
+        let mut block = head.to_owned();
+        for _ in 0..dice.within(2..9) {
+            let line: &str = *dice.pick::<&str>(body);
+            block.push_str(line);
+        }
+        block.push_str(tail);
+        fill(&block, dice)
+    }
+
+    fn opening(self) -> &'static str {
+        match self {
+            Self::Rust => "//! The $a of a $b.\n\nuse std::collections::HashMap;\n\nuse crate::{$a::$A, $b::{$B, $BError}};\n",
+            Self::Python => "\"\"\"The $a of a $b.\"\"\"\n\nimport logging\nfrom decimal import Decimal\n\nfrom .$a import $A\n",
+            Self::TypeScript => "import { $A } from \"./$a\";\nimport type { $B } from \"../$b\";\n",
+            Self::Go => "package $a\n\nimport (\n\t\"context\"\n\t\"fmt\"\n\t\"time\"\n)\n",
+            Self::Yaml => "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: $a-$b\n",
+            Self::Markdown => "# How to $v a $a\n\nThis page is about the $a and what becomes of it.\n",
+        }
+    }
+
+    /// How a block begins, the lines that it may hold, and how it ends.
+    fn parts(self) -> (&'static str, &'static [&'static str], &'static str) {
+        match self {
+            Self::Rust => (
+                "\n/// Gives the $a of a $b, or says why there is none.\npub fn $u_$a($b: &$B, limit: usize) -> Result<$A, $AError> {\n",
+                &[
+                    "    let $a = $b.$v_$c(limit + $#)?;\n",
+                    "    if $a.len() > $# || $b.is_empty() {\n        return Err($AError::$C { limit, found: $a.len() });\n    }\n",
+                    "    for (index, $c) in $a.iter().enumerate().skip($#) {\n        self.$b.$v($c, index)?;\n    }\n",
+                    "    // A $c that was never closed would be counted twice.\n",
+                    "    let total: u64 = $a.values().map(|$c| $c.$v() * $#).sum();\n",
+                    "    self.$c.entry($b.id()).or_default().push($A::new($#));\n",
+                    "    tracing::debug!(limit, total, \"$v $a of $b\");\n",
+                ],
+                "    Ok($a.with_$c($#))\n}\n",
+            ),
+            Self::Python => (
+                "\n\ndef $u_$a($b, limit=$#):\n    \"\"\"Gives the $a of a $b.\"\"\"\n",
+                &[
+                    "    $a = $b.$v_$c(limit=limit, page=$#)\n",
+                    "    if not $a or len($a) > $#:\n        raise $AError(f\"no $a for {$b.id}\")\n",
+                    "    for index, $c in enumerate($a):\n        logger.debug(\"$v %s of %s\", $c, index)\n",
+                    "    total = sum(Decimal($c.$b) for $c in $a if $c.open)\n",
+                    "    $b.$c = {key: value for key, value in $a.items() if value > $#}\n",
+                ],
+                "    return $A($b, $a, limit)\n",
+            ),
+            Self::TypeScript => (
+                "\n/** Gives the $a of a $b. */\nexport async function $u$A($b: $B, limit = $#): Promise<$A> {\n",
+                &[
+                    "  const $a = await $b.$v$C({ limit, page: $# });\n",
+                    "  if ($a.length > $# || !$b.open) {\n    throw new $AError(`no $a for ${$b.id}`);\n  }\n",
+                    "  for (const [index, $c] of $a.entries()) {\n    this.$b.$v($c, index);\n  }\n",
+                    "  const total = $a.reduce((sum, $c) => sum + $c.$b, $#);\n",
+                    "  state.$c = { ...state.$c, [$b.id]: $a };\n",
+                ],
+                "  return { ...$a, limit };\n}\n",
+            ),
+            Self::Go => (
+                "\n// $V$A gives the $a of a $b.\nfunc $V$A(ctx context.Context, $b *$B, limit int) (*$A, error) {\n",
+                &[
+                    "\t$a, err := $b.$V$C(ctx, limit+$#)\n\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"$v $a: %w\", err)\n\t}\n",
+                    "\tif len($a) > $# {\n\t\treturn nil, Err$A\n\t}\n",
+                    "\tfor index, $c := range $a {\n\t\t$b.$V($c, index)\n\t}\n",
+                    "\tctx, cancel := context.WithTimeout(ctx, $#*time.Second)\n\tdefer cancel()\n",
+                ],
+                "\treturn &$A{Limit: limit}, nil\n}\n",
+            ),
+            Self::Yaml => (
+                "---\n$a:\n  name: $a-$b\n",
+                &[
+                    "  $c:\n    limit: $#\n    $v: true\n",
+                    "  - name: $V_$A\n    value: \"$#\"\n",
+                    "  # The $c is set by the $b.\n",
+                    "  resources:\n    cpu: $#m\n    memory: $#Mi\n",
+                ],
+                "  replicas: $#\n",
+            ),
+            Self::Markdown => (
+                "\n## The $a\n\n",
+                &[
+                    "A $a that nobody has asked for is kept until its $b is closed. Whoever wants to $v it earlier sets the $c to $#.\n",
+                    "- `$v_$a` gives the $b, and `$u_$c` takes it back.\n",
+                    "\n```sh\n$v --$a $# --$b\n```\n\n",
+                    "See the page about the $c for what happens when there are more than $#.\n",
+                ],
+                "\n",
+            ),
+        }
+    }
+}
+
+/// Fills in the words: `$a`, `$b`, `$c` are things, `$u`, `$v` acts, `$#` a number; capitals where the letter is one.
+fn fill(template: &str, dice: &mut Dice) -> String {
+    let mut text = template.to_owned();
+    let mut words: Vec<(&str, &str)> = ["a", "b", "c"].iter().map(|name| (*name, *dice.pick(&NOUNS))).collect();
+    words.extend(["u", "v"].iter().map(|name| (*name, *dice.pick(&VERBS))));
+    for (name, word) in words {
+        let capital = word[..1].to_uppercase() + &word[1..];
+        text = text.replace(&format!("${name}"), word).replace(&format!("${}", name.to_uppercase()), &capital);
+    }
+    while let Some(at) = text.find("$#") {
+        text.replace_range(at..at + 2, &dice.within(1..500).to_string());
+    }
+    text
+}
