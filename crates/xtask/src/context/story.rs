@@ -135,10 +135,22 @@ impl Story {
         if (!is_last && place + 1 == each) || turn + PLANNING + 2 == self.turns {
             return vec![set("completed")];
         }
+        self.look_around(task);
         match place {
             0 => vec![set("in_progress"), self.search(task)],
             1 => self.tasks[task].files.clone().iter().take(self.dice.within(1..3)).map(|path| self.read(path)).collect(),
             _ => self.step(task, known),
+        }
+    }
+
+    /// Files that are gone, because they were deleted or a move was refused, are worked on no more.
+    fn look_around(&mut self, task: usize) {
+        let root = &self.root;
+        let Task { area, files, .. } = &mut self.tasks[task];
+        files.retain(|path| root.join(path).is_file());
+        self.areas[*area].files.retain(|path| root.join(path).is_file());
+        if files.is_empty() {
+            files.push(self.dice.pick(&self.areas[*area].files).clone());
         }
     }
 
