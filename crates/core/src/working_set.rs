@@ -65,14 +65,22 @@ pub struct Fitted {
 pub type Places = Vec<(RelPath, LineSet)>;
 
 impl WorkingSet {
-    /// The model was shown these lines of a file, or wrote them.
+    /// The model was shown these lines of a file, or wrote them. Where nothing comes of that which was not open already, the file
+    /// keeps its place.
     pub fn used(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
         self.clock += 1;
         let at = self.clock;
-        let mut open = self.take(path).map_or_else(|| Open::new(path, text), |open| open.carried(text));
+        let place = self.files.iter().position(|open| open.path == *path);
+        let before = place.map(|place| self.files.remove(place));
+        let is_as_before =
+            before.as_ref().is_some_and(|open| open.text.version() == text.version() && lines.minus(&open.lines()).is_empty());
+        let mut open = before.map_or_else(|| Open::new(path, text), |open| open.carried(text));
         open.put(lines, at);
         open.at = at;
-        self.files.push(open);
+        match place {
+            Some(place) if is_as_before => self.files.insert(place, open),
+            _ => self.files.push(open),
+        }
     }
 
     /// A file is this now. What is open of it follows, with what somebody put in between; what is gone closes.
@@ -108,17 +116,19 @@ impl WorkingSet {
         self.files.iter().find(|open| open.path == *path).map(|open| open.text.version())
     }
 
-    fn take(&mut self, path: &RelPath) -> Option<Open> {
-        let place = self.files.iter().position(|open| open.path == *path)?;
-        Some(self.files.remove(place))
-    }
-
     /// Shows what fits into so many tokens; the rest leaves.
+    ///
+    /// When something has to leave, a little more does: else every line that comes would drive out another, and a prompt that
+    /// begins with these files would be a new one in every turn.
     pub fn fit(&mut self, tokens: usize, numbers: Numbers, limits: &Limits) -> Fitted {
         let mut room = tokens;
         loop {
             let mut kept = self.clone();
             let left = kept.keep(room, numbers, limits);
+            if room == tokens && !left.is_empty() && !kept.files.is_empty() {
+                room -= tokens.div_ceil(6);
+                continue;
+            }
             let (text, shown) = kept.show(numbers, limits);
             let taken = estimate(&text);
             if taken <= tokens || kept.files.is_empty() {
@@ -194,8 +204,13 @@ struct Budget {
 impl Budget {
     /// Takes as many lines of a part as there is room for, as long as its file has no more than `most`.
     fn take(&mut self, file: usize, open: &Open, part: Option<LineRange>, most: usize, cost: impl Fn(&Text, LineNo) -> usize) {
-        // A gap, and a range more in the header; or the whole header.
-        let start = if self.begun.contains_key(&file) { 6 } else { header_cost(&open.path) };
+        let goes_on = part.and_then(|part| part.start.moved(-1)).is_some_and(|line| self.kept[file].contains(line));
+        let start = match self.begun.contains_key(&file) {
+            false => header_cost(&open.path),
+            true if goes_on => 0,
+            // A gap, and a range more in the header.
+            true => 6,
+        };
         if !self.pay(file, start, most) {
             return;
         }
@@ -226,14 +241,24 @@ fn header_cost(path: &RelPath) -> usize {
     estimate(path.as_str()) + 24
 }
 
+/// The tokens of a row. It begins with a digit, at which every tokenizer cuts, so those of several rows are the sum.
 fn row_cost(text: &Text, line: LineNo, numbers: Numbers, limits: &Limits) -> usize {
     let content = text.line(line);
-    let end = content.char_indices().nth(limits.line_chars).map_or(content.len(), |(at, _)| at);
-    let mark = match numbers {
-        Numbers::Plain => 3,
-        Numbers::Anchors => 6,
-    };
-    estimate(&content[..end]) + mark
+    let mut row = String::with_capacity(content.len().min(limits.line_chars) + 16);
+    match content.char_indices().nth(limits.line_chars) {
+        Some((end, _)) => {
+            Numbers::Plain.write(&mut row, line, content);
+            row.push_str(&content[..end]);
+            // How much was cut is said, there and once below the file.
+            row.push_str("…[+99999 chars], [only partly seen: line 99999]");
+        }
+        None => {
+            numbers.write(&mut row, line, content);
+            row.push_str(content);
+        }
+    }
+    row.push('\n');
+    estimate(&row)
 }
 
 impl Open {
@@ -381,12 +406,12 @@ mod tests {
             set.used(&path(name), &file, &lines(&[(1, 10)]));
         }
         set.used(&path("a.rs"), &file, &lines(&[(1, 10)]));
-        let fitted = fit(&mut set, 300);
+        let fitted = fit(&mut set, 320);
         let names =
             |parts: &[Lines]| parts.iter().map(|part| format!("{} {}", part.path, part.lines)).collect::<Vec<_>>().join("; ");
-        assert_eq!(names(&fitted.shown), "c.rs 1-10; a.rs 1-10");
+        assert_eq!(names(&fitted.shown), "a.rs 1-10; c.rs 1-10");
         assert_eq!(names(&fitted.left), "b.rs 1-10");
-        assert!(fit(&mut set, 300).left.is_empty(), "what has left does not leave again");
+        assert!(fit(&mut set, 320).left.is_empty(), "what has left does not leave again");
     }
 
     #[test]
@@ -423,6 +448,21 @@ mod tests {
         assert_eq!(set.paths(), [path("b"), path("c"), path("a")]);
         set.refresh(&path("c"), None);
         assert_eq!(set.paths(), [path("b"), path("a")]);
+        set.used(&path("b"), &numbered(3), &lines(&[(2, 3)]));
+        assert_eq!(set.paths(), [path("b"), path("a")]);
+        set.used(&path("b"), &numbered(5), &lines(&[(2, 3)]));
+        assert_eq!(set.paths(), [path("a"), path("b")]);
+    }
+
+    #[test]
+    fn after_something_has_left_there_is_room_for_a_little() {
+        let mut set = WorkingSet::default();
+        set.used(&path("a.rs"), &numbered(100), &lines(&[(1, 100)]));
+        assert!(!fit(&mut set, 600).left.is_empty());
+        for line in 90..95 {
+            set.used(&path("a.rs"), &numbered(100), &lines(&[(line, line)]));
+            assert!(fit(&mut set, 600).left.is_empty(), "line {line}");
+        }
     }
 
     #[test]

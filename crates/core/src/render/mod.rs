@@ -37,7 +37,7 @@ impl Numbers {
         if anchors { Numbers::Anchors } else { Numbers::Plain }
     }
 
-    fn write(self, out: &mut String, line: LineNo, text: &str) {
+    pub(crate) fn write(self, out: &mut String, line: LineNo, text: &str) {
         push_number(out, line.get());
         if self == Numbers::Anchors {
             out.push_str(&format!("#{}", LineHash::of(text)));
