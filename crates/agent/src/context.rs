@@ -11,7 +11,7 @@ use surehand_engine::{
         LineSet, RelPath, RepoState, WorkingSet,
         render::{
             Numbers,
-            cut::{cut, on_one_line},
+            cut::{cut, on_one_line, shorten},
             which,
         },
         tokens::estimate,
@@ -309,14 +309,16 @@ fn turn_line(turn: u32, did: &[Did]) -> Option<String> {
         .iter()
         .filter(|did| !did.is_noop)
         .map(|did| {
-            let what = ["path", "from", "command", "pattern"].iter().find_map(|name| did.arguments.get(name)?.as_str());
+            let what = ["pattern", "path", "from", "command"].iter().find_map(|name| did.arguments.get(name)?.as_str());
             let first = did.outcome.lines().next().unwrap_or_default();
             let outcome = match (did.is_error, did.tool.as_str()) {
                 (true, _) => ": refused".to_owned(),
                 (false, "run_command") => format!(": {}", cut(&on_one_line(first), LONG)),
                 (false, _) => String::new(),
             };
-            format!("{} {}{outcome}", did.tool, cut(&on_one_line(what.unwrap_or_default()), LONG))
+            let what = on_one_line(what.unwrap_or_default());
+            // Of a path the end says most.
+            format!("{} {}", did.tool, shorten(&what, LONG)).trim_end().to_owned() + &outcome
         })
         .collect();
     let line = parts.join("; ");

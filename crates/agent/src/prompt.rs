@@ -48,8 +48,8 @@ pub struct Extra {
 
 /// The prompt of a turn: system, the state of the repository with the open files, and what is to be done now.
 ///
-/// What stays the same for longest comes first, so that providers can take it from their caches: the rules and the story, then the files
-/// that have not changed for longest, then the state.
+/// What stays the same for longest comes first, so that providers can take it from their caches: the rules and the story, then the
+/// tasks, then the open files, those that have not changed for longest first, then what is different in every turn.
 pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Extra) -> Prompt {
     let mut text = String::new();
     let mut part = |title: &str, body: &str| {
@@ -58,8 +58,11 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
             text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end()));
         }
     };
+    let state_text = state_text(state, extra.phase);
+    let (tasks, files) = state_text.split_at(files_heading(&state_text));
+    part("State", tasks);
     part("Open files, as they are now", &extra.open_files);
-    part("State", &state_text(state, extra.phase));
+    part("All files", files);
     part("Earlier turns", &extra.earlier);
     part("Your last turn", &extra.last_turn);
     part("Notes", &extra.notes);
@@ -73,6 +76,12 @@ pub fn state_text(state: &RepoState, phase: Phase) -> String {
         return format_for_prompt(&RepoState { tasks: Vec::new(), ..state.clone() });
     }
     format_for_prompt(state)
+}
+
+/// Where in the text of a state the files begin. No line above it begins like that heading.
+fn files_heading(state: &str) -> usize {
+    let headings = ["\nFiles: ", "\nNo files."];
+    headings.iter().filter_map(|heading| state.find(heading)).min().map_or(state.len(), |at| at + 1)
 }
 
 /// The first message: rules, story, instructions.
@@ -128,6 +137,7 @@ least leaves when there is no room, and is named; read it again when you need it
 - You can edit what is shown. Over an existing file, write_file needs all of it shown; prefer small edits.
 - The number and the bar are not part of a line. Indentation counts.
 - A refusal has changed nothing: do what it says, do not send the same call again.
+- Paths are relative to the root of the workspace.
 - Call several tools in one turn where they do not depend on each other.
 - Keep the tasks up to date with update_tasks. Do not do again what is done.
 ";
@@ -140,6 +150,7 @@ You are a coding agent. You work on the story below, in a repository, with tools
 - The number and the bar are not part of a line. Indentation counts.
 - A file that changed since you read it is not written: the refusal shows what changed.
 - A refusal has changed nothing: do what it says, do not send the same call again.
+- Paths are relative to the root of the workspace.
 - Call several tools in one turn where they do not depend on each other.
 - Keep the tasks up to date with update_tasks. Do not do again what is done.
 - When the conversation gets too long it is folded into a summary; then read again what you want to edit.
@@ -200,11 +211,8 @@ pub fn tool_specs(phase: Phase, dialect: Dialect) -> Vec<ToolSpec> {
     let changing = CHANGING.iter().filter(|_| phase != Phase::Planning);
     let editing = [dialect.tool()];
     let names = LOOKING.iter().chain(editing.iter().filter(|_| phase != Phase::Planning)).chain(changing);
-    let mut specs: Vec<ToolSpec> = names.filter_map(|name| tools::find(name)).map(brief).collect();
-    if dialect != Dialect::Lines {
-        specs.iter_mut().for_each(without_anchors);
-    }
-    specs.push(crate::command::spec());
+    let mut specs: Vec<ToolSpec> = names.filter_map(|name| tools::find(name)).map(|tool| brief(tool, dialect)).collect();
+    specs.push(bare_spec(crate::command::spec(), dialect));
     specs.push(done_spec());
     specs
 }
@@ -220,13 +228,17 @@ fn done_spec() -> ToolSpec {
 }
 
 /// A tool in its first sentence, with the bare schema of its arguments.
-fn brief(tool: &Tool) -> ToolSpec {
+fn brief(tool: &Tool, dialect: Dialect) -> ToolSpec {
     let description = in_short(tool.name).map_or_else(|| tool.description(), str::to_owned);
-    let end = description.find(". ").or_else(|| description.find(".\n")).map_or(description.len(), |end| end + 1);
-    let mut schema = Value::Object(tool.input_schema());
-    bare(&mut schema);
-    let Value::Object(schema) = schema else { return ToolSpec { name: tool.name.to_owned(), description, schema: Map::new() } };
-    ToolSpec { name: tool.name.to_owned(), description: description[..end].replace('\n', " "), schema }
+    let description = first_sentence(&description).replace('\n', " ");
+    bare_spec(ToolSpec { name: tool.name.to_owned(), description, schema: tool.input_schema() }, dialect)
+}
+
+fn bare_spec(spec: ToolSpec, dialect: Dialect) -> ToolSpec {
+    let mut schema = Value::Object(spec.schema);
+    bare(&mut schema, dialect);
+    let Value::Object(schema) = schema else { unreachable!("what was an object is one") };
+    ToolSpec { schema, ..spec }
 }
 
 /// Tools whose first sentence is not enough to call them well.
@@ -244,18 +256,39 @@ fn in_short(tool: &str) -> Option<&'static str> {
     }
 }
 
-/// Takes out what only `edit_lines` has a use for.
-fn without_anchors(spec: &mut ToolSpec) {
-    if let Some(Value::Object(properties)) = spec.schema.get_mut("properties") {
-        properties.remove("anchors");
-    }
+/// With its full stop, if there is one.
+fn first_sentence(text: &str) -> &str {
+    let end = [". ", ".\n"].iter().filter_map(|stop| text.find(stop)).min();
+    &text[..end.map_or(text.len(), |end| end + 1)]
 }
 
+/// Arguments whose names say enough: tools take a good part of each prompt.
+const PLAIN: &[&str] = &[
+    "case_insensitive",
+    "command",
+    "content",
+    "context",
+    "description",
+    "end",
+    "from",
+    "id",
+    "limit",
+    "new_string",
+    "patch",
+    "path",
+    "pattern",
+    "start",
+    "status",
+    "summary",
+    "text",
+    "timeout",
+];
+
 /// Takes out of a schema what a model does well without.
-fn bare(schema: &mut Value) {
+fn bare(schema: &mut Value, dialect: Dialect) {
     let Value::Object(fields) = schema else {
         if let Value::Array(items) = schema {
-            items.iter_mut().for_each(bare);
+            items.iter_mut().for_each(|item| bare(item, dialect));
         }
         return;
     };
@@ -268,20 +301,28 @@ fn bare(schema: &mut Value) {
         fields.remove("description");
     }
     if let Some(Value::String(description)) = fields.get("description") {
-        let short = first_clause(description).to_owned();
+        let sentence = first_sentence(description);
+        let short = sentence.split(';').next().unwrap_or(sentence).trim_end_matches('.').to_owned();
         fields.insert("description".to_owned(), Value::String(short));
     }
-    // Whoever does not want to say it leaves it out.
-    if let Some(Value::Array(choices)) = fields.get_mut("enum") {
-        choices.retain(|choice| !choice.is_null());
+    if let Some(Value::Array(values)) = fields.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
-    fields.values_mut().for_each(bare);
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        bare_properties(properties, dialect);
+    }
+    fields.values_mut().for_each(|field| bare(field, dialect));
 }
 
-/// Up to the first stop. A dot within a word is none: `*.rs`.
-fn first_clause(text: &str) -> &str {
-    let end = [". ", ".\n", "; "].iter().filter_map(|stop| text.find(stop)).min().unwrap_or(text.len());
-    text[..end].trim_end_matches('.')
+fn bare_properties(properties: &mut Map<String, Value>, dialect: Dialect) {
+    if dialect != Dialect::Lines {
+        properties.remove("anchors");
+    }
+    for name in PLAIN {
+        if let Some(Value::Object(property)) = properties.get_mut(*name) {
+            property.remove("description");
+        }
+    }
 }
 
 /// A call in a line: long texts are only measured.
@@ -480,5 +521,25 @@ mod tests {
             assert!(rules(mode, Dialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
             assert!(!rules(mode, Dialect::Patch).contains('#'), "{mode:?}");
         }
+    }
+
+    #[test]
+    fn what_names_say_is_not_said_again() {
+        let specs = tool_specs(Phase::Coding, Dialect::Text);
+        let schemas: String = specs.iter().map(|tool| json!(tool.schema).to_string()).collect();
+        assert!(!schemas.contains("relative to the workspace root or absolute") && !schemas.contains("null"), "{schemas}");
+    }
+
+    /// What is above and below the open files.
+    #[track_caller]
+    fn splits(state: &str, tasks: &str) {
+        assert_eq!(&state[..files_heading(state)], tasks);
+    }
+
+    #[test]
+    fn tasks_are_told_from_files() {
+        splits("Repository state\nNo tasks.\nNo files.\nUpdated\n", "Repository state\nNo tasks.\n");
+        splits("Open tasks: 1\n1. id 1, pending: Files: 3\nFiles: 2\na\n", "Open tasks: 1\n1. id 1, pending: Files: 3\n");
+        splits("nothing of the kind\n", "nothing of the kind\n");
     }
 }

@@ -334,7 +334,7 @@ impl Known {
 /// The lines of the files that a snapshot shows; nothing if it is none, or shows none.
 fn open_files(text: &str) -> Option<HashMap<String, Vec<String>>> {
     let (_, open) = text.split_once("# Open files, as they are now\n")?;
-    let open = open.split("\n# State\n").next().unwrap_or(open);
+    let open = open.split("\n# ").next().unwrap_or(open);
     let mut files: HashMap<String, Vec<String>> = HashMap::new();
     let mut path = String::new();
     for line in open.lines() {
