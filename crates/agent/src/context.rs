@@ -177,7 +177,7 @@ impl Snapshot {
         let limits = session.workspace().config().limits.clone();
         let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == Dialect::Lines), &limits);
         session.knows_only(&fitted.shown);
-        let left: Vec<String> = fitted.left.iter().map(|lines| format!("{} {}", lines.path, which(&lines.lines))).collect();
+        let left: Vec<String> = fitted.left.iter().map(name).collect();
         extra.open_files = fitted.text;
         extra.notes = notes(std::mem::take(&mut self.notes), &left, notes_room);
         let tools = prompt.tools;
@@ -270,6 +270,11 @@ fn fixed(scene: &Scene<'_>) -> usize {
     let template = Template { rules: scene.template.rules.clone(), ..Template::default() };
     let extra = Extra { phase: scene.phase, ..Extra::default() };
     build_snapshot_prompt(&template, scene.state, &extra).tokens() + prompt::tools_tokens(scene.tools) + TITLES
+}
+
+/// What leaves, in words; an empty file has no lines.
+fn name(left: &Lines) -> String {
+    if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, which(&left.lines)) }
 }
 
 /// How many tokens each text gets of so many in all: those that need little get it, the others share the rest.

@@ -55,7 +55,8 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
     let mut part = |title: &str, body: &str| {
         if !body.is_empty() {
             let gap = if text.is_empty() { "" } else { "\n" };
-            text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end()));
+            // Blanks at the end of the last line of a file are part of it.
+            text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end_matches('\n')));
         }
     };
     let state_text = state_text(state, extra.phase);

@@ -57,7 +57,7 @@ pub struct Fitted {
     pub text: String,
     /// What is shown in full: this is what the model knows.
     pub shown: Vec<Lines>,
-    /// What was open and did not fit.
+    /// What was open and did not fit; of an empty file no lines.
     pub left: Vec<Lines>,
 }
 
@@ -79,18 +79,19 @@ impl WorkingSet {
         open.at = at;
         match place {
             Some(place) if is_as_before => self.files.insert(place, open),
-            _ => self.files.push(open),
+            _ => self.files.extend(open.if_any()),
         }
     }
 
-    /// A file is this now. What is open of it follows, with what somebody put in between; what is gone closes.
+    /// A file is this now. What is open of it follows, with what somebody put in between; what is gone closes, and with its last line
+    /// the file.
     pub fn refresh(&mut self, path: &RelPath, now: Option<&Text>) {
         let Some(place) = self.files.iter().position(|open| open.path == *path) else { return };
         match now {
             Some(text) if text.version() == self.files[place].text.version() => {}
             Some(text) => {
                 let open = self.files.remove(place).carried(text);
-                self.files.push(open);
+                self.files.extend(open.if_any());
             }
             None => drop(self.files.remove(place)),
         }
@@ -155,7 +156,8 @@ impl WorkingSet {
         let mut files = Vec::with_capacity(self.files.len());
         for (file, open) in self.files.drain(..).enumerate() {
             let lines = open.lines().minus(&kept[file]);
-            if !lines.is_empty() {
+            let has_nothing = open.uses.is_empty() && !begun.contains_key(&file);
+            if !lines.is_empty() || has_nothing {
                 left.push(Lines { path: open.path.clone(), text: open.text.clone(), lines });
             }
             let is_shown_empty = open.text.line_count() == 0 && begun.contains_key(&file);
@@ -266,6 +268,11 @@ impl Open {
         Self { path: path.clone(), text: text.clone(), uses: Vec::new(), at: 0 }
     }
 
+    /// Itself, unless it has lines and none of them is open: who knows nothing of a file does not have it open.
+    fn if_any(self) -> Option<Self> {
+        (!self.uses.is_empty() || self.text.line_count() == 0).then_some(self)
+    }
+
     fn lines(&self) -> LineSet {
         self.uses.iter().map(|part| part.lines).collect()
     }
@@ -374,7 +381,7 @@ mod tests {
         set.used(&path("a"), &split(before), &lines(open));
         let now = split(after);
         set.refresh(&path("a"), Some(&now));
-        let shown: Vec<&str> = set.places()[0].1.iter().map(|line| now.line(line)).collect();
+        let shown: Vec<&str> = set.places().iter().flat_map(|(_, lines)| lines.iter()).map(|line| now.line(line)).collect();
         assert_eq!(shown.join(" "), expected);
     }
 
@@ -434,7 +441,8 @@ mod tests {
         let fitted = fit(&mut set, 100);
         assert!(fitted.text.starts_with("a is empty"), "{}", fitted.text);
         assert_eq!(fitted.shown.len(), 1);
-        assert!(fit(&mut set, 5).shown.is_empty());
+        let none = fit(&mut set, 5);
+        assert_eq!((none.shown.len(), none.left.len()), (0, 1), "it is named as well");
     }
 
     #[test]
