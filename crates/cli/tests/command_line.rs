@@ -206,14 +206,14 @@ fn the_demo_compares_the_modes() {
     files. The same model, three times:
     plain loop: does as told, sums up when it gets long 150 turns, {time} s
     Surehand, history: the prompt is the conversation 43 turns, {time} s
-    Surehand, snapshot: the prompt is the present 34 turns, {time} s
+    Surehand, snapshot: the prompt is the present 33 turns, {time} s
 
     plain loop history snapshot
-    turns until done not in 150 43 34
-    writes per unique file {time} 1 1
-    most writes of one file 11 (main.go) 1 1
-    changes of others lost 4 of 4 0 of 6 0 of 6
-    reads 31 12 3
+    turns until done not in 150 43 33
+    writes per unique file 10 1 1
+    most writes of one file 10 (main.go) 1 1
+    changes of others lost 5 of 5 0 of 6 0 of 6
+    reads 30 12 2
     refusals 0 6 3
     repaired by the loop 0 4 1
     tokens of a prompt, first {tokens} {tokens} {tokens}
