@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
 use surehand_adapters::hooks::Client;
 
+use crate::commands::init;
+
 /// The file-state layer for coding agents: knows what a model has seen of each file, and keeps everybody's changes safe.
 #[derive(Parser)]
 #[command(name = "surehand", version, max_term_width = 100)]
@@ -21,6 +23,10 @@ pub enum Command {
     Mcp(McpArgs),
     /// Answer a hook of an agent: reads what it tells on standard input. `surehand init` sets it up.
     Hook(HookArgs),
+    /// Set up the clients that are installed: shows what it will write, asks, and keeps what was there.
+    Init(InitArgs),
+    /// Check the program, the workspace and every client, and say what to do about what is wrong.
+    Doctor(StateArgs),
     /// Call one tool from a shell or script; exit code 1 when it is refused.
     Call(CallArgs),
     /// Show what is there, what changed outside, and what is left to do.
@@ -39,6 +45,29 @@ pub enum Command {
     Scan(ScanArgs),
     /// Play a story with a model that forgets, in both modes and without Surehand, and compare. Needs no key, no network.
     Demo(DemoArgs),
+    /// Print what a shell needs to complete commands and options.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all commands.
+    Man(ManArgs),
+}
+
+impl Command {
+    /// Whether what is printed is to be JSON.
+    pub fn json(&self) -> bool {
+        match self {
+            Command::Run(args) => args.json,
+            Command::Init(args) => args.json,
+            Command::Call(args) => args.json,
+            Command::Status(args) | Command::Snapshot(args) | Command::Doctor(args) => args.json,
+            Command::Tasks(args) => args.json,
+            Command::Log(args) => args.json,
+            Command::Diff(args) => args.json,
+            Command::Undo(args) => args.json,
+            Command::Scan(args) => args.json,
+            Command::Demo(args) => args.json,
+            Command::Mcp(_) | Command::Hook(_) | Command::Completions(_) | Command::Man(_) => false,
+        }
+    }
 }
 
 #[derive(Arguments)]
@@ -126,6 +155,47 @@ pub struct HookArgs {
 fn client(name: &str) -> Result<Client, String> {
     let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
     Client::ALL.iter().find(|client| client.name() == name).copied().ok_or_else(|| format!("there are {}", names.join(", ")))
+}
+
+#[derive(Arguments)]
+pub struct InitArgs {
+    /// Which clients of claude, codex, gemini, cursor, opencode; by default those that are installed, or with --remove those
+    /// that are set up.
+    #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true)]
+    pub clients: Vec<init::client::Client>,
+    /// Take out what init has put in, and nothing else.
+    #[arg(long)]
+    pub remove: bool,
+    /// Write without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Show what would be written, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// For you, in every project.
+    #[arg(long, conflicts_with = "project")]
+    pub user: bool,
+    /// For this project, whoever works in it; this is the default.
+    #[arg(long)]
+    pub project: bool,
+    /// Print a JSON object. Nobody is asked then, so nothing is written without --yes.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub struct CompletionsArgs {
+    /// For which shell.
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Arguments)]
+pub struct ManArgs {
+    /// Write a page for each command into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 #[derive(Arguments)]

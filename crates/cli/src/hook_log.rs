@@ -28,7 +28,6 @@ pub fn add(client: &str, why: &str) {
     }
 }
 
-#[expect(dead_code, reason = "for `surehand doctor`")]
 /// The last lines, newest last.
 pub fn last(lines: usize) -> Vec<String> {
     let content = path().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();

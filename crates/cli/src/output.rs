@@ -28,6 +28,15 @@ pub fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Says why a command could not be carried out: to people on standard error, to programs as an object on standard output.
+pub fn fail(why: &str, json: bool) {
+    if !json {
+        anstream::eprintln!("error: {why}");
+    } else if print(&format!("{}\n", serde_json::json!({ "error": why }))).is_err() {
+        anstream::eprintln!("error: {why}");
+    }
+}
+
 /// A refusal as an error of the command.
 pub fn refused(refused: Refusal) -> anyhow::Error {
     let text = refusal(&refused, 1);

@@ -1,13 +1,14 @@
 //! Where we are: the workspace of a command, with the settings of its file and of the environment.
 
 use std::{
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, Session, SessionId, Workspace,
+    Config, OpenError, Session, SessionId, Workspace,
     changes::Selection,
     disk::commit::{Probe, Verdict},
     store::ChangeId,
@@ -23,11 +24,24 @@ const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
 /// Opens the workspace that a command is about.
 pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+    open_at(&root(place)?)
+}
+
+/// The root of the workspace that a command is about.
+pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let root = match &place.root {
         Some(root) => root.clone(),
         None => nearest_root(&std::env::current_dir().context("the current directory is gone")?),
     };
-    open_at(&root)
+    anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
+    root.canonicalize().with_context(|| root.display().to_string())
+}
+
+/// The settings that count in a root: those of its file and of the environment.
+pub fn settings(root: &Path) -> anyhow::Result<Config> {
+    let variables = std::env::vars_os();
+    let variables = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Config::load(root, variables)?)
 }
 
 /// Opens the workspace that a directory is in.
@@ -37,11 +51,23 @@ pub fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
 
 fn open_at(root: &Path) -> anyhow::Result<Arc<Workspace>> {
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
-    let config = Config::load(
-        root,
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-    )?;
-    Ok(Workspace::open_with(root, config, killer())?)
+    Workspace::open_with(root, settings(root)?, killer()).map_err(with_hint)
+}
+
+/// What cannot be opened because nothing may be written there is told with a way out.
+fn with_hint(error: OpenError) -> anyhow::Error {
+    let OpenError::State { path, error: io } = &error else { return error.into() };
+    let hint = match io.kind() {
+        ErrorKind::PermissionDenied => "you may not write there",
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        _ => return error.into(),
+    };
+    let place = path.trim_end_matches("/.surehand");
+    anyhow::anyhow!(
+        "{path}: cannot be made or used: {hint} ({io})\n\
+         hint: Surehand keeps there what was read and changed, so it needs a directory that it can write; make {place} \
+         writable, or copy the project"
+    )
 }
 
 /// Which changes are meant. What is not the name of a change is a file.
@@ -70,4 +96,30 @@ fn killer() -> Option<Probe> {
         }
         Verdict::GoOn
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn where_nothing_may_be_written_there_is_a_way_out() {
+        let told = |kind: ErrorKind| {
+            let error = OpenError::State { path: "/p/.surehand".to_owned(), error: io::Error::from(kind) };
+            format!("{:#}", with_hint(error))
+        };
+        assert_snapshot!(told(ErrorKind::PermissionDenied), @"
+        /p/.surehand: cannot be made or used: you may not write there (permission denied)
+        hint: Surehand keeps there what was read and changed, so it needs a directory that it can write; make /p writable, or copy the project
+        ");
+        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"
+        /p/.surehand: cannot be made or used: the file system is read-only (read-only filesystem or storage medium)
+        hint: Surehand keeps there what was read and changed, so it needs a directory that it can write; make /p writable, or copy the project
+        ");
+        assert_snapshot!(told(ErrorKind::StorageFull), @"/p/.surehand: cannot use the state directory: no storage space");
+    }
 }

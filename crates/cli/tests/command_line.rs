@@ -146,24 +146,30 @@ fn help_names_every_command() {
     Usage: surehand <COMMAND>
 
     Commands:
-      run       Work on a story with a model: plan, change files, run commands, until it is done
-      mcp       Serve the file tools to an MCP client over standard input and output
-      hook      Answer a hook of an agent: reads what it tells on standard input. `surehand init` sets
-                it up
-      call      Call one tool from a shell or script; exit code 1 when it is refused
-      status    Show what is there, what changed outside, and what is left to do
-      snapshot  Print the state of the repository as a model gets it
-      tasks     List the tasks, or add and change them
-      log       List the changes that were made, newest first
-      diff      Show what a change did: the last one, the last one of a file, a named one, or all of a
-                session
-      undo      Take a change back: the last one, the last one of a file, a named one, or all of a
-                session
-      scan      Walk the whole workspace and say what was created, modified and deleted since the last
-                scan
-      demo      Play a story with a model that forgets, in both modes and without Surehand, and compare.
-                Needs no key, no network
-      help      Print this message or the help of the given subcommand(s)
+      run          Work on a story with a model: plan, change files, run commands, until it is done
+      mcp          Serve the file tools to an MCP client over standard input and output
+      hook         Answer a hook of an agent: reads what it tells on standard input. `surehand init`
+                   sets it up
+      init         Set up the clients that are installed: shows what it will write, asks, and keeps what
+                   was there
+      doctor       Check the program, the workspace and every client, and say what to do about what is
+                   wrong
+      call         Call one tool from a shell or script; exit code 1 when it is refused
+      status       Show what is there, what changed outside, and what is left to do
+      snapshot     Print the state of the repository as a model gets it
+      tasks        List the tasks, or add and change them
+      log          List the changes that were made, newest first
+      diff         Show what a change did: the last one, the last one of a file, a named one, or all of
+                   a session
+      undo         Take a change back: the last one, the last one of a file, a named one, or all of a
+                   session
+      scan         Walk the whole workspace and say what was created, modified and deleted since the
+                   last scan
+      demo         Play a story through the real tools and print what a model would see. Needs no key,
+                   no network
+      completions  Print what a shell needs to complete commands and options
+      man          Print the manual page, or write the pages of all commands
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -493,12 +499,11 @@ fn a_scan_says_what_has_changed_since_the_last_one() {
     6 files in {time} s: what the last scan left is damaged, so the next one will be compared to this
     [exit 0]
     ");
-    assert_snapshot!(scan(&["scan", "--json", "--root", "nowhere"]), @"
+    assert_snapshot!(scan(&["scan", "--json", "--root", "nowhere"]), @r#"
     $ surehand scan --json --root nowhere
-    [standard error]
-    error: nowhere: not a directory
+    {"error":"nowhere: not a directory"}
     [exit 2]
-    ");
+    "#);
 }
 
 /// It takes as long as it takes.

@@ -1,7 +1,7 @@
 //! The reference pages say what the program does: they are made from it. `UPDATE_REFERENCE=1` writes them.
 #![expect(clippy::disallowed_methods, reason = "writes the pages when asked to")]
 
-use std::{fmt::Write, fs, path::Path};
+use std::{fmt::Write, fs, path::Path, process::Command};
 
 use serde_json::Value;
 use surehand_engine::{KEYS, tools::TABLE};
@@ -86,7 +86,164 @@ fn settings() {
     }
     page.push_str(
         "\nFor tests only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
-         Exit codes of `surehand`: 0 done, 1 the call was refused, 2 the command could not be carried out.\n",
+         What the commands print and how they end: [commands](commands.md).\n",
     );
     check("settings.md", &page);
+}
+
+/// A command: its name, when it ends with 1 (0 is done, 2 an error), and what it prints with `--json`.
+struct Documented {
+    name: &'static str,
+    ends: &'static str,
+    json: &'static str,
+}
+
+const NO_JSON: &str = "";
+
+const COMMANDS: &[Documented] = &[
+    Documented {
+        name: "init",
+        ends: "1 when something was not written because nobody said yes, or no client was found",
+        json: "An object: `root`, `scope` (`project` or `user`), `program` (as it is written), `note` (why it is a whole path, or null) and
+`clients: [{client, installed, state, error, files, next}]`. `state`: `done`, `nothing` (to do), `planned` (a dry run), `not_asked` (without
+`--yes`), `failed` (then `error` says why; the exit code is 2 and the other clients go on). `files: [{path, act, diff, backup, note}]`, `act`: `create`, `change`, `remove`,
+`none`; `backup` is where the file is as it was, or null. `next`: what is left for a person to do.",
+    },
+    Documented {
+        name: "doctor",
+        ends: "1 when a check warns or fails",
+        json: "An object: `ok` and `checks: [{about, state, what, remedy}]`, `state`: `ok`, `note`, `warn`, `fail`; `remedy` may be null.",
+    },
+    Documented {
+        name: "status",
+        ends: "",
+        json: "An object: `work_dir`, `story_id`, `files: {created, modified, deleted, unchanged, changed_outside}` (lists of paths; `unchanged` is a
+number), `open_tasks: [{id, description, status, priority}]`, `last_change: {change, at, tool, session}` or null, `rescued` (paths), `notices`.",
+    },
+    Documented {
+        name: "snapshot",
+        ends: "",
+        json: "An object, as in `.surehand/repostate.json`: `work_dir`, `story_id`, `files: [{path, hash, size, mod_time, type, status}]`,
+`open_tasks: [{description, status, priority}]`, `last_updated`.",
+    },
+    Documented {
+        name: "tasks",
+        ends: "",
+        json: "An object: `story_id`, `tasks: [{id, description, status, priority}]`, `status`: `pending`, `in_progress`, `completed`. It is the same after
+each change.",
+    },
+    Documented {
+        name: "log",
+        ends: "",
+        json: "An array of changes, newest first: `[{change, at, session, tool, undone, files}]`, `files: [{path, moved_to, before, after, undoes}]`;
+`before` and `after` are versions, null where there was no file; `undoes` names the changes that it took back.",
+    },
+    Documented {
+        name: "diff",
+        ends: "",
+        json: "An array of files: `[{path, from, before, after, diff}]`; `from` is its path before, `diff` a unified diff.",
+    },
+    Documented {
+        name: "undo",
+        ends: "1 when it is refused, because of what was done since or because there is nothing to undo",
+        json: "A result object (below), with `undone: [change]`.",
+    },
+    Documented {
+        name: "scan",
+        ends: "",
+        json: "An object: `files` (how many), `first` (whether there was nothing to compare with), `created`, `modified`, `deleted`, `ignored` (paths),
+`unreadable: [{path, why}]`, `unnamed`, `hashed`, `bytes_hashed`, `seconds`.",
+    },
+    Documented { name: "call", ends: "1 when the call is refused", json: "A result object (below)." },
+    Documented {
+        name: "run",
+        ends: "1 when it stopped because a budget was used up or it went round in circles, 2 also when the model does not answer, 130 when somebody stopped it",
+        json: "A line for each event, each an object with `event`: `started`, `turn`, `text`, `calling`, `again`, `said`, `call`, `result`, `left`, `folded`,
+`turn_ended`, `stopped`. The last is `stopped: {stop, text}`, `stop`: `done`, `budget`, `stuck`, `cancelled`, `model`.",
+    },
+    Documented { name: "demo", ends: "", json: "A line for each call: `{tool, arguments, text, result}`." },
+    Documented { name: "mcp", ends: "", json: NO_JSON },
+    Documented {
+        name: "hook",
+        ends: "1 when it was called wrongly; never 2, which clients take for a no. Whatever else goes wrong is logged, and the exit code is 0",
+        json: NO_JSON,
+    },
+    Documented { name: "completions", ends: "", json: NO_JSON },
+    Documented { name: "man", ends: "", json: NO_JSON },
+];
+
+fn help(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_surehand")).args(words).arg("--help").env("COLUMNS", "100").output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The names in the list of commands of a help.
+fn commands_of(help: &str) -> Vec<&str> {
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    list.lines().filter(is_name).map(|line| line.split_whitespace().next().unwrap()).filter(|name| *name != "help").collect()
+}
+
+#[test]
+fn commands() {
+    let mut page = String::from(
+        "# Commands\n\nThe help is made from the command line itself. Exit codes: 0 done, 1 refused or not as it should be (said below), 2 an error, \
+         130 stopped by a signal.\n\nWith `--json` there is JSON on standard output, and nothing else. An error is then an object as well: \
+         `{\"error\": \"why\"}`, exit code 2; without\n`--json` it is a line on standard error. Colours are for terminals only, and not with \
+         `NO_COLOR`.\n",
+    );
+    let all = help(&[]);
+    let mut named: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+    let mut known = commands_of(&all);
+    named.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(named, known, "every command is documented");
+    for command in COMMANDS {
+        let text = help(&[command.name]);
+        assert_eq!(text.contains("--json"), command.json != NO_JSON, "{}", command.name);
+        write!(page, "\n## surehand {}\n\n```text\n{}\n```\n", command.name, text.trim_end()).unwrap();
+        if !command.ends.is_empty() {
+            write!(page, "\nExit code {}.\n", command.ends).unwrap();
+        }
+        if command.json != NO_JSON {
+            write!(page, "\n`--json`: {}\n", command.json).unwrap();
+        }
+    }
+    page.push_str("\n## Result objects\n\nWhat `call` and `undo` print with `--json`: the [result](tools.md#results) of the tool, and its `text`.\n");
+    check("commands.md", &page);
+}
+
+/// What is printed has the fields that the page names, and no others.
+#[test]
+fn json_is_as_it_is_documented() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = |words: &[&str]| -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
+        let output = command.args(words).args(["--json", "--root"]).arg(dir.path()).env("HOME", dir.path()).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    json(&["call", "write_file", r#"{"path": "a.txt", "content": "x\n"}"#]);
+    json(&["tasks", "add", "something"]);
+    fs::write(dir.path().join("surehand.toml"), "").unwrap();
+    for words in [&["init", "claude"][..], &["doctor"], &["status"], &["snapshot"], &["tasks"], &["log"], &["diff"], &["scan"]] {
+        let page = COMMANDS.iter().find(|command| command.name == words[0]).unwrap().json;
+        let mut missing = Vec::new();
+        fields(&json(words), &mut |name| missing.extend((!has_word(page, name)).then(|| name.to_owned())));
+        assert_eq!(missing, Vec::<String>::new(), "{words:?}");
+    }
+}
+
+fn fields(value: &Value, see: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| {
+            see(name);
+            fields(value, see);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| fields(item, see)),
+        _ => {}
+    }
+}
+
+fn has_word(page: &str, word: &str) -> bool {
+    page.split(|c: char| !c.is_alphanumeric() && c != '_').any(|other| other == word)
 }

@@ -84,13 +84,19 @@ fn sql_stays_in_the_store_and_protocol_types_in_the_adapters() {
 #[test]
 fn user_files_are_written_in_one_place() {
     // The clippy configuration forbids the calls by name; here is that code that ships does not allow itself any, but for the
-    // demo, which plays another program, the log of hooks, and the store, which moves its own damaged file.
+    // demo, which plays another program, the store, which moves its own damaged file, the log of the hooks, and what configures
+    // clients: their files are outside of what the gate is about.
     for file in sources(&root().join("crates")) {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
         let text = fs::read_to_string(&file).unwrap();
         let ships = text.split("#[cfg(test)]").next().and_then(|text| text.split("#[cfg(all(test").next()).unwrap_or_default();
         let for_tests = name.contains("/tests/") || name.contains("testkit/") || name.contains("xtask/");
-        let known = ["crates/cli/src/commands/demo/others.rs", "crates/cli/src/hook_log.rs", "crates/store/src/sqlite.rs"];
+        let known = [
+            "crates/cli/src/commands/demo/others.rs",
+            "crates/cli/src/commands/init/save.rs",
+            "crates/cli/src/hook_log.rs",
+            "crates/store/src/sqlite.rs",
+        ];
         let allows = ships.contains("clippy::disallowed_methods");
         assert!(!allows || for_tests || known.contains(&name.as_str()), "{name} allows itself to write files");
     }

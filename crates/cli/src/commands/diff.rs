@@ -34,7 +34,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Removed lines red, added lines green, places blue. Taken off again where it is not a terminal.
-fn coloured(diff: &str) -> String {
+pub fn coloured(diff: &str) -> String {
     let colour = |line: &str| match line.as_bytes().first() {
         _ if line.starts_with("---") || line.starts_with("+++") || line.starts_with("diff ") => "1",
         Some(b'-') => "31",

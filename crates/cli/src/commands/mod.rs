@@ -1,10 +1,14 @@
 //! One file per command.
 
 pub mod call;
+pub mod completions;
 pub mod demo;
 pub mod diff;
+pub mod doctor;
 pub mod hook;
+pub mod init;
 pub mod log;
+pub mod man;
 pub mod mcp;
 pub mod run;
 pub mod scan;

@@ -21,13 +21,12 @@ use anyhow::Context;
 use rustix::termios::tcgetwinsize;
 use surehand_agent::{Cancel, Event};
 
-pub use self::question::Answer;
 use self::{
     course::Course,
-    keyboard::Keyboard,
     look::{Colours, Look},
     terminal::Terminal,
 };
+pub use self::{keyboard::Keyboard, question::Answer};
 
 /// In which manner a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

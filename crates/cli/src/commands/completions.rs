@@ -1,0 +1,17 @@
+//! `surehand completions`: what a shell needs to complete our commands.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::{
+    args::{Args, CompletionsArgs},
+    output,
+};
+
+pub fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "surehand", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

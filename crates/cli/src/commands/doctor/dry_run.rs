@@ -1,0 +1,124 @@
+//! Starts what a client would start, with something harmless, in a temporary workspace.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::commands::init::{client::Client, program};
+
+/// Clients do not wait longer either.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Plays a beginning and a read of a file that is not there. The answer is how long the slower of them took, in milliseconds.
+pub fn hook(client: Client, words: &[String]) -> Result<u128, String> {
+    let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
+    let mut slowest = 0;
+    for (event, input) in samples(client, place.path()) {
+        let mut words = words.to_vec();
+        words.extend(event.map(str::to_owned));
+        let (output, millis) = run(&words, &format!("{input}\n"), place.path())?;
+        judge(&output)?;
+        slowest = slowest.max(millis);
+    }
+    // A hook keeps its failures to itself; they are in its log.
+    let log = fs::read_to_string(place.path().join("state/surehand/hooks.log")).unwrap_or_default();
+    log.lines().next().map_or(Ok(slowest), |line| Err(line.split_once(' ').map_or(line, |(_, why)| why).to_owned()))
+}
+
+fn judge(output: &Output) -> Result<(), String> {
+    let told = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()));
+    }
+    let is_fine = told.trim().is_empty() || serde_json::from_str::<Value>(&told).is_ok_and(|value| value.is_object());
+    if is_fine {
+        Ok(())
+    } else {
+        Err(format!("it answers with something else than JSON: {}", told.lines().next().unwrap_or_default()))
+    }
+}
+
+/// What the client would tell: an event, if it is told as an argument, and the input.
+fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
+    let (path, cwd, session) = (place.join("missing.txt"), place, "surehand-doctor");
+    let common = json!({ "session_id": session, "cwd": cwd, "transcript_path": null });
+    let told = |event: &str, more: Value| {
+        let mut told = common.clone();
+        told["hook_event_name"] = event.into();
+        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object()) {
+            told.extend(more.clone());
+        }
+        (None, told)
+    };
+    let read = |event, tool| told(event, json!({ "tool_name": tool, "tool_input": { "file_path": path }, "tool_use_id": "1" }));
+    match client {
+        Client::Claude => vec![told("SessionStart", json!({ "source": "startup" })), read("PreToolUse", "Read")],
+        Client::Codex => {
+            let cat = json!({ "tool_name": "Bash", "tool_input": { "command": "cat missing.txt" }, "tool_use_id": "1" });
+            vec![told("SessionStart", json!({ "source": "startup" })), told("PreToolUse", cat)]
+        }
+        Client::Gemini => vec![told("SessionStart", json!({ "source": "startup" })), read("BeforeTool", "read_file")],
+        Client::Cursor => {
+            let cursor = |(event, mut input): (Option<&'static str>, Value)| {
+                input["conversation_id"] = session.into();
+                input["cursor_version"] = "0".into();
+                input["workspace_roots"] = json!([cwd]);
+                (event, input)
+            };
+            vec![cursor(told("sessionStart", json!({}))), cursor(read("preToolUse", "Read"))]
+        }
+        Client::Opencode => {
+            let event = "tool.execute.before";
+            let read = json!({ "session": session, "directory": cwd, "tool": "read", "args": { "filePath": path } });
+            vec![(Some(event), read)]
+        }
+    }
+}
+
+/// Says hello to the server. The answer is how long it took, in milliseconds.
+pub fn server(words: &[String]) -> Result<u128, String> {
+    let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "surehand doctor", "version": env!("CARGO_PKG_VERSION") },
+    } });
+    let (output, millis) = run(words, &format!("{hello}\n"), place.path())?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let answer: Option<Value> = told.lines().next().and_then(|line| serde_json::from_str(line).ok());
+    if answer.is_some_and(|answer| answer["result"]["serverInfo"].is_object()) {
+        return Ok(millis);
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()))
+}
+
+/// Runs a command as a client does, through a shell, until it ends.
+fn run(words: &[String], input: &str, place: &Path) -> Result<(Output, u128), String> {
+    let began = Instant::now();
+    let mut command = Command::new("sh");
+    command.args(["-c", &program::line(words)]).current_dir(place).env("XDG_STATE_HOME", place.join("state"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    // One that does not read has its reasons, which it tells otherwise.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+    let pid = Pid::from_child(&child);
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(child.wait_with_output()));
+    match receive.recv_timeout(PATIENCE) {
+        Ok(Ok(output)) => Ok((output, began.elapsed().as_millis())),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => {
+            let _ = kill_process(pid, Signal::KILL);
+            Err(format!("no answer in {} s", PATIENCE.as_secs()))
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `surehand doctor`: checks the program, the workspace and each client, and says what to do about what is wrong. Changes nothing but what
+//! opening the workspace puts in order.
+
+mod clients;
+mod dry_run;
+mod workspace;
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::init::{
+    client::Places,
+    program::{self, is_same, on_path},
+};
+use crate::{args::StateArgs, hook_log, output, place};
+
+pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+    let root = place::root(&args.place)?;
+    let places = Places::here(root.clone())?;
+    let mut checks = this_program();
+    checks.extend(workspace::check(&root));
+    checks.extend(clients::check(&places));
+    checks.push(hook_failures());
+    if args.json {
+        let is_well = checks.iter().all(Check::is_well);
+        let checks: Vec<Value> = checks.iter().map(Check::as_json).collect();
+        output::print(&format!("{:#}\n", json!({ "ok": is_well, "checks": checks })))?;
+        return Ok(exit_code(is_well));
+    }
+    output::print(&as_text(&checks))?;
+    Ok(exit_code(checks.iter().all(Check::is_well)))
+}
+
+fn exit_code(is_well: bool) -> ExitCode {
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Something that was looked at.
+struct Check {
+    about: &'static str,
+    state: State,
+    what: String,
+    remedy: Option<String>,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As it should be.
+    Ok,
+    /// Good to know; nothing need be done.
+    Note,
+    /// It works, but not as well as it could.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+impl Check {
+    fn new(about: &'static str, state: State, what: impl Into<String>) -> Self {
+        Self { about, state, what: what.into(), remedy: None }
+    }
+
+    fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    fn is_well(&self) -> bool {
+        matches!(self.state, State::Ok | State::Note)
+    }
+
+    fn as_json(&self) -> Value {
+        json!({ "about": self.about, "state": self.state.word(), "what": self.what, "remedy": self.remedy })
+    }
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Note => "note",
+            State::Warn => "warn",
+            State::Fail => "fail",
+        }
+    }
+
+    fn colour(self) -> &'static str {
+        match self {
+            State::Ok => "32",
+            State::Note => "36",
+            State::Warn => "33",
+            State::Fail => "31",
+        }
+    }
+}
+
+fn as_text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    for check in checks {
+        let (colour, word) = (check.state.colour(), check.state.word());
+        text.push_str(&format!("\x1b[{colour}m{word:<4}\x1b[0m  {}: {}\n", check.about, check.what));
+        text.extend(check.remedy.iter().map(|remedy| format!("      do: {remedy}\n")));
+    }
+    let count = |state| checks.iter().filter(|check| check.state == state).count();
+    let end = match (count(State::Fail), count(State::Warn)) {
+        (0, 0) => "all is well\n".to_owned(),
+        (failures, warnings) => format!("{failures} failed, {warnings} could be better\n"),
+    };
+    text + &end
+}
+
+fn this_program() -> Vec<Check> {
+    let version = env!("CARGO_PKG_VERSION");
+    let Ok(this) = std::env::current_exe() else {
+        return vec![Check::new("program", State::Warn, format!("surehand {version}, at an unknown place"))];
+    };
+    let program = Check::new("program", State::Ok, format!("surehand {version} at {}", this.display()));
+    let path = match on_path(program::NAME) {
+        Some(found) if is_same(&found, &this) => Check::new("PATH", State::Ok, "surehand is this program"),
+        Some(other) => Check::new("PATH", State::Warn, format!("surehand is another program, {}", other.display()))
+            .remedy("remove one of the two, or run `surehand init` of the one that is meant"),
+        None => Check::new("PATH", State::Note, "surehand is not on it; `surehand init` writes the whole path"),
+    };
+    vec![program, path]
+}
+
+/// Failures that are older than this are no news.
+const NEWS: i64 = 7 * 24 * 3600;
+
+fn hook_failures() -> Check {
+    let recent = |line: &String| {
+        let at: Option<jiff::Timestamp> = line.split(' ').next().and_then(|moment| moment.parse().ok());
+        at.is_some_and(|at| jiff::Timestamp::now().as_second() - at.as_second() < NEWS)
+    };
+    let lines: Vec<String> = hook_log::last(3).into_iter().filter(recent).collect();
+    if lines.is_empty() {
+        return Check::new("hooks", State::Ok, "no failure in the last 7 days");
+    }
+    let log = hook_log::path().map(|path| path.display().to_string()).unwrap_or_default();
+    Check::new("hooks", State::Warn, format!("failed lately:\n        {}", lines.join("\n        ")))
+        .remedy(format!("mend what they name; all failures are in {log}"))
+}

@@ -1,0 +1,352 @@
+//! What Surehand has in a JSON configuration: a server, hooks, and how they are found again. Which file needs what is for `client` to say;
+//! how a text is changed without disturbing the rest is in `jsonc`.
+
+use jsonc_parser::ast::{Object, Value};
+
+use super::{
+    jsonc::{Broken, Container, Node, line_of, parse, replaced},
+    program,
+};
+
+/// What a file is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// A number of the whole file without which the client does not take it.
+    Version(u64),
+    /// The MCP server, in the object of this name.
+    Server {
+        table: &'static str,
+        /// Our program; where the client wants program and arguments in one list, it is the first of it.
+        program: String,
+        value: Node,
+    },
+    /// A hook of an event.
+    Hook {
+        /// Whose, as `surehand hook` calls it.
+        client: &'static str,
+        event: &'static str,
+        program: String,
+        value: Node,
+    },
+}
+
+/// The name of our server.
+pub const NAME: &str = "surehand";
+const HOOKS: &str = "hooks";
+const VERSION: &str = "version";
+
+/// What is ours in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ours {
+    /// The words of the command that starts the server.
+    pub server: Option<Vec<String>>,
+    /// Each hook: its event and the words of its command.
+    pub hooks: Vec<(String, Vec<String>)>,
+    /// Somebody else's server has our name.
+    pub name_is_taken: bool,
+}
+
+/// The text with all that is wanted. What is there already stays where it is; a program that has moved is corrected.
+pub fn add(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
+    let (mark, body) = byte_order_mark(text);
+    let mut body = with_root(body)?;
+    for one in wanted {
+        body = add_one(&body, one)?;
+    }
+    Ok(format!("{mark}{body}"))
+}
+
+/// The text without anything of ours. `originals` are what the file held before we came, as far as it is known; without any, it was we who
+/// made the file, and when nothing else is in it the answer is that it can go.
+pub fn remove(text: &str, wanted: &[Wanted], originals: &[String]) -> Result<Option<String>, Broken> {
+    if let Some(original) = originals.iter().find(|original| add(original, wanted).as_deref() == Ok(text)) {
+        return Ok(Some(original.clone()));
+    }
+    let (mark, body) = byte_order_mark(text);
+    let mut body = body.to_owned();
+    while let Some(path) = next_of_ours(&body, wanted)? {
+        body = cut(&body, path, originals)?;
+    }
+    body = without_version(&body, wanted, originals)?;
+    let is_bare = match parse(&body)? {
+        Some(Value::Object(root)) => {
+            let whole = Container::of_object(&root);
+            whole.is_bare(&body) && body.trim().len() == root.range.end - root.range.start
+        }
+        _ => body.trim().is_empty(),
+    };
+    let nothing_of_ours = body == byte_order_mark(text).1;
+    Ok((!is_bare || !originals.is_empty() || nothing_of_ours).then(|| format!("{mark}{body}")))
+}
+
+/// What is ours in a text.
+pub fn find(text: &str, wanted: &[Wanted]) -> Result<Ours, Broken> {
+    let (_, body) = byte_order_mark(text);
+    let mut ours = Ours::default();
+    let Some(Value::Object(root)) = parse(body)? else { return Ok(ours) };
+    for one in wanted {
+        match one {
+            Wanted::Server { table, .. } => {
+                let server = root.get_object(table).and_then(|table| table.get_object(NAME));
+                let words = server.map(command_words);
+                ours.name_is_taken = words.as_ref().is_some_and(|words| !program::is_ours(words));
+                ours.server = words.filter(|words| program::is_ours(words));
+            }
+            Wanted::Hook { client, .. } if ours.hooks.is_empty() => {
+                ours.hooks = hooks(&root, client).into_iter().map(|hook| (hook.event, hook.words)).collect();
+            }
+            Wanted::Hook { .. } | Wanted::Version(_) => {}
+        }
+    }
+    Ok(ours)
+}
+
+fn byte_order_mark(text: &str) -> (&str, &str) {
+    text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body))
+}
+
+/// An empty text gets an object to put things in.
+fn with_root(text: &str) -> Result<String, Broken> {
+    match parse(text)? {
+        Some(_) => Ok(text.to_owned()),
+        None if text.trim().is_empty() => Ok("{}\n".to_owned()),
+        None => Ok(format!("{}\n{{}}\n", text.trim_end_matches(['\r', '\n']))),
+    }
+}
+
+fn add_one(text: &str, wanted: &Wanted) -> Result<String, Broken> {
+    let value = parse(text)?;
+    let root = object(text, value.as_ref(), "the file")?;
+    let whole = Container::of_object(root);
+    match wanted {
+        Wanted::Version(number) => Ok(match root.get(VERSION) {
+            Some(_) => text.to_owned(),
+            None => whole.with_member(text, VERSION, &Node::Number(*number)),
+        }),
+        Wanted::Server { table, program, value } => {
+            let Some(servers) = root.get(table) else {
+                return Ok(whole.with_member(text, table, &Node::Object(vec![(NAME, value.clone())])));
+            };
+            let servers = object(text, Some(&servers.value), table)?;
+            match servers.get(NAME) {
+                None => Ok(Container::of_object(servers).with_member(text, NAME, value)),
+                Some(server) => Ok(corrected_server(text, server.value.as_object(), program)),
+            }
+        }
+        Wanted::Hook { client, event, program, value } => {
+            let entry = || Node::List(vec![value.clone()]);
+            let Some(events) = root.get(HOOKS) else {
+                return Ok(whole.with_member(text, HOOKS, &Node::Object(vec![(*event, entry())])));
+            };
+            let events = object(text, Some(&events.value), HOOKS)?;
+            let Some(list) = events.get(event) else {
+                return Ok(Container::of_object(events).with_member(text, event, &entry()));
+            };
+            let Some(array) = list.value.as_array() else { return Err(wrong_kind(text, &list.value, event, "a list")) };
+            match hooks(root, client).into_iter().find(|hook| hook.event == *event) {
+                None => Ok(Container::of_array(array).with_element(text, value)),
+                Some(hook) => Ok(corrected_hook(text, root, &hook, client, program)),
+            }
+        }
+    }
+}
+
+/// The command of a server that is there: ours may have moved, somebody else's is left alone.
+fn corrected_server(text: &str, server: Option<&Object<'_>>, program: &str) -> String {
+    let Some(server) = server.filter(|server| program::is_ours(&command_words(server))) else { return text.to_owned() };
+    let command = server.get("command").map(|command| match &command.value {
+        Value::Array(words) => words.elements.first(),
+        plain => Some(plain),
+    });
+    match command.flatten() {
+        Some(Value::StringLit(there)) if there.value != program => replaced(text, there, program),
+        _ => text.to_owned(),
+    }
+}
+
+/// A hook that somebody has made longer is left as it is.
+fn corrected_hook(text: &str, root: &Object<'_>, hook: &Hook, client: &str, program: &str) -> String {
+    let Some(handler) = follow(root, &hook.path).and_then(Value::as_object) else { return text.to_owned() };
+    let command = match handler.get_array("args") {
+        Some(_) => program.to_owned(),
+        None => program::hook_command(program, client),
+    };
+    match handler.get_string("command") {
+        Some(there) if hook.words.len() == 3 && hook.words[0] != program => replaced(text, there, &command),
+        _ => text.to_owned(),
+    }
+}
+
+fn object<'v, 'a>(text: &str, value: Option<&'v Value<'a>>, name: &str) -> Result<&'v Object<'a>, Broken> {
+    match value {
+        Some(Value::Object(object)) => Ok(object),
+        Some(other) => Err(wrong_kind(text, other, name, "an object")),
+        None => Err(Broken { line: 1, why: format!("{name} is empty") }),
+    }
+}
+
+fn wrong_kind(text: &str, value: &Value<'_>, name: &str, kind: &str) -> Broken {
+    Broken { line: line_of(text, jsonc_parser::common::Ranged::start(value)), why: format!("{name} is not {kind}") }
+}
+
+/// The words of a command, however they are given: in one line, as a list, or as a program with its arguments.
+fn command_words(entry: &Object<'_>) -> Vec<String> {
+    let texts = |list: &jsonc_parser::ast::Array<'_>| -> Vec<String> {
+        list.elements.iter().filter_map(Value::as_string_lit).map(|text| text.value.to_string()).collect()
+    };
+    let args = entry.get_array("args").map(texts).unwrap_or_default();
+    let mut words = match entry.get("command").map(|command| &command.value) {
+        Some(Value::StringLit(line)) if entry.get_array("args").is_some() => vec![line.value.to_string()],
+        Some(Value::StringLit(line)) => program::words(&line.value),
+        Some(Value::Array(list)) => texts(list),
+        _ => Vec::new(),
+    };
+    words.extend(args);
+    words
+}
+
+/// A hook of ours: where it is, as positions in objects and lists, and what it says.
+struct Hook {
+    path: Vec<usize>,
+    /// How long the path is to what we put in: the hook alone, or the group that it is alone in.
+    depth: usize,
+    event: String,
+    words: Vec<String>,
+}
+
+fn hooks(root: &Object<'_>, client: &str) -> Vec<Hook> {
+    let mut found = Vec::new();
+    let Some((at_hooks, events)) = member(root, HOOKS).and_then(|(at, value)| Some((at, value.as_object()?))) else {
+        return found;
+    };
+    for (at_event, event) in events.properties.iter().enumerate() {
+        let Some(list) = event.value.as_array() else { continue };
+        let entries = list.elements.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_object()?)));
+        for (at_entry, entry) in entries {
+            let mut take = |path: Vec<usize>, depth, handler: &Object<'_>| {
+                let words = command_words(handler);
+                if program::is_our_hook(&words, client) {
+                    found.push(Hook { path, depth, event: event.name.as_str().to_owned(), words });
+                }
+            };
+            let here = vec![at_hooks, at_event, at_entry];
+            // Some clients have the commands in the list itself, others in groups with a matcher.
+            let Some((at_group, group)) = member(entry, HOOKS).and_then(|(at, value)| Some((at, value.as_array()?))) else {
+                take(here, 3, entry);
+                continue;
+            };
+            let depth = if group.elements.len() == 1 { 3 } else { 5 };
+            for (at_handler, handler) in group.elements.iter().enumerate() {
+                if let Some(handler) = handler.as_object() {
+                    take([here.clone(), vec![at_group, at_handler]].concat(), depth, handler);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn member<'v, 'a>(object: &'v Object<'a>, name: &str) -> Option<(usize, &'v Value<'a>)> {
+    let at = object.properties.iter().position(|property| property.name.as_str() == name)?;
+    Some((at, &object.properties[at].value))
+}
+
+fn follow<'v, 'a>(root: &'v Object<'a>, path: &[usize]) -> Option<&'v Value<'a>> {
+    let (first, rest) = path.split_first()?;
+    let mut value = &root.properties.get(*first)?.value;
+    for at in rest {
+        value = match value {
+            Value::Object(object) => &object.properties.get(*at)?.value,
+            Value::Array(array) => array.elements.get(*at)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// Where something of ours is, if anything is left.
+fn next_of_ours(text: &str, wanted: &[Wanted]) -> Result<Option<Vec<usize>>, Broken> {
+    let Some(Value::Object(root)) = parse(text)? else { return Ok(None) };
+    let path = wanted.iter().find_map(|one| match one {
+        Wanted::Version(_) => None,
+        Wanted::Server { table, .. } => {
+            let (at_table, servers) = member(&root, table)?;
+            let (at, server) = member(servers.as_object()?, NAME)?;
+            program::is_ours(&command_words(server.as_object()?)).then_some(vec![at_table, at])
+        }
+        Wanted::Hook { client, .. } => {
+            let mut hook = hooks(&root, client).pop()?;
+            hook.path.truncate(hook.depth);
+            Some(hook.path)
+        }
+    });
+    Ok(path)
+}
+
+/// The text without an item, and without what would be empty then, unless it was there before us.
+fn cut(text: &str, mut path: Vec<usize>, originals: &[String]) -> Result<String, Broken> {
+    let value = parse(text)?;
+    let root = object(text, value.as_ref(), "the file")?;
+    while path.len() > 1 {
+        let holder = &path[..path.len() - 1];
+        let Some(container) = follow(root, holder).and_then(container) else { break };
+        let is_alone = items(follow(root, holder)) == 1 && !container.has_comments(text);
+        if !is_alone || was_there(originals, &names(root, holder)) {
+            break;
+        }
+        path.pop();
+    }
+    let last = path.pop().unwrap_or_default();
+    let holder = if path.is_empty() { Some(Container::of_object(root)) } else { follow(root, &path).and_then(container) };
+    Ok(holder.map_or_else(|| text.to_owned(), |holder| holder.without(text, last)))
+}
+
+fn container(value: &Value<'_>) -> Option<Container> {
+    match value {
+        Value::Object(object) => Some(Container::of_object(object)),
+        Value::Array(array) => Some(Container::of_array(array)),
+        _ => None,
+    }
+}
+
+fn items(value: Option<&Value<'_>>) -> usize {
+    match value {
+        Some(Value::Object(object)) => object.properties.len(),
+        Some(Value::Array(array)) => array.elements.len(),
+        _ => 0,
+    }
+}
+
+fn names(root: &Object<'_>, path: &[usize]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut object = Some(root);
+    for at in path {
+        let Some(property) = object.and_then(|object| object.properties.get(*at)) else { break };
+        names.push(property.name.as_str().to_owned());
+        object = property.value.as_object();
+    }
+    names
+}
+
+fn was_there(originals: &[String], names: &[String]) -> bool {
+    originals.iter().any(|original| {
+        let Ok(Some(Value::Object(root))) = parse(byte_order_mark(original).1) else { return false };
+        let mut object = Some(&root);
+        names.iter().all(|name| {
+            let property = object.and_then(|object| object.get(name));
+            object = property.and_then(|property| property.value.as_object());
+            property.is_some()
+        })
+    })
+}
+
+/// The version that we put in goes with the last of what needed it.
+fn without_version(text: &str, wanted: &[Wanted], originals: &[String]) -> Result<String, Broken> {
+    let Some(Value::Object(root)) = parse(text)? else { return Ok(text.to_owned()) };
+    let is_ours = wanted.iter().any(|one| matches!(one, Wanted::Version(_))) && !was_there(originals, &[VERSION.to_owned()]);
+    let is_alone = root.properties.len() == 1 && root.get(VERSION).is_some();
+    Ok(if is_ours && is_alone { Container::of_object(&root).without(text, 0) } else { text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests;
