@@ -165,8 +165,8 @@ fn help_names_every_command() {
                    session
       scan         Walk the whole workspace and say what was created, modified and deleted since the
                    last scan
-      demo         Play a story through the real tools and print what a model would see. Needs no key,
-                   no network
+      demo         Play a story with a model that forgets, in both modes and without Surehand, and
+                   compare. Needs no key, no network
       completions  Print what a shell needs to complete commands and options
       man          Print the manual page, or write the pages of all commands
       help         Print this message or the help of the given subcommand(s)
