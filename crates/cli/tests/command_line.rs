@@ -210,8 +210,8 @@ fn the_demo_compares_the_modes() {
     A model writes a small service in Go. It knows only what its prompt shows: what
     has left the prompt, it does again. Meanwhile others save changes to the same
     files. The same model, three times:
-    plain loop: does as told, sums up when it gets long 150 turns, {time} s
-    Surehand, history: the prompt is the conversation {n} turns, {time} s
+    plain loop: does as told, sums up when it gets long 150 turns, {n} s
+    Surehand, history: the prompt is the conversation {n} turns, {n} s
     Surehand, snapshot: the prompt is the present {n} turns, {n} s
 
     plain loop history snapshot
@@ -226,7 +226,7 @@ fn the_demo_compares_the_modes() {
     median {tokens} {tokens} {tokens}
     longest {tokens} {tokens} {tokens}
     all together {tokens} {tokens} {tokens}
-    seconds {time} {time} {n}
+    seconds {n} {n} {n}
 
     tokens per turn, history (where it falls, the conversation was folded)
     tokens per turn, snapshot
@@ -244,7 +244,7 @@ fn without_measures(told: &str) -> String {
     // How many turns it takes depends on every word of the prompts; what must hold is in the test for programs.
     let masked = |word: &str| match (word.strip_suffix('k'), word.parse::<f64>()) {
         (Some(number), _) if number.parse::<f64>().is_ok() => "{tokens}".to_owned(),
-        (_, Ok(number)) if number > 1.0 && number != 150.0 => "{n}".to_owned(),
+        (_, Ok(number)) if word.contains('.') || (number > 1.0 && number != 150.0) => "{n}".to_owned(),
         _ => word.to_owned(),
     };
     let is_plot = |line: &&str| line.contains(['│', '└', '|', '+']);
