@@ -9,13 +9,14 @@ mod story;
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use surehand_agent::event::Stop;
 use surehand_agent::model::{Answer, Heard, Model, ModelError, Prompt, Usage};
-use surehand_agent::{Cancel, Company, Event, Permission, Run, Settings, Verdict};
+use surehand_agent::{Cancel, Company, Event, Most, Permission, Run, Settings, Verdict};
 use surehand_engine::core::Mode;
 use surehand_engine::{Config, Durability, Workspace};
 
@@ -76,12 +77,11 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let workspace = Workspace::open(root, config)?;
     let settings = Settings::of(&workspace);
-    let settings = Settings { mode, most: surehand_agent::Most { turns: None, ..settings.most }, ..settings };
+    let settings = Settings { mode, most: Most { turns: None, ..settings.most }, ..settings };
     let story = Story::new(root.to_owned(), areas, turns, Dice::new(SEED + 1));
     let tasks = story.tasks();
-    let ended = Rc::new(Cell::new(None));
-    let mut player = Player { story, gauge: Gauge::default(), ended: Rc::clone(&ended), waits: Vec::new() };
-    let work = listen(workspace, settings, &mut player, &ended, root)?;
+    let mut player = Player { story, gauge: Gauge::default(), ended: Rc::default(), waits: Vec::new() };
+    let work = listen(workspace, settings, &mut player, root)?;
     ensure!(player.gauge.samples.len() == turns, "{} turns were played", player.gauge.samples.len());
     let Player { gauge, mut waits, .. } = player;
     waits.sort_unstable();
@@ -89,13 +89,8 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
 }
 
 /// Lets the loop run, and counts what it does.
-fn listen(
-    workspace: std::sync::Arc<Workspace>,
-    settings: Settings,
-    player: &mut Player,
-    ended: &Rc<Cell<Option<Instant>>>,
-    root: &Path,
-) -> Result<Work> {
+fn listen(workspace: Arc<Workspace>, settings: Settings, player: &mut Player, root: &Path) -> Result<Work> {
+    let ended = Rc::clone(&player.ended);
     let mut other = Other::new(root.to_owned(), Dice::new(SEED + 2));
     let mut work = Work::default();
     let mut listener = |event: &Event| {
@@ -129,6 +124,7 @@ impl Work {
 struct Player {
     story: Story,
     gauge: Gauge,
+    /// When the last turn was over.
     ended: Rc<Cell<Option<Instant>>>,
     waits: Vec<Duration>,
 }
@@ -182,11 +178,9 @@ impl Context {
             ("tokens, most of all turns", both(&|found| found.most().to_string())),
             ("tokens, all turns together", both(&|found| found.all().to_string())),
             ("times folded", both(&|found| found.work.folds.to_string())),
-            (
-                "the same as in the turn before from the beginning on, median",
-                both(&|found| format!("{:.0} %", found.median_share())),
-            ),
-            ("the same, of all tokens", both(&|found| format!("{:.0} %", found.share_of_all()))),
+            ("stable prefix, median of a prompt", both(&|found| format!("{:.0} %", found.median_share()))),
+            ("stable prefix, of all tokens", both(&|found| format!("{:.0} %", found.share_of_all()))),
+            ("tokens behind it, all turns together", both(&|found| (found.all() - found.stable()).to_string())),
             ("from turn to turn, median ms", both(&|found| format!("{:.2}", found.wait(50)))),
             ("from turn to turn, p99 ms", both(&|found| format!("{:.2}", found.wait(99)))),
             ("reads", both(&|found| found.work.reads.to_string())),
@@ -223,6 +217,10 @@ impl Found {
         self.samples.iter().map(|sample| sample.tokens).sum()
     }
 
+    fn stable(&self) -> usize {
+        self.samples.iter().map(|sample| sample.stable).sum()
+    }
+
     /// Without the first turn, which has none before it.
     fn median_share(&self) -> f64 {
         let mut shares: Vec<f64> = self.samples.iter().skip(1).map(Sample::share).collect();
@@ -231,7 +229,7 @@ impl Found {
     }
 
     fn share_of_all(&self) -> f64 {
-        self.samples.iter().map(|sample| sample.stable).sum::<usize>() as f64 / self.all() as f64 * 100.0
+        self.stable() as f64 / self.all() as f64 * 100.0
     }
 
     fn wait(&self, percent: usize) -> f64 {

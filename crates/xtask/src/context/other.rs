@@ -33,7 +33,6 @@ impl Other {
             Event::Call { arguments, .. } => {
                 if let Some(path) = arguments["path"].as_str().filter(|path| !self.recent.iter().any(|recent| recent == path)) {
                     self.recent.push_back(path.to_owned());
-                    self.recent.truncate(RECENT + 1);
                     if self.recent.len() > RECENT {
                         self.recent.pop_front();
                     }

@@ -179,8 +179,7 @@ impl Language {
         let (head, body, tail) = self.parts();
         let mut block = head.to_owned();
         for _ in 0..dice.within(2..9) {
-            let line: &str = *dice.pick::<&str>(body);
-            block.push_str(line);
+            block.push_str(dice.pick::<&str>(body));
         }
         block.push_str(tail);
         fill(&block, dice)
