@@ -24,6 +24,7 @@ pub mod changes;
 mod command;
 pub mod config;
 mod context;
+mod course;
 pub mod disk;
 mod files;
 mod guest;
@@ -42,6 +43,7 @@ mod workspace;
 
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, KEYS, Key};
+pub use course::Course;
 pub use instructions::Told;
 pub use repo::RepoTracker;
 pub use session::{Reply, Session};

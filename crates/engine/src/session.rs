@@ -17,6 +17,7 @@ use surehand_store::{ChangeId, Event, Record, SessionId};
 
 use crate::{
     changes::Selection,
+    course::Course,
     disk::{
         commit::{Change, CommitError, Committed, commit},
         journal::How,
@@ -49,6 +50,8 @@ pub struct Session {
     pub(crate) doer: Doer,
     /// Instructions that came up meanwhile, for whoever wants to know what was shown and has another place for them than replies.
     pub(crate) told: Vec<Told>,
+    /// The course of the call that is being made.
+    pub(crate) course: Course,
 }
 
 /// What came of a call.
@@ -101,6 +104,12 @@ impl Session {
         Self::tracked_by(workspace, FileTracker::continued(id))
     }
 
+    /// A session that other processes have as well, at the same time: an agent's hooks and its server, say. What it has seen is
+    /// asked of the store in every call, and is there for the others when the call ends.
+    pub fn shared(workspace: Arc<Workspace>, id: SessionId) -> Self {
+        Self::tracked_by(workspace, FileTracker::shared(id))
+    }
+
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
         let files = Files::of(tracker.session().clone());
@@ -120,6 +129,7 @@ impl Session {
             shown: None,
             doer: Doer::We,
             told: Vec::new(),
+            course: Course::default(),
         }
     }
 
@@ -139,10 +149,33 @@ impl Session {
             tracker.clear_session(&self.workspace);
         }
         self.instructions.forget();
+        self.hand_over();
     }
 
     /// Calls a tool by name. Whatever the arguments are, this answers.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
+        self.call_on(&Course::default(), tool, arguments)
+    }
+
+    /// The same for a call whose course is followed from elsewhere.
+    pub fn call_on(&mut self, course: &Course, tool: &str, arguments: &Value) -> Reply {
+        self.course = course.clone();
+        if let Some(tracker) = &mut self.tracker {
+            tracker.take_over();
+        }
+        let reply = self.carry_call(tool, arguments);
+        self.hand_over();
+        reply
+    }
+
+    /// What others who have the session must know is in the store from here on.
+    fn hand_over(&self) {
+        if self.tracker.as_ref().is_some_and(FileTracker::is_shared) {
+            self.workspace.flush();
+        }
+    }
+
+    fn carry_call(&mut self, tool: &str, arguments: &Value) -> Reply {
         let outcome = match tools::find(tool) {
             Some(tool) => (tool.run)(self, arguments),
             None => {

@@ -18,6 +18,8 @@ pub struct FileTracker {
     session: SessionId,
     /// Whether the store may hold something of this session from before.
     continued: bool,
+    /// Whether others put something into the store for this session meanwhile.
+    shared: bool,
     /// Whether the store has been asked for all of it.
     listed: bool,
     /// `None` for a path that the store has been asked about in vain.
@@ -44,6 +46,7 @@ impl FileTracker {
         Self {
             session,
             continued: false,
+            shared: false,
             listed: false,
             views: HashMap::new(),
             paths: BTreeSet::new(),
@@ -57,6 +60,26 @@ impl FileTracker {
     /// A tracker that goes on where another of the same session left off.
     pub fn continued(session: SessionId) -> Self {
         Self { continued: true, refused: None, given: None, ..Self::new(session) }
+    }
+
+    /// A tracker of a session that other processes have as well.
+    pub fn shared(session: SessionId) -> Self {
+        Self { shared: true, ..Self::continued(session) }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// A call begins: what others have put into the store since the last one counts.
+    pub(crate) fn take_over(&mut self) {
+        if self.shared {
+            self.views.clear();
+            self.paths.clear();
+            self.rewrites.clear();
+            (self.refused, self.given) = (None, None);
+            (self.continued, self.listed) = (true, false);
+        }
     }
 
     /// Whose it is.

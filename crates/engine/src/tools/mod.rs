@@ -174,12 +174,22 @@ fn walk<V: Visitor>(
 ) -> Result<Walked<V>, Refusal> {
     let globs = glob.map_or_else(|| Ok(Globs::all()), Globs::of);
     let bad = |error| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: glob: {error}") });
-    let mut walked = walk::walk(session.workspace().root(), below, &globs.map_err(bad)?, visitor).map_err(|error| {
+    let (course, root) = (&session.course, session.workspace().root());
+    let mut walked = walk::walk_on(course, root, below, &globs.map_err(bad)?, visitor).map_err(|error| {
         let why = format!("cannot list it: {error}");
         Refusal::of_spelling(below.map_or(".", RelPath::as_str), Cause::Io { why })
     })?;
+    check_is_wanted(session)?;
     walked.left_out.sort();
     Ok(walked)
+}
+
+/// Whether somebody still waits for the call.
+fn check_is_wanted(session: &Session) -> Result<(), Refusal> {
+    if session.course.is_stopped() {
+        return Err(Refusal::of_call(Cause::Io { why: "the call was cancelled".to_owned() }));
+    }
+    Ok(())
 }
 
 /// The arguments of a call, or what is wrong with them.

@@ -21,7 +21,7 @@ use surehand_core::{
     },
 };
 
-use super::{Number, arguments, limit, walk};
+use super::{Number, arguments, check_is_wanted, limit, walk};
 use crate::{
     disk::walk::{Entry, Kind, Place, Visitor, place},
     session::{Session, Success},
@@ -76,6 +76,7 @@ pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
     };
     let mut told = Told { session, matcher, answer: Answer::new(show), files: Vec::new(), paths: Vec::new() };
     for (path, hits) in std::mem::take(&mut found.files) {
+        check_is_wanted(told.session)?;
         told.tell(path, hits, &mut found.left_out);
     }
     found.left_out.sort();

@@ -28,7 +28,7 @@ use super::{
     read::{kind_of, open_patiently},
     root::{Root, refuse_io},
 };
-use crate::workspace::is_internal;
+use crate::{course::Course, workspace::is_internal};
 pub use again::{Fate, SecondLook};
 use queue::Queue;
 use rules::{Rules, Verdict};
@@ -208,7 +208,18 @@ pub fn walk<V: Visitor>(
     globs: &Globs,
     visitor: impl Fn() -> V + Sync,
 ) -> io::Result<Walked<V>> {
-    walk_with(threads(), root, start, globs, visitor)
+    walk_on(&Course::default(), root, start, globs, visitor)
+}
+
+/// The same for a walk that may be stopped: then not all was visited.
+pub fn walk_on<V: Visitor>(
+    course: &Course,
+    root: &Root,
+    start: Option<&RelPath>,
+    globs: &Globs,
+    visitor: impl Fn() -> V + Sync,
+) -> io::Result<Walked<V>> {
+    walk_with(threads(), course, root, start, globs, visitor)
 }
 
 /// As many threads as there are cores, up to a dozen: more only wait for each other.
@@ -219,6 +230,7 @@ fn threads() -> usize {
 
 fn walk_with<V: Visitor>(
     threads: usize,
+    course: &Course,
     root: &Root,
     start: Option<&RelPath>,
     globs: &Globs,
@@ -227,7 +239,7 @@ fn walk_with<V: Visitor>(
     let queue = Queue::new(Work::List(open_start(root, start)?));
     let work = || {
         let (left_out, path, buffer) = (LeftOut::default(), String::new(), Vec::new());
-        let mut walker = Walker { globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
+        let mut walker = Walker { course, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
         queue.drain(|work| walker.act(work));
         (walker.visitor, walker.left_out)
     };
@@ -288,6 +300,7 @@ const BATCH: usize = 64;
 
 /// One thread of a walk.
 struct Walker<'a, V> {
+    course: &'a Course,
     globs: &'a Globs,
     queue: &'a Queue<Work>,
     visitor: V,
@@ -300,8 +313,11 @@ struct Walker<'a, V> {
 
 impl<V: Visitor> Walker<'_, V> {
     fn act(&mut self, work: Work) {
+        if self.course.is_stopped() {
+            return;
+        }
         match work {
-            Work::Visit { dir, names } => names.iter().for_each(|name| self.visit(&dir, name, Kind::File)),
+            Work::Visit { dir, names } => self.visit_files(&dir, &names),
             Work::List(dir) => self.list_or_tell(&dir),
             Work::Descend { parent, name, above } => {
                 self.set_path(&parent, &name);
@@ -351,7 +367,7 @@ impl<V: Visitor> Walker<'_, V> {
             work.push(Work::Visit { dir: dir.clone(), names: files.split_off(files.len() - BATCH) });
         }
         self.queue.push(work);
-        files.iter().for_each(|name| self.visit(dir, name, Kind::File));
+        self.visit_files(dir, &files);
         Ok(())
     }
 
@@ -361,6 +377,11 @@ impl<V: Visitor> Walker<'_, V> {
         is_internal(&self.path[dir.prefix.len()..])
             || self.globs.leave_out(&self.path, is_dir)
             || rules.is_some_and(|rules| rules.judge(&self.path, is_dir) == Verdict::Ignored)
+    }
+
+    fn visit_files(&mut self, dir: &Dir, names: &[CString]) {
+        names.iter().for_each(|name| self.visit(dir, name, Kind::File));
+        self.course.pass(names.len());
     }
 
     fn visit(&mut self, dir: &Dir, name: &CStr, kind: Kind) {
@@ -451,7 +472,8 @@ mod tests {
     /// The files that a walk finds.
     fn files(root: &Path, start: Option<&str>, globs: &Globs) -> String {
         let start = start.map(|start| RelPath::new(start).unwrap());
-        let walked = walk_with(3, &Root::open(root).unwrap(), start.as_ref(), globs, || Names(Vec::new())).unwrap();
+        let walked =
+            walk_with(3, &Course::default(), &Root::open(root).unwrap(), start.as_ref(), globs, || Names(Vec::new())).unwrap();
         let mut names: Vec<String> = walked
             .visitors
             .into_iter()
@@ -529,7 +551,9 @@ mod tests {
         fs::write(dir.path().join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
         sys::mkfifoat(sys::CWD, dir.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
         symlink("pipe", dir.path().join("link")).unwrap();
-        let walked = walk_with(1, &Root::open(dir.path()).unwrap(), None, &Globs::all(), || Names(Vec::new())).unwrap();
+        let walked =
+            walk_with(1, &Course::default(), &Root::open(dir.path()).unwrap(), None, &Globs::all(), || Names(Vec::new()))
+                .unwrap();
         assert_eq!(walked.left_out.unnamed, 1);
         let mut names = walked.visitors.into_iter().next().unwrap().0;
         names.sort_by(|a, b| a.0.cmp(&b.0));
@@ -563,11 +587,11 @@ mod tests {
         lay_out(elsewhere.path(), &[("secret", "")]);
         let root = Root::open(dir.path()).unwrap();
         let swapper = || Swapper { root: dir.path(), elsewhere: elsewhere.path(), read: Vec::new() };
-        let walked = walk_with(1, &root, None, &Globs::all(), swapper).unwrap();
+        let walked = walk_with(1, &Course::default(), &root, None, &Globs::all(), swapper).unwrap();
         assert_eq!(walked.visitors[0].read, [""; 0]);
         assert!(walked.left_out.unreadable.is_empty(), "{:?}", walked.left_out);
         // The directory is a link now, and as the start of a walk it is not followed either.
-        assert!(walk_with(1, &root, Some(&RelPath::new("a").unwrap()), &Globs::all(), swapper).is_err());
+        assert!(walk_with(1, &Course::default(), &root, Some(&RelPath::new("a").unwrap()), &Globs::all(), swapper).is_err());
     }
 
     #[test]
