@@ -19,7 +19,7 @@ pub struct Args {
 pub enum Command {
     /// Work on a story with a model: plan, change files, run commands, until it is done.
     Run(RunArgs),
-    /// Serve the file tools to an MCP client over standard input and output.
+    /// Serve the file tools to MCP clients, over standard input and output or over HTTP.
     Mcp(McpArgs),
     /// Answer a hook of an agent: reads what it tells on standard input. `surehand init` sets it up.
     Hook(HookArgs),
@@ -132,6 +132,7 @@ pub enum ModeArg {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum DialectArg {
+    #[value(alias = "replace")]
     Text,
     Lines,
     Patch,
@@ -139,6 +140,21 @@ pub enum DialectArg {
 
 #[derive(Arguments)]
 pub struct McpArgs {
+    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default.
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "")]
+    pub http: Option<String>,
+    /// Make a token that clients must send, and print it. One in SUREHAND_MCP_TOKEN is taken instead, also without this.
+    #[arg(long, requires = "http")]
+    pub token: bool,
+    /// Take the token from another variable of the environment.
+    #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "token")]
+    pub token_env: Option<String>,
+    /// Let pages of this origin call from a browser; may be given several times.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub allow_origin: Vec<String>,
+    /// How files can be edited: by text, by anchored lines, by patches; by default in all of these ways.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "DIALECTS")]
+    pub dialects: Option<Vec<DialectArg>>,
     #[command(flatten)]
     pub place: PlaceArgs,
 }

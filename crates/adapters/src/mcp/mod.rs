@@ -1,40 +1,71 @@
-//! The MCP server, by the official SDK. One connection is one session.
+//! The MCP server, by the official SDK: over standard input and output for the client that starts it, or over HTTP for several.
 
+mod caller;
+mod dialects;
+mod http;
+mod hub;
+mod log;
+mod long;
+mod process;
+mod prompts;
 mod resources;
+mod roots;
+mod token;
 mod transport;
 
 use std::{
     io,
-    panic::{self, AssertUnwindSafe},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
+use hyper::http::request::Parts;
+#[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+use rmcp::model::SetLevelRequestParams;
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    ErrorData, Peer, RoleServer, ServerHandler, ServiceExt,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-        Implementation, JsonObject, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+        ListPromptsResult, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ProgressNotificationParam,
         ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig,
-        SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
-    service::{RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use surehand_engine::{
-    Reply, Session,
+    Course, Reply, Workspace,
     core::render::rules::INSTRUCTIONS,
     tools::{self, Hints},
 };
 
-use resources::{Resources, Touched};
-use transport::StdioTransport;
+pub use self::{
+    caller::Named,
+    dialects::Dialect,
+    http::{Endpoint, EndpointError, Stopper},
+    token::Token,
+};
+use self::{
+    caller::{Caller, by_call, by_environment, by_header},
+    http::Connection,
+    hub::{Hub, Seat, call, failure, lock},
+    log::Level,
+    long::{EVERY, attend},
+    resources::{News, Subscriptions, Touched},
+    transport::StdioTransport,
+};
 
-/// Serves one client over standard input and output until it hangs up.
-pub fn serve_stdio(session: Session) -> io::Result<()> {
+/// Serves one client over standard input and output until it hangs up. `named` is what the environment calls its conversation.
+pub fn serve_stdio(workspace: Arc<Workspace>, dialects: &[Dialect], named: Vec<Named>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let hub = Arc::new(Hub::new(workspace, dialects));
     let served = runtime.block_on(async {
         let transport = StdioTransport::open()?;
-        let running = Server::new(session).serve(transport).await.map_err(io::Error::other)?;
+        let running = Server::over_stdio(hub, named).serve(transport).await.map_err(io::Error::other)?;
         running.waiting().await.map_err(io::Error::other)
     });
     // A client that hangs up before it has said anything has not done anything wrong.
@@ -44,45 +75,225 @@ pub fn serve_stdio(session: Session) -> io::Result<()> {
     }
 }
 
+/// So many calls at once; more wait.
+const MOST_THREADS: usize = 64;
+
+/// Calls that are not done when the server ends are left to themselves after this.
+const LAST_CALLS: Duration = Duration::from_secs(5);
+
+/// Serves any number of clients over HTTP until it is told to stop.
+pub fn serve_http(workspace: Arc<Workspace>, dialects: &[Dialect], endpoint: Endpoint) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()?;
+    let hub = Arc::new(Hub::new(workspace, dialects));
+    let served = runtime.block_on(http::serve(hub, endpoint));
+    runtime.shutdown_timeout(LAST_CALLS);
+    served
+}
+
+/// One connection; over the newest revision and HTTP, one request.
 struct Server {
-    session: Mutex<Session>,
-    tools: Vec<Tool>,
-    resources: Resources,
+    hub: Arc<Hub>,
+    door: Door,
+    /// Tells the connections of a hub apart.
+    number: u64,
+    subscriptions: Arc<Subscriptions>,
+    /// How grave something must be for the client to hear of it.
+    level: Mutex<Level>,
+    /// What is to be said with the next reply.
+    notes: Mutex<Vec<String>>,
+}
+
+/// How the client is connected.
+enum Door {
+    Stdio {
+        /// The session of a client that does not name its conversation.
+        own: Caller,
+        named: Vec<Named>,
+    },
+    Http {
+        /// Whether the client has shaken hands, and so has an id.
+        has_id: AtomicBool,
+    },
+}
+
+/// Where a call is carried out.
+enum Where {
+    Here,
+    OnAThread,
 }
 
 impl Server {
-    fn new(session: Session) -> Self {
-        let resources = Resources::new(session.workspace().clone());
-        Self { session: Mutex::new(session), tools: tools::TABLE.iter().map(describe).collect(), resources }
+    fn over_stdio(hub: Arc<Hub>, named: Vec<Named>) -> Self {
+        let own = hub.fresh_seat();
+        Self::new(hub, Door::Stdio { own, named })
+    }
+
+    fn over_http(hub: Arc<Hub>) -> Self {
+        Self::new(hub, Door::Http { has_id: AtomicBool::new(false) })
+    }
+
+    fn new(hub: Arc<Hub>, door: Door) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { hub, door, number, subscriptions: Arc::default(), level: Mutex::new(Level::WARNING), notes: Mutex::default() }
+    }
+
+    /// Whose call it is.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let is_anonymous = context.meta.is_empty() && matches!(&self.door, Door::Stdio { named, .. } if named.is_empty());
+        let client = if is_anonymous { None } else { context.client_info().map(|client| client.name) };
+        let client = client.as_deref().unwrap_or_default();
+        if let Some(id) = by_call(client, |key| context.meta.get(key).and_then(Value::as_str)) {
+            return Caller::Shared(id);
+        }
+        match &self.door {
+            Door::Stdio { own, named } => by_environment(named, client).map_or_else(|| own.clone(), Caller::Shared),
+            Door::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
+        }
+    }
+
+    /// Carries out a call where it disturbs nobody.
+    async fn carry_out(
+        &self,
+        seat: Seat,
+        tool: &str,
+        arguments: Value,
+        context: &RequestContext<RoleServer>,
+    ) -> io::Result<Reply> {
+        if let (Where::Here, Ok(mut session)) = (self.place(tool), seat.try_lock()) {
+            return Ok(call(&mut session, &Course::default(), tool, &arguments));
+        }
+        let course = Course::default();
+        let (followed, name) = (course.clone(), tool.to_owned());
+        let token = context.meta.get_progress_token();
+        let tell = |files: u64| {
+            let progress = token.clone().map(|token| {
+                ProgressNotificationParam::new(token, files as f64).with_message(format!("{files} files looked at"))
+            });
+            async {
+                if let Some(progress) = progress {
+                    // A client that is gone will not miss it.
+                    let _ = context.peer.notify_progress(progress).await;
+                }
+            }
+        };
+        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, &name, &arguments)).await
+    }
+
+    /// Most calls take microseconds to milliseconds: for one client alone they run where they arrive, because to hand them to
+    /// another thread would cost as much as the call itself.
+    fn place(&self, tool: &str) -> Where {
+        match &self.door {
+            Door::Stdio { .. } if !matches!(tool, "search_files" | "list_files") => Where::Here,
+            Door::Stdio { .. } | Door::Http { .. } => Where::OnAThread,
+        }
+    }
+
+    /// Says what a call has changed to whoever wants to know.
+    async fn tell_touched(&self, touched: Touched, peer: &Peer<RoleServer>) {
+        for uri in touched.addresses() {
+            self.hub.resources.tell(News { uri, by: self.number });
+            if self.subscriptions.has(uri) {
+                // A client that is gone will not miss it.
+                let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(*uri)).await;
+            }
+        }
+    }
+
+    /// Adds what was noted since the last reply, and logs what is a warning.
+    async fn warn(&self, reply: &mut Reply, context: &RequestContext<RoleServer>) {
+        for note in std::mem::take(&mut *lock(&self.notes)) {
+            reply.text.push_str(&format!("note: {note}\n"));
+        }
+        let warnings = reply.result["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for warning in warnings {
+            let least = Level::asked_for(context).unwrap_or_else(|| *lock(&self.level));
+            log::warn(warning, least, &context.peer).await;
+        }
+    }
+
+    /// Notes, and logs, when a client that says where it works does so elsewhere.
+    async fn look_at_roots(&self, peer: &Peer<RoleServer>) {
+        let notes = roots::notes(self.hub.workspace.root().path(), &roots::ask(peer).await);
+        for note in &notes {
+            let least = *lock(&self.level);
+            log::warn(note, least, peer).await;
+        }
+        *lock(&self.notes) = notes;
+    }
+
+    /// Does something that may take a while, on a thread.
+    async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&Hub) -> T + Send + 'static) -> Result<T, ErrorData> {
+        let hub = self.hub.clone();
+        let done = tokio::task::spawn_blocking(move || work(&hub)).await;
+        done.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }
 
-impl Server {
-    /// A fault of ours in one call must not be the end of the others.
-    fn call(&self, tool: &str, arguments: &Value) -> Reply {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        let called = panic::catch_unwind(AssertUnwindSafe(|| session.call(tool, arguments)));
-        called.unwrap_or_else(|_| {
-            session.reset();
-            let why = "Error: Surehand failed inside on this call; nothing more is known. What was read before counts no longer: read again.\n";
-            Reply { text: why.to_owned(), is_error: true, result: json!({ "success": false, "refusal": { "code": "io" } }) }
-        })
+/// Whose call it is that came over HTTP and does not say so itself.
+fn over_http(request: Option<&Parts>, has_id: bool, client: &str) -> Caller {
+    let header = |name: &str| request.and_then(|request| request.headers.get(name)?.to_str().ok());
+    if let Some(id) = header("surehand-session").and_then(by_header) {
+        return Caller::Shared(id);
+    }
+    if let Some(id) = header("mcp-session-id").filter(|_| has_id) {
+        return http::with_id(id);
+    }
+    match request.and_then(|request| request.extensions.get::<Arc<Connection>>()) {
+        Some(connection) => Caller::Own(connection.who(client)),
+        None => http::with_id("nobody"),
     }
 }
 
-/// What was read counts until the connection ends.
+/// What was read counts until the connection ends. One over HTTP ends when the client says so.
 impl Drop for Server {
     fn drop(&mut self) {
-        self.session.get_mut().unwrap_or_else(PoisonError::into_inner).reset();
+        if let Door::Stdio { own, .. } = &self.door {
+            self.hub.leave(own);
+        }
     }
 }
 
 impl ServerHandler for Server {
+    #[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .enable_logging()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("surehand", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        if let Door::Http { has_id } = &self.door {
+            has_id.store(true, Ordering::Relaxed);
+        }
+        let answer = self.negotiate_initialize(&request);
+        context.peer.set_peer_info(request);
+        answer
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.look_at_roots(&context.peer).await;
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.look_at_roots(&context.peer).await;
+    }
+
+    #[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        *lock(&self.level) = Level::of(request.level);
+        Ok(())
     }
 
     async fn list_tools(
@@ -90,11 +301,11 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.hub.tools.clone()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+        self.hub.tool(name).cloned()
     }
 
     /// What the SDK could not make a request of, by its method or by its parameters.
@@ -107,12 +318,29 @@ impl ServerHandler for Server {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method:?}"), None))
     }
 
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let get = move |hub: &Hub| prompts::get(hub.workspace.clone(), &request.name, request.arguments.as_ref());
+        self.aside(get).await?.map(Into::into)
+    }
+
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(self.resources.list()))
+        Ok(ListResourcesResult::with_all_items(self.hub.resources.list()))
     }
 
     async fn read_resource(
@@ -120,33 +348,39 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.resources.read(&request.uri).map(Into::into)
+        self.aside(move |hub| hub.resources.read(&request.uri)).await?.map(Into::into)
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.resources.subscribe(&request.uri, true)
+    async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.subscriptions.add(&request.uri)? {
+            let (subscriptions, changed, me) = (self.subscriptions.clone(), self.hub.resources.listen(), self.number);
+            tokio::spawn(async move { subscriptions.pass_on(changed, me, context.peer).await });
+        }
+        Ok(())
     }
 
     async fn unsubscribe(&self, request: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.resources.subscribe(&request.uri, false)
+        self.subscriptions.remove(&request.uri);
+        Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(self.resources.accept(requested))
+        Some(self.hub.resources.accept(requested))
     }
 
     /// Passes on what changes until the client has heard enough.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changed = self.resources.listen();
+        let mut changed = self.hub.resources.listen();
         loop {
-            let uri = tokio::select! {
+            let news = tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                uri = changed.recv() => uri,
+                () = self.hub.closing.cancelled() => return Ok(()),
+                news = changed.recv() => news,
             };
             // Whoever fell behind hears of the next change, which is as good.
-            let Ok(uri) = uri else { continue };
+            let Ok(news) = news else { continue };
             // One that was not asked for, or a client that is gone: neither is for us to judge.
-            let _ = context.sink().notify_resource_updated(uri).await;
+            let _ = context.sink().notify_resource_updated(news.uri).await;
         }
     }
 
@@ -155,14 +389,18 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let tool: &str = &request.name;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        // A call takes microseconds to milliseconds, so it runs where it arrives: handing it to another thread would cost as
-        // much as the call itself.
-        let reply = self.call(&request.name, &arguments);
-        for uri in self.resources.touch(touched(&request.name, &reply)) {
-            // A client that is gone will not miss it.
-            let _ = context.peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await;
-        }
+        let mut reply = match self.hub.refuse_hidden(tool) {
+            Some(refused) => refused,
+            None => {
+                let seat = self.hub.seat(&self.caller(&context));
+                let done = self.carry_out(seat, tool, arguments, &context).await;
+                done.unwrap_or_else(|error| failure("io", &error.to_string()))
+            }
+        };
+        self.warn(&mut reply, &context).await;
+        self.tell_touched(touched(tool, &reply), &context.peer).await;
         let content = vec![ContentBlock::text(reply.text)];
         let mut result = if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         // Not as structured content: some clients would show the model that instead of the text.
@@ -179,16 +417,4 @@ fn touched(tool: &str, reply: &Reply) -> Touched {
         Some(Hints::Edits) => Touched::Files,
         Some(Hints::ReadOnly) | None => Touched::Nothing,
     }
-}
-
-fn describe(tool: &tools::Tool) -> Tool {
-    let annotations = match tool.hints {
-        Hints::ReadOnly => ToolAnnotations::new().read_only(true).idempotent(true),
-        Hints::Edits => ToolAnnotations::new().read_only(false).destructive(true).idempotent(false),
-    };
-    // Several clients hide the tools of a server behind a search unless they are marked.
-    let always = MetaObject(JsonObject::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))]));
-    Tool::new(tool.name, tool.description(), Arc::new(tool.input_schema()))
-        .with_annotations(annotations.open_world(false))
-        .with_meta(always)
 }

@@ -1,17 +1,28 @@
-//! What a client may read and subscribe to: the state of the repository and its tasks.
+//! What a client may read and subscribe to: the state of the repository, its tasks, and the changes that were made.
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rmcp::{
-    ErrorData,
-    model::{ReadResourceResult, Resource, ResourceContents, SubscriptionFilter},
+    ErrorData, Peer, RoleServer,
+    model::{ReadResourceResult, Resource, ResourceContents, ResourceUpdatedNotificationParam, SubscriptionFilter},
 };
 use serde_json::json;
-use surehand_engine::{RepoTracker, Workspace, core::render::snapshot::format_for_prompt};
+use surehand_engine::{
+    RepoTracker, Workspace,
+    changes::Logged,
+    core::render::snapshot::format_for_prompt,
+    repo::rfc3339,
+    store::{Event, StoreError, Which},
+};
 use tokio::sync::broadcast;
+
+use super::hub::lock;
 
 /// The state of the repository as a model gets it.
 const SNAPSHOT: &str = "surehand://snapshot";
@@ -19,10 +30,17 @@ const SNAPSHOT: &str = "surehand://snapshot";
 /// What there is to do, for programs.
 const TASKS: &str = "surehand://tasks";
 
+/// The changes that were made last.
+const JOURNAL: &str = "surehand://journal";
+
+/// So many changes are in the journal.
+const MOST_CHANGES: usize = 50;
+
 /// All resources, in order: address, name, kind of text, description.
-const ALL: [(&str, &str, &str, &str); 2] = [
+const ALL: [(&str, &str, &str, &str); 3] = [
     (SNAPSHOT, "snapshot", "text/markdown", "Open tasks, changed files and the rest in counts, in a few hundred tokens"),
     (TASKS, "tasks", "application/json", "All tasks with their numbers, status and priority"),
+    (JOURNAL, "journal", "text/plain", "The last changes: when, with which tool, by which session, to which files"),
 ];
 
 /// What was touched by a call.
@@ -30,25 +48,42 @@ const ALL: [(&str, &str, &str, &str); 2] = [
 pub enum Touched {
     /// Nothing that is shown here.
     Nothing,
-    /// Files.
+    /// Files, and with them the snapshot and the journal.
     Files,
     /// Tasks, and with them the snapshot.
     Tasks,
 }
 
-/// The resources of a server and who wants to hear of them.
+impl Touched {
+    /// The addresses of what has another content now.
+    pub fn addresses(self) -> &'static [&'static str] {
+        match self {
+            Touched::Nothing => &[],
+            Touched::Files => &[SNAPSHOT, JOURNAL],
+            Touched::Tasks => &[SNAPSHOT, TASKS],
+        }
+    }
+}
+
+/// A resource has another content now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct News {
+    /// Its address.
+    pub uri: &'static str,
+    /// The connection through which it was changed.
+    pub by: u64,
+}
+
+/// The resources of a workspace.
 pub struct Resources {
     workspace: Arc<Workspace>,
-    /// The addresses that the client subscribed to, the old way.
-    subscribed: Mutex<BTreeSet<String>>,
-    /// Addresses whose content has changed, for those who listen, the new way.
-    changed: broadcast::Sender<&'static str>,
+    changed: broadcast::Sender<News>,
 }
 
 impl Resources {
     /// The resources of a workspace.
     pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, subscribed: Mutex::default(), changed: broadcast::channel(64).0 }
+        Self { workspace, changed: broadcast::channel(64).0 }
     }
 
     /// What there is.
@@ -62,26 +97,16 @@ impl Resources {
     /// The content of one.
     pub fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
-        let state = RepoTracker::load(self.workspace.clone()).snapshot();
+        let state = || RepoTracker::load(self.workspace.clone()).snapshot();
         let text = match *uri {
-            SNAPSHOT => format_for_prompt(&state),
-            _ => format!("{:#}\n", json!({ "story_id": state.story_id, "tasks": state.tasks })),
+            SNAPSHOT => format_for_prompt(&state()),
+            TASKS => {
+                let state = state();
+                format!("{:#}\n", json!({ "story_id": state.story_id, "tasks": state.tasks }))
+            }
+            _ => journal(&self.workspace).map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
         };
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, *uri).with_mime_type(*kind)]))
-    }
-
-    /// Whether there is such a resource, and remembers that the client wants to hear of it, or not any more.
-    pub fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ErrorData> {
-        if !ALL.iter().any(|(known, ..)| *known == uri) {
-            return Err(unknown(uri));
-        }
-        let mut subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner);
-        if wanted {
-            subscribed.insert(uri.to_owned());
-        } else {
-            subscribed.remove(uri);
-        }
-        Ok(())
     }
 
     /// What of a wish can be granted: news of our resources.
@@ -94,23 +119,87 @@ impl Resources {
     }
 
     /// Hears of what changes from now on.
-    pub fn listen(&self) -> broadcast::Receiver<&'static str> {
+    pub fn listen(&self) -> broadcast::Receiver<News> {
         self.changed.subscribe()
     }
 
-    /// Tells those who listen, and gives the addresses that the client subscribed to and must be told about.
-    pub fn touch(&self, touched: Touched) -> Vec<&'static str> {
-        let changed: &[&'static str] = match touched {
-            Touched::Nothing => return Vec::new(),
-            Touched::Files => &[SNAPSHOT],
-            Touched::Tasks => &[SNAPSHOT, TASKS],
-        };
-        for uri in changed {
-            // Nobody listening is not an error.
-            let _ = self.changed.send(uri);
+    /// Tells those who listen.
+    pub fn tell(&self, news: News) {
+        // Nobody listening is not an error.
+        let _ = self.changed.send(news);
+    }
+}
+
+/// What one connection has subscribed to, the old way.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    addresses: Mutex<BTreeSet<String>>,
+    is_passed_on: AtomicBool,
+}
+
+impl Subscriptions {
+    /// Remembers that the client wants to hear of a resource. Says whether it is the first: then somebody must pass it on.
+    pub fn add(&self, uri: &str) -> Result<bool, ErrorData> {
+        if !ALL.iter().any(|(known, ..)| *known == uri) {
+            return Err(unknown(uri));
         }
-        let subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.iter().copied().filter(|uri| subscribed.contains(*uri)).collect()
+        lock(&self.addresses).insert(uri.to_owned());
+        Ok(!self.is_passed_on.swap(true, Ordering::Relaxed))
+    }
+
+    /// The client does not want to hear of it any more.
+    pub fn remove(&self, uri: &str) {
+        lock(&self.addresses).remove(uri);
+    }
+
+    /// Whether the client wants to hear of it.
+    pub fn has(&self, uri: &str) -> bool {
+        lock(&self.addresses).contains(uri)
+    }
+
+    /// Passes on what others change, as long as the client is there. What it changes itself it hears before the answer.
+    pub async fn pass_on(&self, mut changed: broadcast::Receiver<News>, me: u64, peer: Peer<RoleServer>) {
+        loop {
+            let news = match changed.recv().await {
+                Ok(news) => news,
+                // Whoever fell behind hears of the next change, which is as good.
+                Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                Err(broadcast::error::RecvError::Closed) => return,
+            };
+            if peer.is_transport_closed() {
+                return;
+            }
+            if news.by != me && self.has(news.uri) {
+                // A client that is gone will not miss it.
+                let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(news.uri)).await;
+            }
+        }
+    }
+}
+
+/// The changes that were made last, newest first.
+fn journal(workspace: &Workspace) -> Result<String, StoreError> {
+    let log = workspace.log(&Which::default(), MOST_CHANGES)?;
+    if log.is_empty() {
+        return Ok("no changes\n".to_owned());
+    }
+    Ok(log.iter().map(entry).collect())
+}
+
+fn entry(change: &Logged) -> String {
+    let undone = if change.is_undone { " (undone)" } else { "" };
+    let files: String = change.files.iter().map(|file| format!("    {}\n", what_happened(file))).collect();
+    format!("{} {} {}{undone}, session {}\n{files}", change.change, rfc3339(change.at), change.tool, change.session)
+}
+
+fn what_happened(file: &Event) -> String {
+    let path = &file.path;
+    match (&file.moved_to, file.before, file.after) {
+        (Some(to), ..) => format!("{path} moved to {to}"),
+        (None, before, after) if before == after => format!("{path} was as before"),
+        (None, None, _) => format!("{path} created"),
+        (None, _, None) => format!("{path} deleted"),
+        (None, Some(_), Some(_)) => format!("{path} edited"),
     }
 }
 

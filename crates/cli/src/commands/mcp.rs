@@ -1,15 +1,118 @@
 //! `surehand mcp`: the MCP server.
 
-use std::process::ExitCode;
+use std::{
+    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
+    process::ExitCode,
+};
 
 use anyhow::Context;
-use surehand_engine::Session;
+use surehand_adapters::mcp::{self, Dialect, Endpoint, Named, Token};
 
-use crate::{args::McpArgs, place};
+use crate::{
+    args::{DialectArg, McpArgs},
+    place,
+};
+
+/// Where the token is, unless another variable is named.
+const TOKEN: &str = "SUREHAND_MCP_TOKEN";
+
+/// Clients are configured with an address, so it should be the same tomorrow.
+const DEFAULT_PORT: u16 = 7873;
 
 pub fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
+    // What is wrong with the address or the token is said before anything is done.
+    let endpoint = args.http.as_ref().map(|address| endpoint(args, address)).transpose()?;
     let workspace = place::open(&args.place)?;
     workspace.start_watching();
-    surehand_adapters::mcp::serve_stdio(Session::new(workspace)).context("the connection failed")?;
+    let dialects = dialects(args);
+    match endpoint {
+        Some(endpoint) => {
+            anstream::eprintln!("{}", welcome(&endpoint, &workspace.root().path().display().to_string()));
+            mcp::serve_http(workspace, &dialects, endpoint).context("the server failed")?;
+        }
+        None => {
+            let named = Named::in_environment(|name| std::env::var(name).ok());
+            mcp::serve_stdio(workspace, &dialects, named).context("the connection failed")?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn endpoint(args: &McpArgs, address: &str) -> anyhow::Result<Endpoint> {
+    let (address, token) = (address_of(address)?, token(args)?);
+    if let Some((Origin::Made, token)) = &token {
+        anstream::eprintln!("token: {}", token.secret());
+    }
+    Ok(Endpoint::bind(address, token.map(|(_, token)| token), &args.allow_origin)?)
+}
+
+/// Where a token is from.
+enum Origin {
+    Environment,
+    Made,
+}
+
+fn token(args: &McpArgs) -> anyhow::Result<Option<(Origin, Token)>> {
+    let name = args.token_env.as_deref().unwrap_or(TOKEN);
+    match std::env::var(name) {
+        Ok(secret) => {
+            let token = Token::new(&secret)
+                .with_context(|| format!("{name}: not a token: it needs 8 letters or more, without spaces"))?;
+            Ok(Some((Origin::Environment, token)))
+        }
+        Err(_) if args.token_env.is_some() => anyhow::bail!("{name}: there is no such variable in the environment"),
+        Err(_) if args.token => Ok(Some((Origin::Made, Token::generate().context("no randomness for a token")?))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What was typed as an address: one with a port, one of both, or neither.
+fn address_of(typed: &str) -> anyhow::Result<SocketAddr> {
+    if typed.is_empty() {
+        return Ok((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
+    }
+    if let Ok(port) = typed.trim_start_matches(':').parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let found = typed.to_socket_addrs().or_else(|_| (typed, DEFAULT_PORT).to_socket_addrs());
+    let mut found = found.with_context(|| format!("{typed}: not an address: write 127.0.0.1:{DEFAULT_PORT}, say"))?;
+    found.next().with_context(|| format!("{typed}: leads nowhere"))
+}
+
+fn dialects(args: &McpArgs) -> Vec<Dialect> {
+    let dialect = |dialect: &DialectArg| match dialect {
+        DialectArg::Text => Dialect::Text,
+        DialectArg::Lines => Dialect::Lines,
+        DialectArg::Patch => Dialect::Patch,
+    };
+    args.dialects.as_ref().map_or_else(|| Dialect::ALL.into(), |chosen| chosen.iter().map(dialect).collect())
+}
+
+fn welcome(endpoint: &Endpoint, root: &str) -> String {
+    let url = endpoint.url();
+    let header = if endpoint.has_token() { " --header \"Authorization: Bearer TOKEN\"" } else { "" };
+    format!(
+        "surehand: serving {root} at {url}\n  Claude Code: claude mcp add --transport http surehand {url}{header}\n  Ctrl-C ends it."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(typed: &str, expected: &str) {
+        assert_eq!(address_of(typed).unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn an_address_may_be_typed_in_part() {
+        check("", "127.0.0.1:7873");
+        check("9000", "127.0.0.1:9000");
+        check(":9000", "127.0.0.1:9000");
+        check("127.0.0.2", "127.0.0.2:7873");
+        check("0.0.0.0:9000", "0.0.0.0:9000");
+        check("[::1]:9000", "[::1]:9000");
+        assert!(address_of("not an address").is_err());
+    }
 }

@@ -1,0 +1,130 @@
+//! Whose call it is. A connection is a session, unless the client names its conversation: then its hooks know it by that name as
+//! well, and both have one session. Over the newest revision there is no connection to speak of, only calls.
+
+use surehand_engine::SessionId;
+
+/// Whose call it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A session that is known to this server alone.
+    Own(SessionId),
+    /// One that other processes may have as well.
+    Shared(SessionId),
+}
+
+impl Caller {
+    pub fn id(&self) -> &SessionId {
+        match self {
+            Caller::Own(id) | Caller::Shared(id) => id,
+        }
+    }
+}
+
+/// A conversation as the environment of a server names it, which the client has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The client, as hooks call it. What it calls itself begins with that.
+    client: &'static str,
+    conversation: String,
+}
+
+/// The variables, and whose they are.
+const VARIABLES: [(&str, &str); 4] = [
+    ("CLAUDE_CODE_SESSION_ID", "claude"),
+    ("QWEN_CODE_SESSION_ID", "qwen"),
+    ("AGENT_SESSION_ID", "goose"),
+    ("COPILOT_AGENT_SESSION_ID", "copilot"),
+];
+
+/// A longer name is nobody's.
+const MOST_CHARACTERS: usize = 200;
+
+impl Named {
+    /// The conversations that an environment names. There may be several, when one agent runs in another's shell.
+    pub fn in_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
+        let named = |(name, client)| Some(Self { client, conversation: variable(name).filter(|name| is_name(name))? });
+        VARIABLES.into_iter().filter_map(named).collect()
+    }
+}
+
+/// The session that the environment names for this client. A name that is there for another client was only inherited.
+pub(super) fn by_environment(named: &[Named], client: &str) -> Option<SessionId> {
+    let named = named.iter().find(|named| client.starts_with(named.client))?;
+    Some(SessionId(format!("{}-{}", named.client, named.conversation)))
+}
+
+/// The session that a call names itself, in what is sent along with it.
+pub(super) fn by_call<'a>(client: &str, meta: impl Fn(&str) -> Option<&'a str>) -> Option<SessionId> {
+    let name = |key: &str| meta(key).filter(|name| is_name(name));
+    if let Some(conversation) = name("agent-session-id") {
+        return Some(SessionId(format!("goose-{conversation}")));
+    }
+    if !client.starts_with("codex") {
+        return None;
+    }
+    let conversation = name("sessionId")?;
+    // A thread besides the first has a context of its own.
+    let thread = name("threadId").filter(|thread| *thread != conversation).map(|thread| format!("-{thread}"));
+    Some(SessionId(format!("codex-{conversation}{}", thread.unwrap_or_default())))
+}
+
+/// The session that somebody has written into the configuration of a client.
+pub(super) fn by_header(header: &str) -> Option<SessionId> {
+    is_name(header).then(|| SessionId(header.to_owned()))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MOST_CHARACTERS && name.chars().all(|letter| letter.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_environment(variables: &[(&str, &str)], client: &str, expected: Option<&str>) {
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let found = by_environment(&Named::in_environment(find), client);
+        assert_eq!(found.map(|id| id.0), expected.map(str::to_owned));
+    }
+
+    #[test]
+    fn the_environment_names_the_conversation_as_hooks_do() {
+        let claude = ("CLAUDE_CODE_SESSION_ID", "c1");
+        check_environment(&[claude], "claude-code", Some("claude-c1"));
+        check_environment(&[("QWEN_CODE_SESSION_ID", "q")], "qwen-cli-mcp-client-fs", Some("qwen-q"));
+        check_environment(&[("AGENT_SESSION_ID", "20261115_1")], "goose-cli", Some("goose-20261115_1"));
+        check_environment(&[("COPILOT_AGENT_SESSION_ID", "p")], "copilot-cli", Some("copilot-p"));
+        check_environment(&[], "claude-code", None);
+    }
+
+    #[test]
+    fn a_name_that_was_inherited_from_another_agent_does_not_count() {
+        let claude = ("CLAUDE_CODE_SESSION_ID", "c1");
+        check_environment(&[claude], "codex-mcp-client", None);
+        check_environment(&[claude, ("QWEN_CODE_SESSION_ID", "q")], "qwen-cli-mcp-client-fs", Some("qwen-q"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_none() {
+        for bad in ["", "a b", "a\n", "é", &"x".repeat(201)] {
+            check_environment(&[("CLAUDE_CODE_SESSION_ID", bad)], "claude-code", None);
+            assert_eq!(by_header(bad), None);
+        }
+    }
+
+    #[track_caller]
+    fn check_call(client: &str, meta: &[(&str, &str)], expected: Option<&str>) {
+        let found = by_call(client, |name| meta.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
+        assert_eq!(found.map(|id| id.0), expected.map(str::to_owned));
+    }
+
+    #[test]
+    fn a_call_names_the_conversation_as_hooks_do() {
+        check_call("codex-mcp-client", &[("sessionId", "s"), ("threadId", "s")], Some("codex-s"));
+        check_call("codex-mcp-client", &[("sessionId", "s"), ("threadId", "t")], Some("codex-s-t"));
+        check_call("goose-cli", &[("agent-session-id", "20261115_1")], Some("goose-20261115_1"));
+        check_call("somebody", &[("sessionId", "s")], None);
+        check_call("claude-code", &[("claudecode/toolUseId", "toolu_1")], None);
+    }
+}

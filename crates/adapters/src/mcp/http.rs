@@ -1,0 +1,460 @@
+//! The server over HTTP, at one address for any number of clients. Who may come in is decided here: by address, token, and the
+//! `Host` and `Origin` that a browser sends along; what is said then is the SDK's.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::{IpAddr, SocketAddr, TcpListener},
+    pin::pin,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
+    },
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::{
+    StreamableHttpServerConfig, StreamableHttpService,
+    streamable_http_server::session::{SessionState, SessionStore, SessionStoreError, local::LocalSessionManager},
+};
+use surehand_engine::SessionId;
+use tokio::{
+    net::TcpStream,
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Server, caller::Caller, hub::Hub, hub::lock, process, token::Token};
+
+/// Where the tools are served.
+const PATH: &str = "/mcp";
+
+/// A session that is idle for so long is put away. When its client comes back it goes on.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// So many sessions that were put away can go on.
+const MOST_IDLE: usize = 1000;
+
+/// More connections at once are turned away.
+const MOST_CONNECTIONS: usize = 256;
+
+/// A connection that says nothing for so long is closed.
+const SILENCE: Duration = Duration::from_secs(75);
+
+/// How long the answers that are under way may take when the server is to end.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// Why a server cannot be reached where it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Others could reach it, and nothing would hold them back.
+    #[error("{0} can be reached from other machines: that needs a token (--token makes one)")]
+    NeedsToken(SocketAddr),
+    /// The system does not give us the address.
+    #[error("{address}: cannot listen: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// No browser sends this.
+    #[error("{0:?} is no origin: write https://HOST or https://HOST:PORT, as a browser sends it")]
+    NotAnOrigin(String),
+}
+
+/// Where a server listens, and whom it lets in.
+#[derive(Debug)]
+pub struct Endpoint {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Option<Token>,
+    origins: Vec<String>,
+    idle: Duration,
+    stop: CancellationToken,
+}
+
+/// Ends a server from elsewhere.
+#[derive(Debug, Clone)]
+pub struct Stopper(CancellationToken);
+
+impl Stopper {
+    /// Answers what is under way, then ends.
+    pub fn stop(&self) {
+        self.0.cancel();
+    }
+}
+
+impl Endpoint {
+    /// Takes an address. One that others can reach needs a token. Pages of these origins may call from a browser; no others may.
+    pub fn bind(address: SocketAddr, token: Option<Token>, origins: &[String]) -> Result<Self, EndpointError> {
+        if !address.ip().is_loopback() && token.is_none() {
+            return Err(EndpointError::NeedsToken(address));
+        }
+        let origins = origins.iter().map(|origin| as_origin(origin)).collect::<Result<_, _>>()?;
+        let failed = |error| EndpointError::Listen { address, error };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, token, origins, idle: IDLE, stop: CancellationToken::new() })
+    }
+
+    /// The address as clients need it.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
+    /// Whether clients must send a token.
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// To end the server that is going to listen here.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// The names by which a browser on this machine may know us. Somebody's page that has its name lead here is not let in. Where
+    /// others can reach us we do not know all our names, and the token holds such a page back.
+    fn hosts(&self) -> Vec<String> {
+        match self.address.ip() {
+            ip if ip.is_loopback() => {
+                ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into_iter().chain([ip.to_string()]).collect()
+            }
+            IpAddr::V4(_) | IpAddr::V6(_) => Vec::new(),
+        }
+    }
+}
+
+/// An origin as browsers send it: in small letters, without a path.
+fn as_origin(typed: &str) -> Result<String, EndpointError> {
+    let origin = typed.trim_end_matches('/').to_ascii_lowercase();
+    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_origin = host.is_some_and(|host| !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'));
+    if is_origin { Ok(origin) } else { Err(EndpointError::NotAnOrigin(typed.to_owned())) }
+}
+
+/// A connection, as far as its requests need to know it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    far: SocketAddr,
+    near: SocketAddr,
+    process: OnceLock<Option<String>>,
+    /// Whether the client only waits for what the server has to say.
+    is_waiting: AtomicBool,
+}
+
+impl Connection {
+    /// A name for whoever is at the other end, when nothing better is known.
+    pub fn who(&self, client: &str) -> SessionId {
+        let process = self.process.get_or_init(|| process::at(self.far, self.near));
+        SessionId(match process {
+            Some(process) => format!("process-{process}"),
+            None => format!("peer-{}-{client}", self.far.ip()),
+        })
+    }
+}
+
+/// What all connections share.
+struct Door {
+    service: StreamableHttpService<Server, LocalSessionManager>,
+    token: Option<Token>,
+    origins: Vec<String>,
+    closing: CancellationToken,
+}
+
+/// Serves until it is told to stop, by a signal or from elsewhere.
+pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(endpoint.listener.try_clone()?)?;
+    let end = CancellationToken::new();
+    let door = Arc::new(Door {
+        service: service(&hub, &endpoint, end.clone()),
+        closing: hub.closing.clone(),
+        token: endpoint.token,
+        origins: endpoint.origins,
+    });
+    let mut connections = JoinSet::new();
+    let mut asked_to_stop = pin!(asked_to_stop(endpoint.stop));
+    loop {
+        tokio::select! {
+            stop = &mut asked_to_stop => {
+                stop?;
+                break;
+            }
+            accepted = listener.accept() => match accepted {
+                Ok((stream, far)) if connections.len() < MOST_CONNECTIONS => {
+                    connections.spawn(attend(door.clone(), stream, far));
+                }
+                Ok(_) => {}
+                // Too many open files, say: it will pass.
+                Err(_) => sleep(Duration::from_millis(50)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop((listener, endpoint.listener));
+    hub.closing.cancel();
+    let _ = timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
+    end.cancel();
+    hub.workspace.flush();
+    Ok(())
+}
+
+/// The SDK's part, as we want it.
+fn service(hub: &Arc<Hub>, endpoint: &Endpoint, end: CancellationToken) -> StreamableHttpService<Server, LocalSessionManager> {
+    let mut sessions = LocalSessionManager::default();
+    // Some clients drop a server whose streams begin with an empty event, which this and the same setting below would send.
+    sessions.session_config.sse_retry = None;
+    sessions.session_config.keep_alive = Some(endpoint.idle);
+    // A file at its limit, every byte escaped.
+    let largest = usize::try_from(hub.workspace.config().limits.file_bytes).unwrap_or(usize::MAX).saturating_mul(6);
+    let mut config = StreamableHttpServerConfig::default()
+        .with_sse_retry(None)
+        .with_cancellation_token(end)
+        .with_allowed_hosts(endpoint.hosts())
+        .with_allowed_origins(endpoint.origins.iter().cloned())
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(largest.saturating_add(1 << 20));
+    config.session_store = Some(Arc::new(PutAway { hub: hub.clone(), sessions: Mutex::default() }));
+    let hub = hub.clone();
+    StreamableHttpService::new(move || Ok(Server::over_http(hub.clone())), Arc::new(sessions), config)
+}
+
+/// Until somebody presses Ctrl-C, the system wants us to end, or the stopper is used.
+async fn asked_to_stop(stop: CancellationToken) -> io::Result<()> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        () = stop.cancelled() => {}
+    }
+    Ok(())
+}
+
+/// Answers the requests of one connection.
+async fn attend(door: Arc<Door>, stream: TcpStream, far: SocketAddr) {
+    let Ok(near) = stream.local_addr() else { return };
+    // Answers are small, and somebody waits for each.
+    let _ = stream.set_nodelay(true);
+    let connection = Arc::new(Connection { far, near, process: OnceLock::new(), is_waiting: AtomicBool::new(false) });
+    let closing = door.closing.clone();
+    let theirs = connection.clone();
+    let service = service_fn(move |request| {
+        let (door, connection) = (door.clone(), theirs.clone());
+        async move { Ok::<Answer, Infallible>(door.answer(request, connection).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(SILENCE);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        // Whatever went wrong, the client is gone.
+        _ = serving.as_mut() => return,
+        () = closing.cancelled() => {}
+    }
+    // A stream on which nothing is owed would never end.
+    if !connection.is_waiting.load(Ordering::Relaxed) {
+        serving.as_mut().graceful_shutdown();
+        let _ = serving.await;
+    }
+}
+
+impl Door {
+    async fn answer(&self, mut request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
+        let origin = match self.origin(request.headers()) {
+            Ok(origin) => origin,
+            Err(refused) => return refused,
+        };
+        let mut answer = match self.refuse(&request) {
+            Some(refused) => refused,
+            None => {
+                let method = request.method().clone();
+                connection.is_waiting.store(method == Method::GET, Ordering::Relaxed);
+                request.extensions_mut().insert(connection);
+                let mut answer = self.service.handle(request).await;
+                // The SDK says "accepted", which some clients take for a failure.
+                if method == Method::DELETE && answer.status() == StatusCode::ACCEPTED {
+                    *answer.status_mut() = StatusCode::NO_CONTENT;
+                }
+                answer
+            }
+        };
+        if let Some(origin) = origin {
+            let headers = answer.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Mcp-Session-Id"));
+            headers.insert(VARY, HeaderValue::from_static("Origin"));
+        }
+        answer
+    }
+
+    /// The page that a browser calls for, if it is a browser; pages of other origins are refused.
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Answer> {
+        let is_allowed = |origin: &HeaderValue| {
+            origin.to_str().is_ok_and(|origin| self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)))
+        };
+        match headers.get_all(ORIGIN).iter().find(|origin| !is_allowed(origin)) {
+            Some(_) => {
+                Err(plain(StatusCode::FORBIDDEN, "Forbidden: pages of this origin may not call; --allow-origin lets them"))
+            }
+            None => Ok(headers.get(ORIGIN).cloned()),
+        }
+    }
+
+    /// What is wrong with a request before anybody reads what it says.
+    fn refuse(&self, request: &Request<Incoming>) -> Option<Answer> {
+        if request.uri().path().trim_end_matches('/') != PATH {
+            return Some(plain(StatusCode::NOT_FOUND, "Not Found: the tools are served at /mcp"));
+        }
+        // What a browser asks first, without the token. Only pages that may call come here.
+        if request.method() == Method::OPTIONS && request.headers().contains_key(ORIGIN) {
+            return Some(preflight());
+        }
+        let is_let_in = self.token.as_ref().is_none_or(|token| token.is_shown(request.headers()));
+        (!is_let_in).then(|| {
+            let mut answer = plain(StatusCode::UNAUTHORIZED, "Unauthorized: send the header Authorization: Bearer TOKEN");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            answer
+        })
+    }
+}
+
+fn plain(status: StatusCode, why: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn preflight() -> Answer {
+    const HEADERS: &str = "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, Surehand-Session";
+    let mut answer = plain(StatusCode::NO_CONTENT, "");
+    answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(HEADERS));
+    answer
+}
+
+/// The session of a client that has shaken hands, by the id that it was given.
+pub(super) fn with_id(id: &str) -> Caller {
+    Caller::Own(SessionId(format!("http-{id}")))
+}
+
+/// Sessions that may have been put away, with what their clients said when they shook hands. What they have seen is in the store.
+struct PutAway {
+    hub: Arc<Hub>,
+    sessions: Mutex<Vec<(String, SessionState)>>,
+}
+
+#[async_trait::async_trait]
+impl SessionStore for PutAway {
+    async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
+        Ok(lock(&self.sessions).iter().find(|(known, _)| known == id).map(|(_, state)| state.clone()))
+    }
+
+    async fn store(&self, id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
+        let mut sessions = lock(&self.sessions);
+        if sessions.len() >= MOST_IDLE {
+            sessions.remove(0);
+        }
+        sessions.push((id.to_owned(), state.clone()));
+        Ok(())
+    }
+
+    /// The client has ended the session.
+    async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {
+        lock(&self.sessions).retain(|(known, _)| known != id);
+        self.hub.leave(&with_id(id));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use serde_json::json;
+    use surehand_engine::{Config, Workspace};
+
+    use super::{super::serve_http, *};
+    use crate::mcp::Dialect;
+
+    /// Sends a request and gives all of the answer.
+    fn send(address: SocketAddr, method: &str, session: &str, body: &serde_json::Value) -> String {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let (session, body) =
+            (if session.is_empty() { String::new() } else { format!("mcp-session-id: {session}\r\n") }, body.to_string());
+        let request = format!(
+            "{method} /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: application/json, text/event-stream\r\n\
+             content-type: application/json\r\n{session}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_session_that_was_idle_goes_on_where_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
+        let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
+        endpoint.idle = Duration::from_millis(300);
+        let (address, stopper) = (endpoint.address, endpoint.stopper());
+        let server = std::thread::spawn(move || serve_http(workspace, &Dialect::ALL, endpoint));
+        let client = json!({ "name": "test", "version": "0" });
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        let answer = send(address, "POST", "", &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
+        let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+        send(address, "POST", id, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let call = |tool: &str, arguments: serde_json::Value| {
+            let params = json!({ "name": tool, "arguments": arguments });
+            send(address, "POST", id, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }))
+        };
+        assert!(call("write_file", json!({ "path": "a.txt", "content": "one\n" })).contains("\"success\":true"));
+        // The stream of a session ends with it.
+        send(address, "GET", id, &json!(null));
+        let edited = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
+        assert!(edited.contains("\"success\":true"), "{edited}");
+        stopper.stop();
+        server.join().unwrap().unwrap();
+    }
+
+    #[track_caller]
+    fn check_origin(typed: &str, expected: Option<&str>) {
+        assert_eq!(as_origin(typed).ok().as_deref(), expected);
+    }
+
+    #[test]
+    fn an_origin_is_what_a_browser_sends() {
+        check_origin("https://App.example.com/", Some("https://app.example.com"));
+        check_origin("http://localhost:3000", Some("http://localhost:3000"));
+        check_origin("app.example.com", None);
+        check_origin("https://", None);
+        check_origin("https://example.com/path", None);
+        check_origin("*", None);
+    }
+
+    #[test]
+    fn an_address_that_others_can_reach_needs_a_token() {
+        let everywhere = "0.0.0.0:0".parse().unwrap();
+        let error = Endpoint::bind(everywhere, None, &[]).unwrap_err();
+        assert_eq!(error.to_string(), "0.0.0.0:0 can be reached from other machines: that needs a token (--token makes one)");
+        assert!(Endpoint::bind(everywhere, Some(Token::generate().unwrap()), &[]).is_ok());
+        assert!(Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).is_ok());
+    }
+}

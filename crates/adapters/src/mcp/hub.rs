@@ -1,0 +1,212 @@
+//! What all connections of a server share: the workspace, the tools that are offered, the sessions, and news of what changes.
+
+use std::{
+    collections::HashMap,
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+use surehand_engine::{
+    Course, Reply, Session, SessionId, Workspace,
+    tools::{self, Hints},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    caller::Caller,
+    dialects::{Dialect, tools_of},
+    resources::Resources,
+};
+
+/// A session, for whoever calls in its name.
+pub(super) type Seat = Arc<Mutex<Session>>;
+
+/// So many sessions are in memory. One that was used longest ago makes room for another, and goes on from the store when it is
+/// needed again.
+const MOST_SEATS: usize = 32;
+
+pub(super) struct Hub {
+    pub workspace: Arc<Workspace>,
+    pub tools: Vec<Tool>,
+    pub resources: Resources,
+    /// The server is about to end.
+    pub closing: CancellationToken,
+    seats: Mutex<HashMap<SessionId, Seated>>,
+    uses: AtomicU64,
+}
+
+struct Seated {
+    seat: Seat,
+    last_use: u64,
+}
+
+impl Hub {
+    pub fn new(workspace: Arc<Workspace>, dialects: &[Dialect]) -> Self {
+        Self {
+            resources: Resources::new(workspace.clone()),
+            workspace,
+            tools: tools_of(dialects).into_iter().map(describe).collect(),
+            closing: CancellationToken::new(),
+            seats: Mutex::default(),
+            uses: AtomicU64::new(0),
+        }
+    }
+
+    /// A new session that nobody else knows of.
+    pub fn fresh_seat(&self) -> Caller {
+        let mut session = Session::new(self.workspace.clone());
+        let id = session.tracker().expect("a new session has one").session().clone();
+        self.put(&mut self.seats(), &id, session);
+        Caller::Own(id)
+    }
+
+    /// The session of a caller.
+    pub fn seat(&self, caller: &Caller) -> Seat {
+        let mut seats = self.seats();
+        if let Some(seated) = seats.get_mut(caller.id()) {
+            seated.last_use = self.uses.fetch_add(1, Ordering::Relaxed);
+            return seated.seat.clone();
+        }
+        self.make_room(&mut seats);
+        let session = match caller {
+            Caller::Own(id) => Session::continued(self.workspace.clone(), id.clone()),
+            Caller::Shared(id) => Session::shared(self.workspace.clone(), id.clone()),
+        };
+        self.put(&mut seats, caller.id(), session)
+    }
+
+    /// What a caller has read counts no longer: its connection has ended. Others may go on with a session that is shared.
+    pub fn leave(&self, caller: &Caller) {
+        let left = self.seats().remove(caller.id());
+        if let Caller::Own(id) = caller {
+            let seat = left.map(|left| left.seat);
+            let forget = |session: &mut Session| session.reset();
+            match seat {
+                Some(seat) => forget(&mut lock(&seat)),
+                None => forget(&mut Session::continued(self.workspace.clone(), id.clone())),
+            }
+        }
+    }
+
+    fn put(&self, seats: &mut HashMap<SessionId, Seated>, id: &SessionId, session: Session) -> Seat {
+        let seat = Arc::new(Mutex::new(session));
+        let last_use = self.uses.fetch_add(1, Ordering::Relaxed);
+        seats.insert(id.clone(), Seated { seat: seat.clone(), last_use });
+        seat
+    }
+
+    fn make_room(&self, seats: &mut HashMap<SessionId, Seated>) {
+        if seats.len() < MOST_SEATS {
+            return;
+        }
+        // One in which a call is being made stays.
+        let idle = seats.iter().filter(|(_, seated)| Arc::strong_count(&seated.seat) == 1);
+        if let Some(id) = idle.min_by_key(|(_, seated)| seated.last_use).map(|(id, _)| id.clone()) {
+            seats.remove(&id);
+            // It will ask the store what it has seen.
+            self.workspace.flush();
+        }
+    }
+
+    fn seats(&self) -> MutexGuard<'_, HashMap<SessionId, Seated>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tool of this name, if it is offered.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// What is said to a call of a tool that is not offered, though there is one; nothing about others.
+    pub fn refuse_hidden(&self, name: &str) -> Option<Reply> {
+        if self.tool(name).is_some() || tools::find(name).is_none() {
+            return None;
+        }
+        let offered: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
+        Some(failure("bad_arguments", &format!("the tool {name} is not offered here; there are {}", offered.join(", "))))
+    }
+}
+
+/// Calls a tool. A fault of ours in one call must not be the end of the others.
+pub(super) fn call(session: &mut Session, course: &Course, tool: &str, arguments: &Value) -> Reply {
+    let called = panic::catch_unwind(AssertUnwindSafe(|| session.call_on(course, tool, arguments)));
+    called.unwrap_or_else(|_| {
+        session.reset();
+        failure(
+            "io",
+            "Surehand failed inside on this call; nothing more is known. What was read before counts no longer: read again.",
+        )
+    })
+}
+
+pub(super) fn failure(code: &str, why: &str) -> Reply {
+    let result = json!({ "success": false, "refusal": { "code": code } });
+    Reply { text: format!("Error: {why}\n"), is_error: true, result }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn describe(tool: &tools::Tool) -> Tool {
+    let annotations = match tool.hints {
+        Hints::ReadOnly => ToolAnnotations::new().read_only(true).idempotent(true),
+        Hints::Edits => ToolAnnotations::new().read_only(false).destructive(true).idempotent(false),
+    };
+    // Several clients hide the tools of a server behind a search unless they are marked.
+    let always = MetaObject(JsonObject::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))]));
+    Tool::new(tool.name, tool.description(), Arc::new(tool.input_schema()))
+        .with_annotations(annotations.open_world(false))
+        .with_meta(always)
+}
+
+#[cfg(test)]
+mod tests {
+    use surehand_engine::Config;
+
+    use super::*;
+
+    fn hub() -> (tempfile::TempDir, Hub) {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
+        (dir, Hub::new(workspace, &Dialect::ALL))
+    }
+
+    fn own(number: usize) -> Caller {
+        Caller::Own(SessionId(format!("s{number}")))
+    }
+
+    #[test]
+    fn a_session_that_made_room_for_others_still_knows_what_it_read() {
+        let (_dir, hub) = hub();
+        let try_edit = |caller: &Caller, old: &str, new: &str| {
+            let edit = json!({ "path": "a.txt", "old_string": old, "new_string": new });
+            lock(&hub.seat(caller)).call("edit_file", &edit)
+        };
+        lock(&hub.seat(&own(0))).call("write_file", &json!({ "path": "a.txt", "content": "0\n" }));
+        for number in 1..2 * MOST_SEATS {
+            assert!(try_edit(&own(number), "0", "x").is_error, "session {number} has read nothing");
+        }
+        assert!(hub.seats().len() <= MOST_SEATS);
+        assert!(!hub.seats().contains_key(own(0).id()));
+        assert!(!try_edit(&own(0), "0", "1").is_error);
+    }
+
+    #[test]
+    fn a_session_that_was_left_knows_nothing_and_a_shared_one_goes_on() {
+        let (_dir, hub) = hub();
+        let shared = Caller::Shared(SessionId("t".to_owned()));
+        for caller in [&own(0), &shared] {
+            let path = format!("{}.txt", caller.id().0);
+            lock(&hub.seat(caller)).call("write_file", &json!({ "path": path, "content": "0\n" }));
+            hub.leave(caller);
+            let edit = json!({ "path": path, "old_string": "0", "new_string": "1" });
+            assert_eq!(lock(&hub.seat(caller)).call("edit_file", &edit).is_error, *caller == own(0), "{caller:?}");
+        }
+    }
+}

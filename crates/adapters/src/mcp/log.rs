@@ -1,0 +1,48 @@
+//! What a client is told in its log: warnings, if it wants to hear them.
+#![expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+
+use rmcp::{
+    Peer, RoleServer,
+    model::{LoggingLevel, LoggingMessageNotificationParam},
+    service::RequestContext,
+};
+use serde_json::Value;
+
+/// Logs a warning for a client that wants to hear of what is as grave as this.
+pub(super) async fn warn(warning: &str, least: Level, peer: &Peer<RoleServer>) {
+    if least <= Level::WARNING {
+        let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, Value::from(warning));
+        // A client that is gone will not miss it.
+        let _ = peer.notify_logging_message(message.with_logger("surehand")).await;
+    }
+}
+
+/// How grave something is: the place in the protocol's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Level(u8);
+
+impl Level {
+    pub const WARNING: Level = Level(3);
+    /// Graver than anything.
+    const NEVER: Level = Level(8);
+
+    pub fn of(level: LoggingLevel) -> Self {
+        Level(match level {
+            LoggingLevel::Debug => 0,
+            LoggingLevel::Info => 1,
+            LoggingLevel::Notice => 2,
+            LoggingLevel::Warning => 3,
+            LoggingLevel::Error => 4,
+            LoggingLevel::Critical => 5,
+            LoggingLevel::Alert => 6,
+            LoggingLevel::Emergency => 7,
+        })
+    }
+
+    /// What a call asks for, by the newest revision. There, who asks for nothing hears nothing.
+    pub fn asked_for(context: &RequestContext<RoleServer>) -> Option<Self> {
+        let asked = context.meta.log_level().map(Level::of);
+        let is_new = context.meta.protocol_version().is_some();
+        asked.or_else(|| is_new.then_some(Level::NEVER))
+    }
+}

@@ -1,0 +1,241 @@
+//! The server over standard input and output, beyond its tools: prompts, roots, dialects, the log, and sessions that hooks share.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
+
+/// A client that has shaken hands.
+struct Client {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(root: &Path, options: &[&str]) -> Self {
+        Self::start_as("test", &json!({}), root, options, &[])
+    }
+
+    fn start_as(name: &str, capabilities: &Value, root: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.arg("mcp").args(options).arg("--root").arg(root);
+        command.env("SUREHAND_POLICY_DURABILITY", "fast").env_remove("CLAUDE_CODE_SESSION_ID").envs(environment.iter().copied());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut client = Self { child, stdin, stdout };
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": { "name": name, "version": "0" } });
+        client.ask("initialize", &hello);
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.stdin, "{message}").unwrap();
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the server hung up");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The answer to a request; what comes before it is passed over.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }));
+        loop {
+            let answer = self.receive();
+            if answer["id"] == 7 && answer.get("method").is_none() {
+                return answer;
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn workspace() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    dir
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+fn read() -> Value {
+    json!({ "path": "a.txt" })
+}
+
+fn edit(old: &str, new: &str) -> Value {
+    json!({ "path": "a.txt", "old_string": old, "new_string": new })
+}
+
+#[test]
+fn prompts_hold_the_rules_the_state_and_what_is_open() {
+    let dir = workspace();
+    let mut client = Client::start(dir.path(), &[]);
+    let names: Vec<String> = client.ask("prompts/list", &json!({}))["result"]["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|prompt| prompt["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["start", "continue"]);
+    client.call("update_tasks", &json!({ "add": [{ "description": "paint it blue" }] }));
+    let words = |answer: Value| answer["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_default().to_owned();
+    let start = words(client.ask("prompts/get", &json!({ "name": "start", "arguments": { "story": "paint the shed" } })));
+    assert!(
+        start.contains("Read before you edit") && start.contains("paint the shed") && start.contains("Repository state"),
+        "{start}"
+    );
+    let next = words(client.ask("prompts/get", &json!({ "name": "continue" })));
+    assert!(next.contains("The next task is 1. [pending] paint it blue\n"), "{next}");
+    for bad in [json!({ "name": "start" }), json!({ "name": "start", "arguments": { "story": " " } }), json!({ "name": "stop" })]
+    {
+        assert_eq!(client.ask("prompts/get", &bad)["error"]["code"], -32602);
+    }
+}
+
+#[test]
+fn a_root_elsewhere_is_noted_and_logged_and_changes_nothing() {
+    let dir = workspace();
+    let mut client = Client::start_as("test", &json!({ "roots": {} }), dir.path(), &[], &[]);
+    let asked = client.receive();
+    assert_eq!(asked["method"], "roots/list");
+    let roots = json!([{ "uri": "file:///nowhere/else" }, { "uri": format!("file://{}", dir.path().display()) }]);
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "roots": roots } }));
+    let logged = client.receive();
+    assert_eq!((&logged["method"], &logged["params"]["level"]), (&json!("notifications/message"), &json!("warning")));
+    let first = client.call("read_file", &read());
+    assert!(text(&first).contains("note: the client's root /nowhere/else is not in this workspace"), "{first}");
+    assert!(!text(&client.call("read_file", &read())).contains("note:"), "it is said once");
+}
+
+#[test]
+fn a_client_that_wants_only_errors_is_spared_warnings() {
+    let dir = workspace();
+    let mut client = Client::start_as("test", &json!({ "roots": { "listChanged": true } }), dir.path(), &[], &[]);
+    let answer = |client: &mut Client, root: &str| {
+        let asked = client.receive();
+        assert_eq!(asked["method"], "roots/list");
+        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "roots": [{ "uri": root }] } }));
+    };
+    answer(&mut client, &format!("file://{}", dir.path().display()));
+    assert!(client.ask("logging/setLevel", &json!({ "level": "error" }))["result"].is_object());
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+    answer(&mut client, "file:///nowhere/else");
+    // Had it been logged, the log would stand before the answer to a call with the note.
+    loop {
+        client.send(
+            &json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": { "name": "read_file", "arguments": read() } }),
+        );
+        let answer = client.receive();
+        assert_eq!(answer["id"], 8, "{answer}");
+        if text(&answer["result"]).contains("/nowhere/else") {
+            break;
+        }
+    }
+}
+
+#[test]
+fn dialects_choose_the_tools_that_edit() {
+    let dir = workspace();
+    let mut client = Client::start(dir.path(), &["--dialects", "lines,patch"]);
+    let listed = client.ask("tools/list", &json!({}))["result"]["tools"].clone();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"edit_lines") && names.contains(&"apply_patch") && names.contains(&"write_file"));
+    assert!(!names.contains(&"edit_file") && !names.contains(&"multi_edit"));
+    client.call("read_file", &read());
+    let refused = client.call("edit_file", &edit("one", "1"));
+    assert!(refused["isError"] == true && text(&refused).contains("the tool edit_file is not offered here; there are read_file"));
+}
+
+/// What a hook of Claude Code says to this.
+fn hook(root: &Path, event: &str, tool: &str, more: &Value) -> String {
+    let mut input = json!({ "session_id": "c1", "cwd": root, "hook_event_name": event, "tool_name": tool });
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut command = Command::new(PROGRAM);
+    command.args(["hook", "claude"]).env("SUREHAND_POLICY_DURABILITY", "fast");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_server_and_the_hooks_of_its_client_have_one_session() {
+    let dir = workspace();
+    let environment = [("CLAUDE_CODE_SESSION_ID", "c1")];
+    let mut client = Client::start_as("claude-code", &json!({}), dir.path(), &[], &environment);
+    let file = dir.path().join("a.txt");
+    let native = json!({ "tool_input": { "file_path": file, "old_string": "one", "new_string": "1" } });
+    assert!(hook(dir.path(), "PreToolUse", "Edit", &native).contains("deny"), "nobody has read it");
+    client.call("read_file", &read());
+    assert_eq!(hook(dir.path(), "PreToolUse", "Edit", &native), "", "read through the server, edited by the client's own tool");
+    fs::write(&file, "1\ntwo\n").unwrap();
+    hook(dir.path(), "PostToolUse", "Edit", &native);
+    let done = client.call("edit_file", &edit("two", "2"));
+    assert!(done["isError"] != true, "the client's own edit is nothing new: {done}");
+    hook(dir.path(), "PreCompact", "", &json!({}));
+    assert_eq!(client.call("edit_file", &edit("2", "3"))["isError"], true, "and what is forgotten is forgotten in both");
+}
+
+#[test]
+fn a_name_in_the_environment_is_not_taken_for_another_client() {
+    let dir = workspace();
+    let environment = [("CLAUDE_CODE_SESSION_ID", "c1")];
+    let mut client = Client::start_as("codex-mcp-client", &json!({}), dir.path(), &[], &environment);
+    client.call("read_file", &read());
+    let native = json!({ "tool_input": { "file_path": dir.path().join("a.txt"), "old_string": "one", "new_string": "1" } });
+    assert!(hook(dir.path(), "PreToolUse", "Edit", &native).contains("deny"));
+}
+
+#[test]
+fn a_call_that_names_its_conversation_is_in_that_session() {
+    let dir = workspace();
+    let mut client = Client::start_as("codex-mcp-client", &json!({}), dir.path(), &[], &[]);
+    let mut call = |session: &str, tool: &str, arguments: &Value| {
+        let meta = json!({ "sessionId": session, "threadId": session, "progressToken": 1 });
+        client.ask("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": meta }))["result"]["isError"] == true
+    };
+    assert!(!call("s1", "read_file", &read()));
+    assert!(call("s2", "edit_file", &edit("one", "1")));
+    assert!(!call("s1", "edit_file", &edit("one", "1")));
+}
+
+#[test]
+fn a_search_that_was_cancelled_is_not_answered_and_the_server_goes_on() {
+    let dir = workspace();
+    let mut client = Client::start(dir.path(), &[]);
+    let call = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "search_files", "arguments": { "pattern": "o" } } });
+    for _ in 0..20 {
+        client.send(&call(1));
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }));
+        client.send(&call(2));
+        let mut answer = client.receive();
+        if answer["id"] == 1 {
+            // It was done before it was cancelled.
+            answer = client.receive();
+        }
+        assert_eq!(answer["id"], 2, "{answer}");
+        assert!(text(&answer["result"]).contains("1|one"), "{answer}");
+    }
+}
