@@ -1,5 +1,7 @@
 """A check is a `with` block: it prints PASS when it comes to its end, FAIL with the reason when it does not."""
 
+import os
+import subprocess
 from contextlib import contextmanager
 
 ENVIRONMENT = {"SUREHAND_POLICY_DURABILITY": "fast"}
@@ -16,6 +18,20 @@ def check(fact):
         print(f"FAIL {fact} -- {why[:600]}")
     else:
         print(f"PASS {fact}")
+
+
+@contextmanager
+def http_server(binary, root):
+    """A server over HTTP; gives its address. It must end well, and say nothing but where it is."""
+    command = [binary, "mcp", "--http", "127.0.0.1:0", "--root", root]
+    server = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, stderr=subprocess.PIPE, text=True)
+    try:
+        yield server.stderr.readline().split(" at ")[1].strip()
+    finally:
+        server.terminate()
+        said = server.stderr.read().splitlines()
+        server.wait(timeout=10)
+    assert server.returncode == 0 and len(said) == 2, f"exit code {server.returncode}: {said}"
 
 
 def text(result):

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from checks import ENVIRONMENT, assert_done, assert_refused, check, outcome, text
+from checks import ENVIRONMENT, assert_done, assert_refused, check, http_server, outcome, text
 
 BINARY = sys.argv[1]
 NAMES = [
@@ -59,6 +59,28 @@ async def python_sdk(mode, protocol):
             stderr.seek(0)
             said = stderr.read()
             assert not said, said
+
+
+async def python_sdk_over_http(mode, protocol):
+    who = f"python http {mode}"
+    with check(f"{who}: the connection holds until the client hangs up, and the server ends well"):
+        with tempfile.TemporaryDirectory() as root, http_server(BINARY, root) as url:
+            async with Client(url, mode=mode, read_timeout_seconds=5) as client:
+                with check(f"{who}: the protocol is {protocol}"):
+                    assert client.protocol_version == protocol, client.protocol_version
+                check_tools(who, [as_json(tool) for tool in (await client.list_tools()).tools])
+                await python_calls(who, client, Path(root))
+                await python_prompts(who, client)
+
+
+async def python_prompts(who, client):
+    with check(f"{who}: prompts and the journal can be read"):
+        names = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        assert names == ["start", "continue"], names
+        prompt = as_json(await client.get_prompt("start", {"story": "paint the shed"}))
+        assert "paint the shed" in prompt["messages"][0]["content"]["text"], prompt
+        journal = as_json(await client.read_resource("surehand://journal"))
+        assert "edit_file" in journal["contents"][0]["text"], journal
 
 
 async def python_calls(who, client, root):
@@ -148,13 +170,23 @@ def as_json(model):
 
 def inspector(era):
     """One process, and so one session, for each call."""
-    who = f"inspector {era}"
-    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory() as root:
+        options = [f"-e{name}={value}" for name, value in ENVIRONMENT.items()]
+        inspect(f"inspector {era}", era, root, [*options, BINARY, "mcp", "--root", root])
+
+
+def inspector_over_http(era):
+    with check(f"inspector http {era}: the server ends well"):
+        with tempfile.TemporaryDirectory() as root, http_server(BINARY, root) as url:
+            inspect(f"inspector http {era}", era, root, [url, "--transport", "http"])
+
+
+def inspect(who, era, root, server):
+    with tempfile.TemporaryDirectory() as home:
 
         def ask(*options, code=0):
             command = ["mcp-inspector", "--cli", "--format", "json", "--connect-timeout", "5000", "--protocol-era", era, *options]
-            command += [f"-e{name}={value}" for name, value in ENVIRONMENT.items()]
-            command += [BINARY, "mcp", "--root", root]
+            command += server
             environment = {**os.environ, "HOME": home}
             done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
             assert done.returncode == code, f"exit code {done.returncode}: {done.stdout} {done.stderr}"
@@ -182,5 +214,8 @@ def inspector(era):
 
 asyncio.run(python_sdk("auto", "2026-07-28"))
 asyncio.run(python_sdk("legacy", "2025-11-25"))
+asyncio.run(python_sdk_over_http("auto", "2026-07-28"))
+asyncio.run(python_sdk_over_http("legacy", "2025-11-25"))
 for era in ["legacy", "auto", "modern"]:
     inspector(era)
+    inspector_over_http(era)

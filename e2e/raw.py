@@ -80,25 +80,26 @@ def code_of(answer):
 def check_resources(root):
     """Lists and reads the resources, and hears of changes after subscribing."""
     server = Server(root)
-    with check("raw: the snapshot and the tasks are resources, and a subscriber hears of changes"):
+    with check("raw: the snapshot, the tasks and the journal are resources, and a subscriber hears of changes"):
         server.send(request("resources/list", {}))
         listed = [resource["uri"] for resource in server.answer()["result"]["resources"]]
-        assert listed == ["surehand://snapshot", "surehand://tasks"], listed
+        assert listed == ["surehand://snapshot", "surehand://tasks", "surehand://journal"], listed
         for uri in listed:
             server.send(request("resources/subscribe", {"uri": uri}))
             assert server.answer()["result"] == {}
         server.send(call("write_file", {"path": "new.txt", "content": "new\n"}))
-        assert [updated(server.answer())] == ["surehand://snapshot"]
+        assert [updated(server.answer()), updated(server.answer())] == ["surehand://snapshot", "surehand://journal"]
         assert_done(server.answer()["result"])
         server.send(call("update_tasks", {"add": [{"description": "test it"}]}))
         assert [updated(server.answer()), updated(server.answer())] == ["surehand://snapshot", "surehand://tasks"]
         assert_done(server.answer()["result"])
-        for uri, said in zip(listed, ["new.txt", "test it"]):
+        for uri, said in zip(listed, ["new.txt", "test it", "new.txt created"]):
             server.send(request("resources/read", {"uri": uri}))
             assert said in server.answer()["result"]["contents"][0]["text"]
         server.send(request("resources/unsubscribe", {"uri": "surehand://snapshot"}))
         assert server.answer()["result"] == {}
         server.send(call("write_file", {"path": "new.txt", "content": "newer\n"}))
+        assert [updated(server.answer())] == ["surehand://journal"]
         assert_done(server.answer()["result"])
         server.send(request("resources/read", {"uri": "surehand://nothing"}))
         assert "error" in server.answer()
