@@ -147,7 +147,7 @@ fn help_names_every_command() {
 
     Commands:
       run          Work on a story with a model: plan, change files, run commands, until it is done
-      mcp          Serve the file tools to an MCP client over standard input and output
+      mcp          Serve the file tools to MCP clients, over standard input and output or over HTTP
       hook         Answer a hook of an agent: reads what it tells on standard input. `surehand init`
                    sets it up
       init         Set up the clients that are installed: shows what it will write, asks, and keeps what
