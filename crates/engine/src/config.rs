@@ -598,6 +598,17 @@ mod tests {
         Config::load(dir.path(), environment).map_err(|error| error.to_string().replace(&place, ""))
     }
 
+    /// The same with the user's own file.
+    fn load_user(toml: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("surehand");
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("surehand.toml"), toml).unwrap();
+        let configuration = home.path().to_str().unwrap();
+        let environment = [&[("XDG_CONFIG_HOME", configuration)], environment].concat();
+        load("", &environment).map_err(|error| error.replace(&format!("{}/", directory.display()), ""))
+    }
+
     #[test]
     fn the_environment_wins_over_the_file() {
         let toml = "[policy]\ndurability = \"fast\"\nrequire_read = false\n[limits]\nread_lines = 5\n";
@@ -642,13 +653,13 @@ mod tests {
     #[test]
     fn commands_are_allowed_by_their_first_words() {
         let toml = "[commands]\nallow = [\"cargo test\", \"git status\"]\nseconds = 30\n";
-        let config = load(toml, &[("SUREHAND_COMMANDS_OUTPUT_BYTES", "100")]).unwrap();
+        let config = load_user(toml, &[("SUREHAND_COMMANDS_OUTPUT_BYTES", "100")]).unwrap();
         let allow = ["cargo test", "git status"].map(str::to_owned).to_vec();
         assert_eq!(config.commands, Commands { allow, seconds: 30, output_bytes: 100 });
-        let config = load(toml, &[("SUREHAND_COMMANDS_ALLOW", "make check, ls,")]).unwrap();
+        let config = load_user(toml, &[("SUREHAND_COMMANDS_ALLOW", "make check, ls,")]).unwrap();
         assert_eq!(config.commands.allow, ["make check", "ls"]);
         for entry in ["", "a; b", "a > b", "$a", "A=1"] {
-            let error = load(&format!("[commands]\nallow = [\"ls\", \"{entry}\"]"), &[]).unwrap_err();
+            let error = load_user(&format!("[commands]\nallow = [\"ls\", \"{entry}\"]"), &[]).unwrap_err();
             assert!(
                 error.starts_with("surehand.toml: commands.allow must be a list of commands by their first words"),
                 "{error}"
