@@ -87,7 +87,7 @@ pub struct Nobody;
 impl Permission for Nobody {
     /// The model reads this, and the person who finds out why the run did not get on.
     fn may_run(&mut self, _: &str) -> Verdict {
-        let why = "it is not in the list of allowed commands, and nobody is there to ask. Go on without it. (Whoever started the run can allow it in commands.allow of surehand.toml, or everything with --yes.)";
+        let why = "it is not in the list of allowed commands, and nobody is there to ask. Go on without it. (Whoever started the run can allow it in commands.allow of ~/.config/surehand/surehand.toml, or everything with --yes.)";
         Verdict::No(Some(why.to_owned()))
     }
 }
