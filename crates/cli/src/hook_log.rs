@@ -2,6 +2,8 @@
 
 use std::{fs, io::Write, path::PathBuf};
 
+use rustix::fs::{self as sys, Mode, OFlags};
+
 /// Longer than this it begins anew.
 const MOST_BYTES: u64 = 256 * 1024;
 
@@ -13,17 +15,18 @@ pub fn path() -> Option<PathBuf> {
 }
 
 /// Adds a line. If even that fails there is nobody left to tell.
-#[expect(clippy::disallowed_methods, reason = "our own log, outside any workspace")]
 pub fn add(client: &str, why: &str) {
     let Some(path) = path() else { return };
     if let Some(directory) = path.parent() {
         let _ = fs::create_dir_all(directory);
     }
-    if fs::metadata(&path).is_ok_and(|log| log.len() > MOST_BYTES) {
-        let _ = fs::remove_file(&path);
-    }
     let line: String = why.lines().next().unwrap_or_default().chars().take(500).collect();
-    if let Ok(mut log) = fs::OpenOptions::new().create(true).append(true).open(&path) {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    if let Ok(log) = sys::open(&path, flags, Mode::from_raw_mode(0o600)) {
+        let mut log = fs::File::from(log);
+        if log.metadata().is_ok_and(|log| log.len() > MOST_BYTES) {
+            let _ = log.set_len(0);
+        }
         let _ = writeln!(log, "{} {client}: {line}", jiff::Timestamp::now());
     }
 }

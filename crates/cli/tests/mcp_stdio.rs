@@ -194,7 +194,7 @@ fn a_server_and_the_hooks_of_its_client_have_one_session() {
     hook(dir.path(), "PostToolUse", "Edit", &native);
     let done = client.call("edit_file", &edit("two", "2"));
     assert!(done["isError"] != true, "the client's own edit is nothing new: {done}");
-    hook(dir.path(), "PreCompact", "", &json!({}));
+    hook(dir.path(), "SessionStart", "", &json!({ "source": "compact" }));
     assert_eq!(client.call("edit_file", &edit("2", "3"))["isError"], true, "and what is forgotten is forgotten in both");
 }
 

@@ -19,6 +19,15 @@ use crate::{
 pub struct Running {
     changed_before: HashMap<RelPath, Outside>,
     cursor: Option<Cursor>,
+    /// Only these files are looked at when it has ended; `None` is all that the session has seen.
+    among: Option<Vec<RelPath>>,
+}
+
+impl Running {
+    /// A command of which nobody said that it began, and that is held against these files only.
+    pub(crate) fn among(paths: Vec<RelPath>) -> Self {
+        Self { among: Some(paths), ..Self::default() }
+    }
 }
 
 /// A command that has run.
@@ -45,7 +54,7 @@ impl Session {
             watch.hints(&mut cursor);
             cursor
         });
-        Running { changed_before, cursor }
+        Running { changed_before, cursor, among: None }
     }
 
     /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
@@ -67,8 +76,13 @@ impl Session {
 
     /// The files that the session has seen and that are something else now, with who did it.
     fn changed_by(&mut self, running: &Running, command: &Command<'_>) -> Vec<ChangedFile> {
-        self.listen(&[]);
-        let changed = self.on_the_lookout(|lookout, ground| lookout.look_at_all(ground));
+        let changed = match &running.among {
+            Some(paths) => self.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths.clone())),
+            None => {
+                self.listen(&[]);
+                self.on_the_lookout(|lookout, ground| lookout.look_at_all(ground))
+            }
+        };
         let id = self.id();
         let change = fresh_change();
         let mut files = Vec::new();

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use surehand_core::{
     ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Task,
@@ -21,6 +21,7 @@ use crate::{
         read::{Found, find, read_whole},
         state_file::StateFile,
     },
+    later,
     scan::Index,
     tracker::now,
     watch::{Cursor, Hints},
@@ -95,6 +96,8 @@ pub(crate) struct Repo {
     asked: Instant,
     /// What we touched since we last wrote it: there nobody else knows better.
     ours: HashSet<RelPath>,
+    /// Whether this process ends at once: then a large state is not loaded to be changed.
+    pub(crate) is_passing_by: bool,
 }
 
 #[derive(Debug)]
@@ -109,18 +112,24 @@ struct Tracked {
 const ENTRY_BYTES: usize = 200;
 
 /// What a tool did to a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Touch {
     path: RelPath,
     did: Did,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Did {
     /// It was found, made or left like this.
     Put { hash: ContentHash, stamp: Option<Stamp>, status: FileStatus },
     /// It was taken away.
     Delete,
+}
+
+impl Touch {
+    fn is_change(&self) -> bool {
+        !matches!(self.did, Did::Put { status: FileStatus::Unchanged, .. })
+    }
 }
 
 impl Repo {
@@ -140,6 +149,7 @@ impl Repo {
             room: BURST,
             asked: Instant::now(),
             ours: HashSet::new(),
+            is_passing_by: false,
         }
     }
 
@@ -148,7 +158,7 @@ impl Repo {
     /// `stamp_of` gives what the system says about a file, for those that are there.
     pub fn update_from_tool_result(&mut self, tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
         let touches = touches(tool, result, stamp_of);
-        let is_change = touches.iter().any(|touch| !matches!(touch.did, Did::Put { status: FileStatus::Unchanged, .. }));
+        let is_change = touches.iter().any(Touch::is_change);
         match self.is_loaded {
             true => touches.into_iter().for_each(|touch| self.take_in(touch)),
             false => self.waiting.extend(touches.into_iter().map(|touch| (touch.path, touch.did))),
@@ -216,6 +226,9 @@ impl Repo {
 
     /// Writes the state down, unless it is so large or changes so fast that this is better done a moment later.
     pub(crate) fn persist_soon(&mut self, workspace: &Workspace) {
+        if self.is_passing_by && !self.is_loaded && self.is_large(workspace) {
+            return;
+        }
         self.load(workspace);
         if self.bytes <= WRITTEN_AT_ONCE && self.has_time() {
             self.persist(workspace.state());
@@ -234,11 +247,25 @@ impl Repo {
 
     /// Writes down what was only read, at the end of a process. A large state is not worth it.
     pub(crate) fn persist_reads(&mut self, workspace: &Workspace) {
-        let is_small = || self.file.size(&workspace.state().dir()) <= WRITTEN_AT_ONCE as u64;
-        if !self.waiting.is_empty() && is_small() {
-            self.load(workspace);
+        match (self.waiting.is_empty(), self.is_large(workspace)) {
+            (true, _) => {}
+            (false, false) => self.load(workspace),
+            (false, true) => self.leave_for_later(workspace),
         }
         self.persist(workspace.state());
+    }
+
+    /// Leaves what was changed to whoever loads the state next.
+    fn leave_for_later(&mut self, workspace: &Workspace) {
+        let touches = std::mem::take(&mut self.waiting).into_iter().map(|(path, did)| Touch { path, did });
+        let changes: Vec<Touch> = touches.filter(Touch::is_change).collect();
+        if !changes.is_empty() {
+            let _ = later::add(&workspace.state().dir(), &changes);
+        }
+    }
+
+    fn is_large(&self, workspace: &Workspace) -> bool {
+        self.file.size(&workspace.state().dir()) > WRITTEN_AT_ONCE as u64
     }
 
     /// Writes the state down, if what is written is behind. That it could not be is told once.
@@ -253,6 +280,7 @@ impl Repo {
             if is_theirs && let Some(theirs) = file.read(&dir)?.as_deref().and_then(parse) {
                 self.merge(theirs);
             }
+            self.take_in_later(later::take(&dir));
             Ok(self.write_out(state.work_dir()))
         });
         self.file = file;
@@ -290,8 +318,18 @@ impl Repo {
                 workspace.state().notify(Notice::RepoStateRebuilt);
             }
         }
+        self.take_in_later(later::read(&workspace.state().dir()));
         for (path, did) in std::mem::take(&mut self.waiting) {
             self.take_in(Touch { path, did });
+        }
+    }
+
+    /// Takes in what others left, but for the files that we touched since.
+    fn take_in_later(&mut self, touches: Vec<Touch>) {
+        for touch in touches {
+            if !self.ours.contains(&touch.path) {
+                self.take_in(touch);
+            }
         }
     }
 

@@ -257,7 +257,7 @@ impl Session {
         }
     }
 
-    fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<Told> {
+    pub(crate) fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<Told> {
         let tracker = self.tracker.as_mut();
         let mut ground = instructions::Ground { workspace: &self.workspace, tracker, files: &mut self.files };
         self.instructions.tell(&mut ground, directories)

@@ -1,95 +1,98 @@
-//! Claude Code.
+//! Claude Code. What it looks at before its hooks run, a file that was not read say, it refuses itself, and no hook hears of it.
 
 use serde_json::{Value, json};
+use surehand_engine::GuestCall;
 
-use super::{Beginning, Heard, Shown, Use, What, decide::Verdict, words::Names};
+use super::{
+    Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, edit, line_number, say_as_claude, text,
+    words::Names, write,
+};
 
-/// What its tools are called.
-pub(super) const NAMES: Names = Names { read: "Read", edit: "Edit", write: "Write" };
+pub(super) const DIALECT: Dialect = Dialect {
+    names: Names { read: "Read", edit: "Edit", write: "Write" },
+    // Of more than 10,000 characters it shows only the beginning.
+    room: 9_500,
+    hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
+    hear,
+    say: say_as_claude,
+    loads: Loads::AboveAndRead { instead: &["CLAUDE.md", ".claude/CLAUDE.md"] },
+    transcript: Transcript::HoldsFiles,
+};
 
-/// What it tells, in our words; nothing if it is none of our business.
-pub(super) fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<Heard> {
     // Cursor runs these hooks as well, and has its own.
     if input.get("cursor_version").is_some() {
         return None;
     }
-    let text = |name: &str| input[name].as_str().map(str::to_owned);
-    let what = match input["hook_event_name"].as_str()? {
-        "SessionStart" => What::Begins(match input["source"].as_str() {
-            Some("resume" | "fork") => Beginning::Resumed,
-            Some("clear") => Beginning::Cleared,
-            Some("compact") => Beginning::Compacted,
-            _ => Beginning::New,
-        }),
-        // Who clears or compacts says so again at the beginning that follows, but not every version does.
-        "PreCompact" => What::Compacts,
+    let what = match input[EVENT].as_str()? {
+        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        // Of the whole conversation, a beginning has said it already.
+        "PostCompact" if input["agent_id"].is_string() => What::Forgot,
         "UserPromptSubmit" => What::Prompted,
         "PreToolUse" => What::Before(used(input)?),
-        "PostToolUse" => What::After(used(input)?, shown(input)),
+        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        // A command that ends with an error has run all the same.
+        "PostToolUseFailure" => What::After(used(input)?, failure(input)),
         _ => return None,
     };
-    Some(Heard { session: text("session_id")?, agent: text("agent_id"), directory: text("cwd")?, what })
+    let (transcript, gave) = (text(input, "transcript_path"), Vec::new());
+    let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
+    Some(Heard { session, agent, directory, transcript, gave, what })
 }
 
 fn used(input: &Value) -> Option<Use> {
     let arguments = &input["tool_input"];
-    let path = || arguments["file_path"].as_str().map(str::to_owned);
-    let change = |tool, arguments, path: String| Use::Change { tool, arguments, paths: vec![path] };
+    let path = || text(arguments, "file_path");
     Some(match input["tool_name"].as_str()? {
-        "Read" => Use::Read { path: path()? },
+        "Read" => Use::Read,
         "Edit" => {
-            let path = path()?;
-            let call = json!({
-                "path": path,
-                "old_string": arguments["old_string"].as_str()?,
-                "new_string": arguments["new_string"].as_str()?,
-                "replace_all": arguments["replace_all"].as_bool().unwrap_or_default(),
-            });
-            change("edit_file", call, path)
+            let all = arguments["replace_all"].as_bool().unwrap_or_default();
+            edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
         }
-        "MultiEdit" => {
-            let path = path()?;
-            let edit = |edit: &Value| {
-                json!({
-                    "path": path,
-                    "old_string": edit["old_string"],
-                    "new_string": edit["new_string"],
-                    "replace_all": edit["replace_all"].as_bool().unwrap_or_default(),
-                })
-            };
-            let edits: Vec<Value> = arguments["edits"].as_array()?.iter().map(edit).collect();
-            change("multi_edit", json!({ "edits": edits }), path)
-        }
-        "Write" => {
-            let path = path()?;
-            change("write_file", json!({ "path": path, "content": arguments["content"].as_str()? }), path)
-        }
-        "Bash" => Use::Shell { command: arguments["command"].as_str()?.to_owned() },
+        "MultiEdit" => multi_edit(path()?, arguments["edits"].as_array()?),
+        "Write" => write(&path()?, arguments["content"].as_str()?),
+        "Bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
 }
 
-fn shown(input: &Value) -> Shown {
+fn multi_edit(path: String, edits: &[Value]) -> Use {
+    let edit = |edit: &Value| {
+        json!({
+            "path": path,
+            "old_string": edit["old_string"],
+            "new_string": edit["new_string"],
+            "replace_all": edit["replace_all"].as_bool().unwrap_or_default(),
+        })
+    };
+    let arguments = json!({ "edits": edits.iter().map(edit).collect::<Vec<_>>() });
+    Use::Change(GuestCall { tool: "multi_edit", arguments, paths: vec![path] })
+}
+
+fn outcome(input: &Value) -> Outcome {
     let response = &input["tool_response"];
+    if response["is_error"] == true || response["success"] == false {
+        return Outcome::Failed;
+    }
     let file = &response["file"];
     match (input["tool_name"].as_str(), file["content"].as_str(), response["stdout"].as_str()) {
         (Some("Read"), Some(content), _) => {
-            let start = file["startLine"].as_u64().and_then(|start| u32::try_from(start).ok()).unwrap_or(1);
-            Shown::Lines { start, content: content.to_owned() }
+            let Some(path) = text(&input["tool_input"], "file_path") else { return Outcome::Failed };
+            let start = line_number(file, "startLine").unwrap_or(1);
+            Outcome::Showed(vec![Shown { path, start, content: content.to_owned() }])
         }
-        (Some("Bash"), _, Some(output)) => Shown::Output(output.to_owned()),
-        _ => Shown::Nothing,
+        (Some("Bash"), _, Some(output)) => Outcome::Printed(output.to_owned()),
+        _ => Outcome::Done,
     }
 }
 
-/// The answer in its words; null lets everything pass.
-pub(super) fn say(input: &Value, verdict: &Verdict) -> Value {
-    let event = input["hook_event_name"].clone();
-    match verdict {
-        Verdict::Pass => Value::Null,
-        Verdict::Deny(why) => json!({ "hookSpecificOutput": {
-            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
-        } }),
-        Verdict::Context(text) => json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } }),
+fn failure(input: &Value) -> Outcome {
+    match (input["tool_name"].as_str(), input["error"].as_str()) {
+        (Some("Bash"), Some(error)) => {
+            let status = error.starts_with("Exit code ");
+            let output = error.split_once('\n').map_or("", |(_, output)| output);
+            Outcome::Printed(if status { output } else { error }.to_owned())
+        }
+        _ => Outcome::Failed,
     }
 }

@@ -2,15 +2,22 @@
 //! answers at once; all it knows is in the state of the workspace. If anything of ours fails, the agent goes on as if we were not there.
 
 mod claude;
+mod codex;
+mod cursor;
 mod decide;
-mod pending;
+mod gemini;
+mod notebook;
+mod opencode;
+mod patch;
+mod transcript;
 mod words;
 
 use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
-use surehand_engine::{Session, SessionId, Workspace};
+use surehand_engine::{GuestCall, Session, SessionId, Workspace};
 
+pub use self::opencode::plugin as opencode_plugin;
 use self::{decide::Verdict, words::Names};
 
 /// An agent that has hooks.
@@ -18,6 +25,14 @@ use self::{decide::Verdict, words::Names};
 pub enum Client {
     /// Claude Code.
     Claude,
+    /// Codex CLI.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// Cursor.
+    Cursor,
+    /// opencode, through a plugin of ours.
+    Opencode,
 }
 
 /// What a hook prints and how it ends.
@@ -29,37 +44,84 @@ pub struct Answer {
     pub failed: Option<String>,
 }
 
+/// How a client speaks and what it is like.
+struct Dialect {
+    /// What its tools are called.
+    names: Names,
+    /// How many bytes of context it takes at once.
+    room: usize,
+    /// The events at which the model hears what we have to say.
+    hears_at: &'static [&'static str],
+    /// What it tells, in our words; nothing if it is none of our business.
+    hear: fn(&Value) -> Option<Heard>,
+    /// An answer in its words; null says nothing.
+    say: fn(&Value, &Verdict) -> Value,
+    /// Which instructions it gives the model itself.
+    loads: Loads,
+    /// What its record of the conversation is good for.
+    transcript: Transcript,
+}
+
+/// What a client's record of the conversation is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transcript {
+    /// Nothing.
+    Unread,
+    /// It tells that the context has lost something.
+    TellsLoss,
+    /// It has files in it that the client put into the context by itself.
+    HoldsFiles,
+}
+
+/// Which instructions (`AGENTS.md`) a client gives the model itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    /// None.
+    Nothing,
+    /// Those of the directory that it works in, and above.
+    Above,
+    /// Those as well of the directories from which a file is read. Where one of these names stands beside, it gives that file instead.
+    AboveAndRead {
+        /// The names.
+        instead: &'static [&'static str],
+    },
+}
+
 /// What a client tells a hook, in our words.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Heard {
+struct Heard {
     /// The client's name of its conversation.
-    pub session: String,
+    session: String,
     /// Of a part of it that has a context of its own.
-    pub agent: Option<String>,
+    agent: Option<String>,
     /// Where it works.
-    pub directory: String,
+    directory: String,
+    /// Where it keeps its record of the conversation.
+    transcript: Option<String>,
+    /// Files that it has just given the model as instructions.
+    gave: Vec<String>,
     /// What happens.
-    pub what: What,
+    what: What,
 }
 
 /// What happens.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum What {
+enum What {
     /// A conversation begins or goes on.
     Begins(Beginning),
-    /// The context is about to be made shorter.
-    Compacts,
+    /// The context has lost what was in it.
+    Forgot,
     /// The person has said something.
     Prompted,
     /// A tool is about to run.
     Before(Use),
     /// A tool has run.
-    After(Use, Shown),
+    After(Use, Outcome),
 }
 
 /// How a conversation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beginning {
+enum Beginning {
     /// From nothing.
     New,
     /// With all that was in the context.
@@ -70,114 +132,180 @@ pub(crate) enum Beginning {
     Compacted,
 }
 
-/// What a tool is used for.
+/// What a tool is used for. Paths are as the client gave them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Use {
-    /// To read a file.
-    Read {
-        /// Which.
-        path: String,
-    },
+enum Use {
+    /// To read files.
+    Read,
     /// To change files; told as a call of ours.
-    Change {
-        /// Our tool.
-        tool: &'static str,
-        /// Its arguments.
-        arguments: Value,
-        /// The files that it is about.
-        paths: Vec<String>,
-    },
+    Change(GuestCall),
+    /// To apply a patch.
+    Patch(String),
     /// To run a command.
     Shell {
         /// As it is given to the shell.
         command: String,
+        /// Where, if not where the client works.
+        directory: Option<String>,
     },
 }
 
-/// What a tool has shown.
+/// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shown {
-    /// These lines of the file, from this number on.
-    Lines {
-        /// The first.
-        start: u32,
-        /// All of them.
-        content: String,
-    },
-    /// What a command printed.
-    Output(String),
-    /// Nothing that counts.
-    Nothing,
+enum Outcome {
+    /// It has done what it was to do.
+    Done,
+    /// It has shown lines of files.
+    Showed(Vec<Shown>),
+    /// It has printed this.
+    Printed(String),
+    /// Nothing.
+    Failed,
+}
+
+/// Lines of a file that were shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shown {
+    path: String,
+    /// The number of the first.
+    start: u32,
+    /// All of them.
+    content: String,
 }
 
 impl Client {
     /// All of them.
-    pub const ALL: &[Client] = &[Client::Claude];
+    pub const ALL: &[Client] = &[Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Opencode];
 
     /// As it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Client::Claude => "claude",
+            Client::Codex => "codex",
+            Client::Gemini => "gemini",
+            Client::Cursor => "cursor",
+            Client::Opencode => "opencode",
         }
     }
 
-    fn hear(self, _event: Option<&str>, input: &Value) -> Option<Heard> {
+    fn dialect(self) -> &'static Dialect {
         match self {
-            Client::Claude => claude::hear(input),
+            Client::Claude => &claude::DIALECT,
+            Client::Codex => &codex::DIALECT,
+            Client::Gemini => &gemini::DIALECT,
+            Client::Cursor => &cursor::DIALECT,
+            Client::Opencode => &opencode::DIALECT,
         }
     }
 
-    fn say(self, _event: Option<&str>, input: &Value, verdict: &Verdict) -> Value {
-        match self {
-            Client::Claude => claude::say(input, verdict),
-        }
+    /// What lets everything pass, whatever has become of us.
+    pub fn pass(self) -> Answer {
+        // Cursor may take no answer at all for a broken one, and that for a no.
+        let stdout = if self == Client::Cursor { "{}\n".to_owned() } else { String::new() };
+        Answer { stdout, failed: None }
     }
 
-    /// What its tools are called.
-    fn names(self) -> Names {
-        match self {
-            Client::Claude => claude::NAMES,
-        }
-    }
-
-    /// How many characters of context it takes.
-    fn room(self) -> usize {
-        match self {
-            Client::Claude => 9_500,
-        }
+    /// The same, with what went wrong.
+    pub fn fail(self, why: impl Into<String>) -> Answer {
+        Answer { failed: Some(why.into()), ..self.pass() }
     }
 }
 
-/// Answers a hook. `open` opens the workspace of a directory; where there is none, everything passes.
+/// Answers a hook. `event` is what happens, for a client that does not say it. `open` opens the workspace of a directory; where there
+/// is none, everything passes.
 pub fn answer(
     client: Client,
     event: Option<&str>,
     input: &str,
     open: impl FnOnce(&Path) -> Result<Arc<Workspace>, String>,
 ) -> Answer {
-    let input: Value = match serde_json::from_str(input) {
+    let mut input: Value = match serde_json::from_str(input) {
         Ok(input) => input,
-        Err(error) => return Answer::failed(format!("the input is no JSON: {error}")),
+        Err(error) => return client.fail(format!("the input is no JSON: {error}")),
     };
-    let Some(heard) = client.hear(event, &input) else { return Answer::default() };
+    let Some(fields) = input.as_object_mut() else { return client.fail("the input is no JSON object") };
+    if let (Some(event), false) = (event, fields.contains_key(EVENT)) {
+        fields.insert(EVENT.to_owned(), event.into());
+    }
+    let dialect = client.dialect();
+    let Some(heard) = (dialect.hear)(&input) else { return client.pass() };
+    if heard.what == What::Before(Use::Read) {
+        // There is nothing to judge, and what there is to say can wait until it has read.
+        return client.pass();
+    }
     let workspace = match open(Path::new(&heard.directory)) {
         Ok(workspace) => workspace,
-        Err(why) => return Answer::failed(why),
+        Err(why) => return client.fail(why),
     };
+    workspace.pass_by();
     let agent = heard.agent.as_ref().map(|agent| format!("-{agent}")).unwrap_or_default();
     let id = SessionId(format!("{}-{}{agent}", client.name(), heard.session));
     let mut session = Session::continued(workspace.clone(), id);
-    let verdict = decide::decide(&mut session, &heard, client.room());
-    workspace.flush();
-    let verdict = verdict.in_words_of(&client.names());
-    match client.say(event, &input, &verdict) {
-        Value::Null => Answer::default(),
+    let hears = input[EVENT].as_str().is_some_and(|event| dialect.hears_at.contains(&event));
+    let verdict = decide::decide(&mut session, &heard, dialect, hears);
+    drop(session);
+    workspace.leave();
+    match (dialect.say)(&input, &verdict) {
+        Value::Null => client.pass(),
         said => Answer { stdout: format!("{said}\n"), failed: None },
     }
 }
 
-impl Answer {
-    fn failed(why: String) -> Self {
-        Self { stdout: String::new(), failed: Some(why) }
+/// The field in which a client says what happens.
+const EVENT: &str = "hook_event_name";
+
+/// A path as seen from nowhere: clients may give one as seen from their own directory.
+fn located(directory: &str, path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", directory.trim_end_matches('/')) }
+}
+
+/// A text field, if it is there and not empty.
+fn text(value: &Value, name: &str) -> Option<String> {
+    value[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The first of these fields that is a text.
+fn any_text<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| value[*name].as_str())
+}
+
+/// A number of a line in one of these fields.
+fn line_number(value: &Value, name: &str) -> Option<u32> {
+    value[name].as_u64().and_then(|number| u32::try_from(number).ok())
+}
+
+/// An edit of one file that replaces a text.
+fn edit(path: &str, old: &str, new: &str, all: bool) -> Use {
+    let arguments = serde_json::json!({ "path": path, "old_string": old, "new_string": new, "replace_all": all });
+    Use::Change(GuestCall { tool: "edit_file", arguments, paths: vec![path.to_owned()] })
+}
+
+/// A file that is written as a whole.
+fn write(path: &str, content: &str) -> Use {
+    let arguments = serde_json::json!({ "path": path, "content": content });
+    Use::Change(GuestCall { tool: "write_file", arguments, paths: vec![path.to_owned()] })
+}
+
+/// An answer as Claude Code and those who follow it take it. Nothing else may be in it: some would not take any of it then.
+fn say_as_claude(input: &Value, verdict: &Verdict) -> Value {
+    let event = input[EVENT].clone();
+    match verdict {
+        Verdict::Pass => Value::Null,
+        Verdict::Deny(why) => serde_json::json!({ "hookSpecificOutput": {
+            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
+        } }),
+        Verdict::Context(text) => serde_json::json!({ "hookSpecificOutput": {
+            "hookEventName": event, "additionalContext": text,
+        } }),
+    }
+}
+
+/// How a conversation begins, as most clients say it.
+fn beginning(source: Option<&str>) -> Beginning {
+    match source {
+        Some("resume" | "fork") => Beginning::Resumed,
+        Some("clear") => Beginning::Cleared,
+        Some("compact") => Beginning::Compacted,
+        _ => Beginning::New,
     }
 }

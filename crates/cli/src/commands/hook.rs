@@ -11,8 +11,10 @@ use surehand_adapters::hooks::{self, Answer};
 use crate::{args::HookArgs, hook_log, output, place};
 
 pub fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
+    // What a panic prints, some clients would show to the model.
+    std::panic::set_hook(Box::new(|_| {}));
     let answer = catch_unwind(AssertUnwindSafe(|| answer(args)));
-    let answer = answer.unwrap_or_else(|_| Answer { failed: Some("it panicked".to_owned()), ..Answer::default() });
+    let answer = answer.unwrap_or_else(|panic| args.client.fail(format!("it panicked: {}", words(&*panic))));
     if let Some(why) = &answer.failed {
         hook_log::add(args.client.name(), why);
     }
@@ -23,11 +25,18 @@ pub fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn answer(args: &HookArgs) -> Answer {
-    let mut input = String::new();
-    if let Err(error) = std::io::stdin().read_to_string(&mut input) {
-        return Answer { failed: Some(format!("standard input: {error}")), ..Answer::default() };
+    let mut input = Vec::new();
+    if let Err(error) = std::io::stdin().read_to_end(&mut input) {
+        return args.client.fail(format!("standard input: {error}"));
     }
+    // A name of a file that is not UTF-8 is not one that we know.
+    let input = String::from_utf8_lossy(&input);
     hooks::answer(args.client, args.event.as_deref(), &input, |directory| {
         place::open_above(directory).map_err(|error| format!("{}: {error:#}", directory.display()))
     })
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
 }

@@ -10,6 +10,7 @@ use surehand_core::{
 
 use crate::{
     disk::journal::How,
+    guest::Doer,
     session::{Done, Landed, Session, Success},
 };
 
@@ -75,7 +76,9 @@ fn say_written(
     let diff = render::change::diff(planned, numbers);
     if let Some(view) = planned.view_after() {
         let mut view = view.clone();
-        view.show_set(&diff.shown);
+        if session.doer != Doer::Guest {
+            view.show_set(&diff.shown);
+        }
         // A new file is not repeated to its author, who knows all of it.
         let known = if planned.is_new() { view.seen_lines() } else { diff.shown.clone() };
         session.note(planned.path(), text, &known);

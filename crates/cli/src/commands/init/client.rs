@@ -65,31 +65,6 @@ pub enum Needs {
 /// What tells our plugin from somebody else's file of the same name.
 pub const PLUGIN_MARK: &str = "surehand hook opencode";
 
-/// The plugin for opencode, which starts this program.
-// The one place to put the plugin of `surehand_adapters::hooks`; `@SUREHAND@` stands for the program as a string of JavaScript.
-pub fn opencode_plugin(program: &str) -> String {
-    OPENCODE_PLUGIN.replace("@SUREHAND@", &serde_json::Value::from(program).to_string())
-}
-
-const OPENCODE_PLUGIN: &str = r#"// Made by `surehand init`; `surehand init --remove opencode` takes it away. Runs `surehand hook opencode` for each use of a file tool.
-import { spawnSync } from "node:child_process"
-const SUREHAND = @SUREHAND@
-function ask(event, told) {
-  const done = spawnSync(SUREHAND, ["hook", "opencode", event], { input: JSON.stringify(told), encoding: "utf8", timeout: 30000 })
-  try { return JSON.parse(done.stdout) } catch { return {} }
-}
-export const Surehand = async ({ directory }) => ({
-  "tool.execute.before": async (input, output) => {
-    const answer = ask("tool.execute.before", { input, output, directory })
-    if (answer.deny) throw new Error(answer.deny)
-  },
-  "tool.execute.after": async (input, output) => {
-    const answer = ask("tool.execute.after", { input, output, directory })
-    if (answer.context) output.output += "\n" + answer.context
-  },
-})
-"#;
-
 /// Seconds that a hook may take. It takes some milliseconds; more only where the disk or another process keeps it waiting.
 const PATIENCE: u64 = 30;
 
@@ -207,7 +182,7 @@ impl Client {
             }
             Client::Opencode => {
                 let at_top = if scope == Scope::Project { &places.root } else { &directory };
-                let plugin = Needs::Whole(opencode_plugin(program));
+                let plugin = Needs::Whole(surehand_adapters::hooks::opencode_plugin(program));
                 vec![
                     json(opencode_settings(at_top, &directory), server()),
                     ConfigFile { path: directory.join("plugins/surehand.js"), needs: plugin },

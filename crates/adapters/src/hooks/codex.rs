@@ -1,0 +1,81 @@
+//! Codex CLI. It has no tool that reads: its model reads with commands. It edits with patches, which it applies in a way of its own.
+//! An answer with any field that it does not know is no answer to it.
+
+use serde_json::Value;
+
+use super::{Dialect, EVENT, Heard, Loads, Outcome, Transcript, Use, What, beginning, say_as_claude, text, words::Names};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    names: Names { read: "cat (or sed -n)", edit: "apply_patch", write: "apply_patch (Add File)" },
+    // Of more than 2,500 tokens, four bytes each, it shows only the beginning.
+    room: 9_500,
+    hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
+    hear,
+    say: say_as_claude,
+    loads: Loads::Above,
+    transcript: Transcript::Unread,
+};
+
+fn hear(input: &Value) -> Option<Heard> {
+    let what = match input[EVENT].as_str()? {
+        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        // A beginning follows that says it; of a subagent none may.
+        "PostCompact" => What::Forgot,
+        "UserPromptSubmit" => What::Prompted,
+        "PreToolUse" => What::Before(used(input)?),
+        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        _ => return None,
+    };
+    let (transcript, gave) = (None, Vec::new());
+    // For a command this is where it runs.
+    let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
+    Some(Heard { session, agent, directory, transcript, gave, what })
+}
+
+fn used(input: &Value) -> Option<Use> {
+    let command = text(&input["tool_input"], "command")?;
+    Some(match input["tool_name"].as_str()? {
+        "apply_patch" => Use::Patch(command),
+        // A patch that is given to a command of that name is not run by the shell.
+        "Bash" if command.trim_start().starts_with("apply_patch") => Use::Patch(command),
+        "Bash" => Use::Shell { command, directory: None },
+        _ => return None,
+    })
+}
+
+fn outcome(input: &Value) -> Outcome {
+    let Some(response) = input["tool_response"].as_str() else { return Outcome::Done };
+    match input["tool_name"].as_str() {
+        Some("Bash") => Outcome::Printed(printed(response).to_owned()),
+        _ if response.starts_with("Exit code: ") && !response.starts_with("Exit code: 0\n") => Outcome::Failed,
+        _ if response.contains("verification failed") && !response.contains("Success.") => Outcome::Failed,
+        _ => Outcome::Done,
+    }
+}
+
+/// What a command printed, without what Codex puts in front of it.
+fn printed(response: &str) -> &str {
+    let is_framed = ["Exit code: ", "Chunk ID: ", "Wall time: "].iter().any(|start| response.starts_with(start));
+    let output = match response.split_once("\nOutput:\n") {
+        Some((_, output)) if is_framed => output,
+        _ => response,
+    };
+    let is_cut = ["Warning: truncated output", "Total output lines: "].iter().any(|start| output.starts_with(start));
+    match output.split_once("\n\n") {
+        Some((_, shown)) if is_cut => shown,
+        _ => output,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_codex_puts_in_front_of_an_output_is_no_part_of_it() {
+        assert_eq!(printed("alpha\n\nbeta\n"), "alpha\n\nbeta\n");
+        assert_eq!(printed("Exit code: 0\nWall time: 0 seconds\nOutput:\nalpha\n"), "alpha\n");
+        assert_eq!(printed("Warning: truncated output (original token count: 9)\nTotal output lines: 4\n\na\n\nb"), "a\n\nb");
+        assert_eq!(printed("Exit code: 0\nTotal output lines: 4\nOutput:\nTotal output lines: 4\n\na"), "a");
+    }
+}

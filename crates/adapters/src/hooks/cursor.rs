@@ -1,0 +1,129 @@
+//! Cursor, from its documentation. It tells of one thing twice, by the tool and by the deed (`preToolUse` and `beforeShellExecution`):
+//! what is recorded already is not recorded again. The model hears us only when a tool has run. That the context was compacted it says
+//! before, and not after; so everything is forgotten then, and said with the next result.
+
+use serde_json::{Value, json};
+use surehand_engine::GuestCall;
+
+use super::{
+    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, any_text, decide::Verdict, edit, line_number,
+    text, words::Names, write,
+};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    names: Names { read: "Read", edit: "Write", write: "Write" },
+    // More than 10,000 characters are dropped.
+    room: 9_500,
+    hears_at: &["sessionStart", "postToolUse"],
+    hear,
+    say,
+    loads: Loads::Above,
+    transcript: Transcript::Unread,
+};
+
+fn hear(input: &Value) -> Option<Heard> {
+    let what = match input[EVENT].as_str()? {
+        "sessionStart" => What::Begins(Beginning::New),
+        "preCompact" => What::Forgot,
+        "preToolUse" => What::Before(used(input)?),
+        "postToolUse" => What::After(used(input)?, outcome(input)),
+        "beforeShellExecution" => What::Before(shell(input)?),
+        "afterShellExecution" => What::After(shell(input)?, Outcome::Printed(text(input, "output").unwrap_or_default())),
+        "afterFileEdit" => What::After(edits(input)?, Outcome::Done),
+        _ => return None,
+    };
+    let session = text(input, "conversation_id").or_else(|| text(input, "session_id"))?;
+    let root = input["workspace_roots"].as_array().and_then(|roots| roots.first()?.as_str()).map(str::to_owned);
+    let directory = text(input, "cwd").or(root)?;
+    let (agent, transcript, gave) = (text(input, "agent_id"), None, Vec::new());
+    Some(Heard { session, agent, directory, transcript, gave, what })
+}
+
+fn path(arguments: &Value) -> Option<&str> {
+    any_text(arguments, &["file_path", "path", "target_file"])
+}
+
+fn used(input: &Value) -> Option<Use> {
+    let arguments = &input["tool_input"];
+    let old_and_new = || Some((arguments["old_string"].as_str()?, arguments["new_string"].as_str()?));
+    Some(match input["tool_name"].as_str()? {
+        "Read" => Use::Read,
+        "Write" => match (old_and_new(), any_text(arguments, &["content", "contents"])) {
+            (Some((old, new)), _) => edit(path(arguments)?, old, new, arguments["replace_all"] == true),
+            (None, Some(content)) => write(path(arguments)?, content),
+            // What it writes it does not say: that it is an edit is the least.
+            (None, None) => edit(path(arguments)?, "\u{0}", "", false),
+        },
+        "Delete" => {
+            let path = path(arguments)?.to_owned();
+            Use::Change(GuestCall { tool: "delete_file", arguments: json!({ "path": path }), paths: vec![path] })
+        }
+        "Shell" => shell(arguments)?,
+        _ => return None,
+    })
+}
+
+fn shell(arguments: &Value) -> Option<Use> {
+    Some(Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "working_directory") })
+}
+
+/// The edits of a file that were made.
+fn edits(input: &Value) -> Option<Use> {
+    let path = text(input, "file_path")?;
+    let edit = |edit: &Value| json!({ "path": path, "old_string": edit["old_string"], "new_string": edit["new_string"] });
+    let edits: Vec<Value> = input["edits"].as_array()?.iter().map(edit).collect();
+    Some(Use::Change(GuestCall { tool: "multi_edit", arguments: json!({ "edits": edits }), paths: vec![path] }))
+}
+
+fn outcome(input: &Value) -> Outcome {
+    // It is a text that holds JSON; where it does not, it is what it says.
+    let output = match &input["tool_output"] {
+        Value::String(output) => serde_json::from_str(output).unwrap_or_else(|_| Value::String(output.clone())),
+        other => other.clone(),
+    };
+    if output.get("error").is_some_and(|error| !error.is_null()) || output["success"] == false {
+        return Outcome::Failed;
+    }
+    let said = output.as_str().or_else(|| any_text(&output, &["content", "contents", "output", "stdout", "text", "result"]));
+    match (input["tool_name"].as_str(), said) {
+        (Some("Read"), Some(said)) => {
+            let path = path(&input["tool_input"]).map(str::to_owned);
+            Outcome::Showed(path.map(|path| shown(path, &input["tool_input"], said)).into_iter().collect())
+        }
+        (Some("Read"), None) => Outcome::Failed,
+        (Some("Shell"), said) => Outcome::Printed(said.unwrap_or_default().to_owned()),
+        _ => Outcome::Done,
+    }
+}
+
+/// Lines with their numbers in front, or without.
+fn shown(path: String, arguments: &Value, said: &str) -> Shown {
+    if let Some((start, content)) = numbered(said) {
+        return Shown { path, start, content };
+    }
+    let start = line_number(arguments, "offset").filter(|offset| *offset > 0).unwrap_or(1);
+    Shown { path, start, content: said.to_owned() }
+}
+
+/// The lines of `12|text` rows, with the number of the first.
+fn numbered(said: &str) -> Option<(u32, String)> {
+    let row = |row: &str| -> Option<(u32, String)> {
+        let (number, line) = row.split_once('|')?;
+        Some((number.trim().parse().ok()?, line.to_owned()))
+    };
+    let rows: Vec<(u32, String)> = said.lines().map_while(row).collect();
+    let start = rows.first()?.0;
+    let follow = rows.iter().zip(start..).all(|((number, _), expected)| *number == expected);
+    follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
+}
+
+fn say(_input: &Value, verdict: &Verdict) -> Value {
+    match verdict {
+        Verdict::Pass => Value::Null,
+        Verdict::Deny(why) => {
+            let user: &str = why.lines().next().unwrap_or_default();
+            json!({ "permission": "deny", "user_message": format!("Surehand: {user}"), "agent_message": why })
+        }
+        Verdict::Context(text) => json!({ "additional_context": text }),
+    }
+}

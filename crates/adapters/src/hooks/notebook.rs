@@ -1,0 +1,107 @@
+//! What a hook must remember until the next one of its session and that is no business of the store: what the client could not hear
+//! yet, and how far its transcript was looked through. A small file for each session, held under a lock while it is changed.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, Write},
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, FlockOperation, Mode, OFlags},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use surehand_engine::{SessionId, Workspace, core::ContentHash};
+
+/// What is remembered of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Notebook {
+    /// What is still to be said, in the order in which it came.
+    pub notes: String,
+    /// Whether the context lost what was in it, and this is still to be said.
+    pub is_forgotten: bool,
+    /// How far the transcript was looked through, where that is how a client tells.
+    pub transcript: Option<u64>,
+}
+
+const DIRECTORY: &str = "hooks";
+
+/// More than this is not kept to be said later.
+const MOST_NOTES: usize = 64 * 1024;
+
+impl Notebook {
+    /// Looks into the notebook of a session and changes it; nobody else does meanwhile. What cannot be read is empty, and what cannot
+    /// be written is lost: that must not stop anybody.
+    pub fn with<T>(workspace: &Workspace, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
+        let shelf = shelf(workspace).ok();
+        let mut file = shelf.as_ref().and_then(|shelf| open(shelf, session, OFlags::empty()).ok());
+        let mut notebook = file.as_mut().and_then(|file| read(file).ok()).unwrap_or_default();
+        let before = notebook.clone();
+        let outcome = change(&mut notebook);
+        if notebook != before
+            && let Some(shelf) = &shelf
+        {
+            let _ = notebook.write(shelf, session, file);
+        }
+        outcome
+    }
+
+    /// Adds something that is to be said.
+    pub fn note(&mut self, text: &str) {
+        if self.notes.len() + text.len() <= MOST_NOTES {
+            self.notes.push_str(text);
+        }
+    }
+
+    fn write(&self, shelf: &OwnedFd, session: &SessionId, file: Option<File>) -> io::Result<()> {
+        if *self == Self::default() {
+            return Ok(sys::unlinkat(shelf, name(session), AtFlags::empty())?);
+        }
+        let mut file = match file {
+            Some(file) => file,
+            None => open(shelf, session, OFlags::CREATE)?,
+        };
+        file.rewind()?;
+        file.set_len(0)?;
+        file.write_all(&serde_json::to_vec(self).map_err(io::Error::other)?)
+    }
+}
+
+/// The directory of all notebooks.
+fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
+    let state = workspace.state().dir();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match sys::openat(&*state, DIRECTORY, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            sys::mkdirat(&*state, DIRECTORY, Mode::from_raw_mode(0o700))?;
+            Ok(sys::openat(&*state, DIRECTORY, flags, Mode::empty())?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// Opens the notebook of a session, under its lock.
+fn open(shelf: &OwnedFd, session: &SessionId, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let file = sys::openat(shelf, name(session), flags, Mode::from_raw_mode(0o600))?;
+        sys::flock(&file, FlockOperation::LockExclusive)?;
+        // Whoever had the lock before may have done away with the file.
+        if sys::fstat(&file)?.st_nlink > 0 {
+            return Ok(file.into());
+        }
+    }
+}
+
+fn read(file: &mut File) -> io::Result<Notebook> {
+    let mut content = String::new();
+    file.read_to_string(&mut content)?;
+    serde_json::from_str(&content).map_err(io::Error::other)
+}
+
+/// A session may be called anything; a file may not.
+fn name(session: &SessionId) -> String {
+    ContentHash::of(session.0.as_bytes()).to_string()
+}

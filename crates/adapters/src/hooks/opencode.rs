@@ -1,0 +1,129 @@
+//! opencode. It has plugins instead of hooks: ours is a thin one that asks this program and does as it is told. What it sends is ours to
+//! say: the session, the directory, the tool with its arguments and what it printed.
+
+use serde_json::{Value, json};
+use surehand_engine::GuestCall;
+
+use super::{
+    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, text, words::Names,
+    write,
+};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    names: Names { read: "read", edit: "edit", write: "write" },
+    // It has no limit: what we say is put below what the tool printed.
+    room: 16_000,
+    hears_at: &["tool.execute.after"],
+    hear,
+    say,
+    // It says with each read which ones it gave.
+    loads: Loads::Above,
+    transcript: Transcript::Unread,
+};
+
+const PLUGIN: &str = include_str!("opencode.js");
+
+/// The plugin, for a program that is called so.
+pub fn plugin(program: &str) -> String {
+    PLUGIN.replacen("\"surehand\"", &Value::from(program).to_string(), 1)
+}
+
+fn hear(input: &Value) -> Option<Heard> {
+    let what = match input[EVENT].as_str()? {
+        "session.created" => What::Begins(Beginning::New),
+        "session.compacted" => What::Forgot,
+        "tool.execute.before" => What::Before(used(input)?),
+        "tool.execute.after" => What::After(used(input)?, outcome(input)),
+        _ => return None,
+    };
+    let gave = input["loaded"].as_array().into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect();
+    // A subagent has a session of its own.
+    let (session, directory) = (text(input, "session")?, text(input, "directory")?);
+    Some(Heard { session, agent: None, directory, transcript: None, gave, what })
+}
+
+fn used(input: &Value) -> Option<Use> {
+    let arguments = &input["args"];
+    let path = || text(arguments, "filePath");
+    Some(match input["tool"].as_str()? {
+        "read" => Use::Read,
+        // With nothing to replace, all is replaced.
+        "edit" if arguments["oldString"] == "" => write(&path()?, arguments["newString"].as_str()?),
+        "edit" => {
+            let all = arguments["replaceAll"] == true;
+            edit(&path()?, arguments["oldString"].as_str()?, arguments["newString"].as_str()?, all)
+        }
+        "multiedit" => multi_edit(path()?, arguments["edits"].as_array()?),
+        "write" => write(&path()?, arguments["content"].as_str()?),
+        "apply_patch" | "patch" => Use::Patch(text(arguments, "patchText")?),
+        "bash" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
+        _ => return None,
+    })
+}
+
+fn multi_edit(path: String, edits: &[Value]) -> Use {
+    let edit = |edit: &Value| {
+        let all = edit["replaceAll"] == true;
+        json!({ "path": path, "old_string": edit["oldString"], "new_string": edit["newString"], "replace_all": all })
+    };
+    let arguments = json!({ "edits": edits.iter().map(edit).collect::<Vec<_>>() });
+    Use::Change(GuestCall { tool: "multi_edit", arguments, paths: vec![path] })
+}
+
+/// A tool that fails ends without a word to plugins, so that this is what came of one that did not.
+fn outcome(input: &Value) -> Outcome {
+    let output = input["output"].as_str().unwrap_or_default();
+    match input["tool"].as_str() {
+        Some("read") => {
+            let path = text(&input["args"], "filePath");
+            let shown = path.and_then(|path| numbered(output).map(|(start, content)| Shown { path, start, content }));
+            Outcome::Showed(shown.into_iter().collect())
+        }
+        Some("bash") => Outcome::Printed(output.to_owned()),
+        _ => Outcome::Done,
+    }
+}
+
+/// The rows (`12: text`, before that `00012| text`) of a read, with the number of the first.
+fn numbered(output: &str) -> Option<(u32, String)> {
+    let row = |row: &str| -> Option<(u32, String)> {
+        let end = row.find(|c: char| !c.is_ascii_digit())?;
+        let line =
+            row[end..].strip_prefix(": ").or_else(|| row[end..].strip_prefix("| ")).or_else(|| row[end..].strip_prefix(':'))?;
+        Some((row[..end].parse().ok()?, line.to_owned()))
+    };
+    let above = |line: &&str| !matches!(*line, "<content>" | "<file>");
+    let rows: Vec<(u32, String)> = output.split('\n').skip_while(above).skip(1).map_while(row).collect();
+    let start = rows.first()?.0;
+    let follow = rows.iter().zip(start..).all(|((number, _), expected)| *number == expected);
+    follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
+}
+
+fn say(_input: &Value, verdict: &Verdict) -> Value {
+    match verdict {
+        Verdict::Pass => Value::Null,
+        Verdict::Deny(why) => json!({ "deny": why }),
+        Verdict::Context(text) => json!({ "context": text }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_up_to_the_first_that_is_none() {
+        let output =
+            "<path>/w/a</path>\n<type>file</type>\n<content>\n3: c\n4: \n5: 6: e\n\n(End of file - total 5 lines)\n</content>";
+        assert_eq!(numbered(output), Some((3, "c\n\n6: e".to_owned())));
+        assert_eq!(numbered("<file>\n00001| a\n00002| b\n</file>"), Some((1, "a\nb".to_owned())));
+        assert_eq!(numbered("<content>\n1: a\n3: c\n"), None);
+        assert_eq!(numbered("<path>/w</path>\n<type>directory</type>\n<entries>\na\n</entries>"), None);
+    }
+
+    #[test]
+    fn the_plugin_calls_the_program_by_its_name() {
+        let plugin = plugin("/opt/sure \"hand\"");
+        assert!(plugin.contains(r#"const PROGRAM = "/opt/sure \"hand\"""#), "{plugin}");
+    }
+}

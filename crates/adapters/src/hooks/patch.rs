@@ -1,0 +1,169 @@
+//! Patches that a client applies itself, in the `*** Begin Patch` format. It matches lines more loosely than we do, adds files over
+//! those that are there, and names files as seen from its own directory. So a patch is taken apart into its files, and what each of
+//! them needs is asked of the gate even where the rest of it would mean nothing to us.
+
+use serde_json::json;
+use surehand_engine::{GuestCall, Touch};
+
+use super::located;
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const ADD: &str = "*** Add File:";
+const DELETE: &str = "*** Delete File:";
+const UPDATE: &str = "*** Update File:";
+const MOVE: &str = "*** Move to:";
+
+/// A patch, with full names of files.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Patch {
+    /// All of it as one call: so it is one change.
+    pub whole: GuestCall,
+    /// The same, file by file.
+    pub parts: Vec<Part>,
+}
+
+/// What a patch does to one file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// As a call.
+    pub call: GuestCall,
+    /// What it does to which file, whatever else it says.
+    pub touches: Vec<(Touch, String)>,
+}
+
+/// What stands under one header.
+#[derive(Debug, Clone, Default)]
+struct Section {
+    verb: &'static str,
+    path: String,
+    move_to: Option<String>,
+    /// The lines below the headers.
+    rows: Vec<String>,
+}
+
+impl Patch {
+    /// Takes a patch apart; `None` if there is none in the text. Names of files are seen from this directory.
+    pub fn parse(text: &str, directory: &str) -> Option<Self> {
+        let mut sections: Vec<Section> = Vec::new();
+        let lines = text.lines().skip_while(|line| line.trim() != BEGIN).skip(1).take_while(|line| line.trim() != END);
+        for line in lines {
+            let header = [ADD, DELETE, UPDATE].into_iter().find_map(|verb| Some((verb, line.strip_prefix(verb)?.trim())));
+            match (header, sections.last_mut()) {
+                (Some((verb, path)), _) => {
+                    sections.push(Section { verb, path: located(directory, path), ..Section::default() });
+                }
+                (None, Some(section)) => match line.strip_prefix(MOVE) {
+                    Some(to) => section.move_to = Some(located(directory, to.trim())),
+                    None => section.rows.push(line.to_owned()),
+                },
+                (None, None) => {}
+            }
+        }
+        if sections.is_empty() { None } else { Some(Self::of(&sections)) }
+    }
+
+    fn of(sections: &[Section]) -> Self {
+        let mut files: Vec<Vec<&Section>> = Vec::new();
+        for section in sections {
+            match files.iter_mut().find(|file| file[0].path == section.path) {
+                Some(file) => file.push(section),
+                None => files.push(vec![section]),
+            }
+        }
+        Self { whole: as_patch(&sections.iter().collect::<Vec<_>>()), parts: files.iter().map(|file| Part::of(file)).collect() }
+    }
+}
+
+impl Part {
+    fn of(sections: &[&Section]) -> Self {
+        let call = match sections {
+            [only] if only.verb == ADD => only.as_write(),
+            [only] if only.verb == DELETE => only.as_delete(),
+            _ => as_patch(sections),
+        };
+        Self { call, touches: sections.iter().flat_map(|section| section.touches()).collect() }
+    }
+}
+
+impl Section {
+    fn touches(&self) -> Vec<(Touch, String)> {
+        let touch = match self.verb {
+            ADD => Touch::Overwrite,
+            DELETE => Touch::TakeAway,
+            _ => Touch::Edit,
+        };
+        let moved = self.move_to.iter().filter(|to| **to != self.path).map(|to| (Touch::Overwrite, to.clone()));
+        [(touch, self.path.clone())].into_iter().chain(moved).collect()
+    }
+
+    fn as_write(&self) -> GuestCall {
+        let content: String = self.rows.iter().map(|row| format!("{}\n", row.strip_prefix('+').unwrap_or(row))).collect();
+        self.call("write_file", json!({ "path": self.path, "content": content }))
+    }
+
+    fn as_delete(&self) -> GuestCall {
+        self.call("delete_file", json!({ "path": self.path }))
+    }
+
+    fn call(&self, tool: &'static str, arguments: serde_json::Value) -> GuestCall {
+        GuestCall { tool, arguments, paths: vec![self.path.clone()] }
+    }
+
+    fn text(&self) -> String {
+        let moved = self.move_to.iter().map(|to| format!("{MOVE} {to}\n"));
+        let rows = self.rows.iter().map(|row| format!("{row}\n"));
+        [format!("{} {}\n", self.verb, self.path)].into_iter().chain(moved).chain(rows).collect()
+    }
+}
+
+fn as_patch(sections: &[&Section]) -> GuestCall {
+    let text: String = sections.iter().map(|section| section.text()).collect();
+    let paths = sections.iter().flat_map(|section| [Some(&section.path), section.move_to.as_ref()]).flatten().cloned().collect();
+    GuestCall { tool: "apply_patch", arguments: json!({ "patch": format!("{BEGIN}\n{text}{END}\n") }), paths }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn touches(patch: &str) -> Vec<(Touch, String)> {
+        Patch::parse(patch, "/w/sub").unwrap().parts.into_iter().flat_map(|part| part.touches).collect()
+    }
+
+    #[test]
+    fn names_are_seen_from_the_directory() {
+        let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch";
+        assert_eq!(touches(patch), [(Touch::Edit, "/w/sub/a.txt".to_owned()), (Touch::TakeAway, "/w/c".to_owned())]);
+        let whole = Patch::parse(patch, "/w/sub").unwrap().whole;
+        let expected = "*** Begin Patch\n*** Update File: /w/sub/a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch\n";
+        assert_eq!(whole.arguments["patch"], expected);
+    }
+
+    #[test]
+    fn an_added_file_is_a_write() {
+        let patch = "*** Begin Patch\n*** Add File: new.txt\n+one\n++two\n*** End Patch\n";
+        let parts = Patch::parse(patch, "/w").unwrap().parts;
+        assert_eq!(parts[0].call.arguments, json!({ "path": "/w/new.txt", "content": "one\n+two\n" }));
+    }
+
+    #[test]
+    fn a_move_may_overwrite() {
+        let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch\n";
+        assert_eq!(touches(patch), [(Touch::Edit, "/w/sub/a".to_owned()), (Touch::Overwrite, "/w/sub/b".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_named_twice_is_one_part() {
+        let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** Update File: a\n@@\n-3\n+4\n*** End Patch\n";
+        assert_eq!(Patch::parse(patch, "/w").unwrap().parts.len(), 1);
+    }
+
+    #[test]
+    fn a_patch_in_a_command_is_found() {
+        assert_eq!(touches("apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n").len(), 1);
+        assert_eq!(Patch::parse("echo hello", "/w"), None);
+        assert_eq!(Patch::parse("*** Begin Patch\n*** End Patch\n", "/w"), None);
+    }
+}

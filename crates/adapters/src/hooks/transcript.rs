@@ -1,0 +1,81 @@
+//! The records that clients keep of a conversation, one JSON object a line: that it was made shorter, and files that a client has put into
+//! it by itself.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Seek, SeekFrom},
+};
+
+use serde_json::Value;
+
+use super::{Shown, line_number};
+
+/// What was found in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Looked {
+    /// Whether messages were replaced by others, or taken back.
+    pub is_rewritten: bool,
+    /// How far it was looked through; nothing if it cannot be read.
+    pub until: Option<u64>,
+}
+
+/// Lines that begin so put other messages in the place of all, or take back the last ones.
+const REWRITING: &[&str] = &[r#"{"$set":{"messages":"#, r#"{"$rewindTo":"#];
+
+/// Looks through what was added to a record since the last time.
+pub(super) fn look(path: &str, from: Option<u64>) -> Looked {
+    let nothing = Looked { is_rewritten: false, until: None };
+    let Ok(mut file) = File::open(path) else { return nothing };
+    let Ok(end) = file.seek(SeekFrom::End(0)) else { return nothing };
+    // A record that is shorter than it was is another one.
+    let from = from.filter(|from| *from <= end).unwrap_or_default();
+    if file.seek(SeekFrom::Start(from)).is_err() {
+        return nothing;
+    }
+    let mut looked = Looked { is_rewritten: false, until: Some(from) };
+    let mut lines = BufReader::new(file);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        if !line.ends_with(b"\n") {
+            // It is still being written.
+            break;
+        }
+        looked.is_rewritten |= REWRITING.iter().any(|start| line.starts_with(start.as_bytes()));
+        looked.until = looked.until.map(|until| until + line.len() as u64);
+        line.clear();
+    }
+    looked
+}
+
+/// What a record shows of a file that was put into the context since that was last made shorter. The record may lag behind.
+pub(super) fn attached(record: &str, path: &str) -> Vec<Shown> {
+    const FORGOT: &str = r#""subtype":"compact_boundary""#;
+    let Ok(file) = File::open(record) else { return Vec::new() };
+    let mut lines = BufReader::new(file);
+    let (mut shown, mut line) = (Vec::new(), Vec::new());
+    while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let text = String::from_utf8_lossy(&line);
+        if text.contains(FORGOT) && is_boundary(&text) {
+            shown.clear();
+        } else if text.contains(r#""type":"attachment""#) {
+            shown.extend(attachment(&text).filter(|shown| shown.path == path));
+        }
+        line.clear();
+    }
+    shown
+}
+
+fn is_boundary(line: &str) -> bool {
+    serde_json::from_str(line).is_ok_and(|line: Value| line["subtype"] == "compact_boundary")
+}
+
+fn attachment(line: &str) -> Option<Shown> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let attachment = &line["attachment"];
+    let file = &attachment["content"]["file"];
+    if line["type"] != "attachment" || attachment["type"] != "file" {
+        return None;
+    }
+    let (path, content) = (file["filePath"].as_str()?.to_owned(), file["content"].as_str()?.to_owned());
+    Some(Shown { path, start: line_number(file, "startLine").unwrap_or(1), content })
+}

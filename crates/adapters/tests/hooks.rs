@@ -1,0 +1,976 @@
+//! Sessions of all clients that have hooks, played as the clients play them: before a tool runs the hook is asked, then the tool does what
+//! it does, then the hook is told. Every transcript is played for every client.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    cell::Cell,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process,
+};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use surehand_adapters::hooks::{Client, answer};
+use surehand_engine::{Config, Durability, Session, Workspace, store::Which};
+use tempfile::TempDir;
+
+/// A workspace with these files, and a directory beside it for what clients keep.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Self { dir };
+        fs::create_dir(place.root()).unwrap();
+        files.iter().for_each(|(path, content)| place.write(path, content));
+        place
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("ws")
+    }
+
+    fn full(&self, path: &str) -> String {
+        self.root().join(path).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        fs::create_dir_all(self.root().join(path).parent().unwrap()).unwrap();
+        fs::write(self.root().join(path), content).unwrap();
+    }
+
+    fn content(&self, path: &str) -> String {
+        fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    fn open(&self) -> std::sync::Arc<Workspace> {
+        open(&self.root()).unwrap()
+    }
+}
+
+fn open(root: &Path) -> Result<std::sync::Arc<Workspace>, String> {
+    let config = Config { durability: Durability::Fast, ..Config::default() };
+    Workspace::open(root, config).map_err(|error| error.to_string())
+}
+
+/// A client in a workspace.
+struct Agent<'a> {
+    client: Client,
+    place: &'a Place,
+    session: String,
+    /// Of a subagent.
+    agent: Option<String>,
+    /// Where it works, beneath the root.
+    directory: &'static str,
+    calls: Cell<usize>,
+}
+
+/// What the model hears.
+type Heard = Result<String, String>;
+
+/// A call, as a client makes it.
+struct Call {
+    tool: &'static str,
+    arguments: Value,
+}
+
+impl<'a> Agent<'a> {
+    fn new(client: Client, place: &'a Place) -> Self {
+        Self::named(client, place, "s1")
+    }
+
+    fn named(client: Client, place: &'a Place, session: &str) -> Self {
+        let agent = Self { client, place, session: session.to_owned(), agent: None, directory: "", calls: Cell::new(0) };
+        fs::write(agent.transcript(), "{\"$set\":{\"messages\":[]}}\n").unwrap();
+        agent.begins("startup");
+        agent
+    }
+
+    fn transcript(&self) -> PathBuf {
+        self.place.dir.path().join(format!("{}.jsonl", self.session))
+    }
+
+    fn cwd(&self) -> String {
+        self.place.root().join(self.directory).to_str().unwrap().trim_end_matches('/').to_owned()
+    }
+
+    /// Tells the hook, and gives what it printed.
+    fn tell(&self, event: &str, fields: Value) -> Value {
+        let mut input = match self.client {
+            Client::Claude | Client::Codex | Client::Gemini => {
+                json!({ "session_id": self.session, "cwd": self.cwd(), "transcript_path": self.transcript() })
+            }
+            Client::Cursor => json!({
+                "conversation_id": self.session, "cursor_version": "3", "workspace_roots": [self.place.root()], "cwd": self.cwd(),
+            }),
+            Client::Opencode => json!({ "session": self.session, "directory": self.cwd() }),
+        };
+        input["hook_event_name"] = event.into();
+        if let Some(agent) = &self.agent {
+            input["agent_id"] = agent.as_str().into();
+        }
+        let fields = fields.as_object().unwrap().clone();
+        input.as_object_mut().unwrap().extend(fields);
+        let answer = answer(self.client, None, &input.to_string(), |_| open(&self.place.root()));
+        assert_eq!(answer.failed, None, "{input}");
+        if answer.stdout.is_empty() { Value::Null } else { serde_json::from_str(&answer.stdout).unwrap() }
+    }
+
+    /// What the model hears of an answer.
+    fn heard(&self, answer: &Value) -> Heard {
+        let own = &answer["hookSpecificOutput"];
+        let (denied, context) = match self.client {
+            Client::Claude | Client::Codex => {
+                assert!(answer.is_null() || answer.as_object().unwrap().len() == 1, "only what it knows: {answer}");
+                let is_denied = own["permissionDecision"] == "deny";
+                (is_denied.then(|| own["permissionDecisionReason"].clone()), &own["additionalContext"])
+            }
+            Client::Gemini => ((answer["decision"] == "deny").then(|| answer["reason"].clone()), &own["additionalContext"]),
+            Client::Cursor => {
+                assert!(!answer.is_null(), "always JSON");
+                ((answer["permission"] == "deny").then(|| answer["agent_message"].clone()), &answer["additional_context"])
+            }
+            Client::Opencode => (answer.get("deny").cloned(), &answer["context"]),
+        };
+        match denied {
+            Some(why) => Err(why.as_str().filter(|why| !why.trim().is_empty()).expect("a no has a reason").to_owned()),
+            None => Ok(context.as_str().unwrap_or_default().to_owned()),
+        }
+    }
+
+    /// A call from beginning to end. `run` plays the tool and gives its response.
+    fn call(&self, call: &Call, run: impl FnOnce() -> Value) -> Heard {
+        self.calls.set(self.calls.get() + 1);
+        let (before, after) = match self.client {
+            Client::Claude | Client::Codex => ("PreToolUse", "PostToolUse"),
+            Client::Gemini => ("BeforeTool", "AfterTool"),
+            Client::Cursor => ("preToolUse", "postToolUse"),
+            Client::Opencode => ("tool.execute.before", "tool.execute.after"),
+        };
+        let fields = match self.client {
+            Client::Opencode => json!({ "tool": call.tool, "args": call.arguments }),
+            _ => {
+                json!({ "tool_name": call.tool, "tool_input": call.arguments, "tool_use_id": format!("call{}", self.calls.get()) })
+            }
+        };
+        let said = self.heard(&self.tell(before, fields.clone()))?;
+        let response = run();
+        let mut fields = fields;
+        match self.client {
+            Client::Opencode => fields["output"] = response,
+            Client::Cursor => fields["tool_output"] = response.to_string().into(),
+            _ => fields["tool_response"] = response,
+        }
+        Ok(said + &self.heard(&self.tell(after, fields)).expect("what is done is not denied"))
+    }
+
+    /// Reads a file, or these lines of it.
+    fn read(&self, path: &str, lines: Option<(usize, usize)>) -> Heard {
+        let content = self.place.content(path);
+        let all: Vec<&str> = content.split('\n').collect();
+        let total = content.lines().count();
+        let (first, last) = lines.unwrap_or((1, all.len()));
+        let part = all[first - 1..last.min(all.len())].join("\n");
+        let full = self.place.full(path);
+        match self.client {
+            Client::Claude => self.call(&Call { tool: "Read", arguments: json!({ "file_path": full }) }, || {
+                json!({ "type": "text", "file": { "filePath": full, "content": part, "startLine": first, "totalLines": total } })
+            }),
+            Client::Codex => match lines {
+                None => self.shell(&format!("cat {path}")),
+                Some(_) => self.shell(&format!("sed -n '{first},{last}p' {path}")),
+            },
+            Client::Gemini => {
+                let arguments = json!({ "file_path": full, "start_line": first, "end_line": last });
+                let above = format!("\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines {first}-{last} of {total} total lines.\nAction: …\n\n--- FILE CONTENT (truncated) ---\n");
+                let shown = if lines.is_some() { above + &part } else { part };
+                self.call(&Call { tool: "read_file", arguments }, || json!({ "llmContent": shown, "returnDisplay": "" }))
+            }
+            Client::Cursor => {
+                let arguments = json!({ "file_path": full, "offset": first });
+                self.call(&Call { tool: "Read", arguments }, || json!({ "content": part }))
+            }
+            Client::Opencode => {
+                let rows = part.strip_suffix('\n').unwrap_or(&part).split('\n').zip(first..);
+                let rows: String = rows.map(|(line, number)| format!("{number}: {line}\n")).collect();
+                let shown = format!("<path>{full}</path>\n<type>file</type>\n<content>\n{rows}\n(End of file - total {total} lines)\n</content>");
+                self.call(&Call { tool: "read", arguments: json!({ "filePath": full }) }, || shown.into())
+            }
+        }
+    }
+
+    /// Replaces a line, or a part of one.
+    fn edit(&self, path: &str, old: &str, new: &str) -> Heard {
+        self.edit_by(path, old, new, || self.place.write(path, &self.place.content(path).replacen(old, new, 1)))
+    }
+
+    /// The same, with what becomes of it.
+    fn edit_by(&self, path: &str, old: &str, new: &str, run: impl FnOnce()) -> Heard {
+        let full = self.place.full(path);
+        let old_and_new = json!({ "file_path": full, "old_string": old, "new_string": new });
+        let (tool, arguments, done) = match self.client {
+            Client::Claude => ("Edit", old_and_new, json!({ "filePath": full })),
+            Client::Codex => {
+                let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch");
+                ("apply_patch", json!({ "command": patch }), json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n"))
+            }
+            Client::Gemini => ("replace", old_and_new, json!({ "llmContent": "Successfully modified file" })),
+            Client::Cursor => ("Write", old_and_new, json!({ "success": true })),
+            Client::Opencode => {
+                ("edit", json!({ "filePath": full, "oldString": old, "newString": new }), json!("Edit applied successfully."))
+            }
+        };
+        self.call(&Call { tool, arguments }, || {
+            run();
+            done
+        })
+    }
+
+    /// Writes a whole file.
+    fn write(&self, path: &str, content: &str) -> Heard {
+        let full = self.place.full(path);
+        let (tool, arguments, done) = match self.client {
+            Client::Claude => ("Write", json!({ "file_path": full, "content": content }), json!({ "type": "create" })),
+            Client::Codex => {
+                let rows: String = content.lines().map(|line| format!("+{line}\n")).collect();
+                let patch = format!("*** Begin Patch\n*** Add File: {path}\n{rows}*** End Patch");
+                ("apply_patch", json!({ "command": patch }), json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n"))
+            }
+            Client::Gemini => ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" })),
+            Client::Cursor => ("Write", json!({ "file_path": full, "contents": content }), json!({ "success": true })),
+            Client::Opencode => ("write", json!({ "filePath": full, "content": content }), json!("Wrote file successfully.")),
+        };
+        self.call(&Call { tool, arguments }, || {
+            self.place.write(path, content);
+            done
+        })
+    }
+
+    /// Runs a command.
+    fn shell(&self, command: &str) -> Heard {
+        let run = || {
+            let output = process::Command::new("sh").args(["-c", command]).current_dir(self.cwd()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let arguments = json!({ "command": command });
+        match self.client {
+            Client::Claude => self.call(&Call { tool: "Bash", arguments }, || json!({ "stdout": run(), "stderr": "" })),
+            Client::Codex => self.call(&Call { tool: "Bash", arguments }, || run().into()),
+            Client::Gemini => self.call(&Call { tool: "run_shell_command", arguments }, || {
+                let output = run();
+                let output = if output.is_empty() { "(empty)" } else { output.trim_end() };
+                json!({ "llmContent": format!("<untrusted_context>\nOutput: {output}\nProcess Group PGID: 7\n</untrusted_context>") })
+            }),
+            Client::Cursor => self.call(&Call { tool: "Shell", arguments }, || json!({ "output": run(), "exitCode": 0 })),
+            Client::Opencode => self.call(&Call { tool: "bash", arguments }, || run().into()),
+        }
+    }
+
+    fn begins(&self, source: &str) -> String {
+        let event = match self.client {
+            Client::Claude | Client::Codex | Client::Gemini => "SessionStart",
+            Client::Cursor => "sessionStart",
+            Client::Opencode => "session.created",
+        };
+        self.heard(&self.tell(event, json!({ "source": source }))).unwrap()
+    }
+
+    /// The context is made shorter. Gives what the model hears at once.
+    fn compacts(&self) -> String {
+        match self.client {
+            Client::Claude => {
+                self.tell("PreCompact", json!({ "trigger": "auto" }));
+                let said = self.begins("compact");
+                self.tell("PostCompact", json!({ "trigger": "auto" }));
+                said
+            }
+            Client::Codex => {
+                self.tell("PreCompact", json!({ "trigger": "auto" }));
+                self.tell("PostCompact", json!({ "trigger": "auto" }));
+                self.begins("compact")
+            }
+            Client::Gemini => {
+                self.tell("PreCompress", json!({ "trigger": "auto" }));
+                self.rewrites_the_record();
+                String::new()
+            }
+            Client::Cursor => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
+            Client::Opencode => self.heard(&self.tell("session.compacted", json!({}))).unwrap(),
+        }
+    }
+
+    /// As Gemini does when it has compressed the conversation, and at other times.
+    fn rewrites_the_record(&self) {
+        let mut transcript = fs::OpenOptions::new().append(true).open(self.transcript()).unwrap();
+        transcript.write_all(b"{\"$set\":{\"messages\":[{\"id\":\"1\"}]}}\n").unwrap();
+    }
+
+    /// What it calls the tools that read and write.
+    fn names(&self) -> (&'static str, &'static str) {
+        match self.client {
+            Client::Claude => ("Read", "Write"),
+            Client::Codex => ("cat (or sed -n)", "apply_patch (Add File)"),
+            Client::Gemini => ("read_file", "write_file"),
+            Client::Cursor => ("Read", "Write"),
+            Client::Opencode => ("read", "write"),
+        }
+    }
+}
+
+/// Plays a transcript for every client.
+#[track_caller]
+fn for_every_client(files: &[(&str, &str)], play: impl Fn(&Agent<'_>, &Place)) {
+    for client in Client::ALL {
+        let place = Place::with(files);
+        // Shown where a test fails.
+        eprintln!("{client:?}");
+        play(&Agent::new(*client, &place), &place);
+    }
+}
+
+#[track_caller]
+fn passes(heard: Heard) {
+    assert_eq!(heard, Ok(String::new()));
+}
+
+#[track_caller]
+fn denied(heard: Heard, words: &[&str]) {
+    let why = heard.expect_err("it must not pass");
+    words.iter().for_each(|word| assert!(why.contains(word), "{word:?} in {why}"));
+}
+
+#[track_caller]
+fn told(heard: Heard, words: &[&str]) {
+    let said = heard.expect("it passes");
+    words.iter().for_each(|word| assert!(said.contains(word), "{word:?} in {said:?}"));
+}
+
+const ABC: &[(&str, &str)] = &[("a.txt", "alpha\nbeta\ngamma\n")];
+
+#[test]
+fn an_unread_edit_is_denied_in_the_words_of_the_client() {
+    for_every_client(ABC, |agent, place| {
+        let (read, _) = agent.names();
+        denied(agent.edit("a.txt", "beta", "BETA"), &["a.txt was not read this session", &format!("{read} first")]);
+        assert_eq!(place.content("a.txt"), "alpha\nbeta\ngamma\n");
+    });
+}
+
+#[test]
+fn what_was_read_may_be_edited_and_edited_again() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        passes(agent.edit("a.txt", "gamma", "GAMMA"));
+        passes(agent.write("a.txt", "all\nnew\n"));
+        passes(agent.edit("a.txt", "new", "newer"));
+        assert_eq!(place.content("a.txt"), "all\nnewer\n");
+    });
+}
+
+#[test]
+fn a_change_from_outside_is_shown_and_then_the_edit_passes() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        place.write("a.txt", "alpha\nbeta\nOUTSIDE\n");
+        let (read, _) = agent.names();
+        denied(agent.edit("a.txt", "beta", "BETA"), &["modified since last read", "3|OUTSIDE", &format!("{read} again")]);
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        assert_eq!(place.content("a.txt"), "alpha\nBETA\nOUTSIDE\n");
+    });
+}
+
+#[test]
+fn a_file_of_which_a_part_was_read_may_be_edited_and_not_overwritten() {
+    for_every_client(ABC, |agent, _| {
+        passes(agent.read("a.txt", Some((1, 2))));
+        let (_, write) = agent.names();
+        denied(agent.write("a.txt", "short\n"), &["line 3 of a.txt was not read", &format!("{write} replaces the whole file")]);
+        // The denial has shown it.
+        passes(agent.write("a.txt", "short\n"));
+    });
+    for_every_client(ABC, |agent, _| {
+        passes(agent.read("a.txt", Some((1, 2))));
+        passes(agent.edit("a.txt", "beta", "BETA"));
+    });
+}
+
+#[test]
+fn a_file_that_is_gone_is_said_to_be() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        fs::remove_file(place.root().join("a.txt")).unwrap();
+        denied(agent.edit("a.txt", "beta", "BETA"), &["a.txt was deleted"]);
+    });
+}
+
+#[test]
+fn a_new_file_needs_nothing_and_is_known_to_its_author() {
+    for_every_client(ABC, |agent, _| {
+        passes(agent.write("sub/new.txt", "one\ntwo\n"));
+        passes(agent.edit("sub/new.txt", "two", "TWO"));
+        passes(agent.write("sub/new.txt", "three\n"));
+    });
+}
+
+#[test]
+fn what_a_command_shows_counts_as_read() {
+    for_every_client(ABC, |agent, _| {
+        passes(agent.shell("cat a.txt"));
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        passes(agent.write("a.txt", "all\n"));
+    });
+    for_every_client(ABC, |agent, _| {
+        passes(agent.shell("sed -n 2,3p a.txt"));
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        denied(agent.write("a.txt", "all\n"), &["line 1 of a.txt was not read"]);
+    });
+}
+
+#[test]
+fn what_a_command_changed_is_told_once() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        told(agent.shell("sed -i s/gamma/SHELL/ a.txt"), &["a.txt (by your command)"]);
+        passes(agent.shell("true"));
+        denied(agent.edit("a.txt", "beta", "BETA"), &["3|SHELL"]);
+        let log = place.open().log(&Which::default(), 9).unwrap();
+        assert_eq!(log[0].tool, "command: sed -i s/gamma/SHELL/ a.txt");
+    });
+}
+
+#[test]
+fn what_changed_before_a_command_is_not_the_commands() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        place.write("a.txt", "theirs\n");
+        let said = agent.shell("true").unwrap();
+        assert!(said.contains("a.txt") && !said.contains("command"), "{said}");
+        assert_eq!(said.matches("a.txt").count(), 1, "{said}");
+    });
+}
+
+#[test]
+fn after_compaction_all_is_forgotten_and_the_state_is_given() {
+    for_every_client(ABC, |agent, _| {
+        passes(agent.read("a.txt", None));
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        let at_once = agent.compacts();
+        let refused = agent.edit("a.txt", "alpha", "ALPHA").unwrap_err();
+        assert!(refused.contains("a.txt was not read this session"), "{refused}");
+        passes(agent.read("a.txt", None));
+        let said = format!("{at_once}{refused}");
+        assert_eq!(said.matches("The context was made shorter").count(), 1, "{said}");
+        assert!(said.contains("Repository state"), "{said}");
+        passes(agent.edit("a.txt", "alpha", "ALPHA"));
+    });
+}
+
+#[test]
+fn before_a_compaction_nothing_is_forgotten() {
+    for_every_client(ABC, |agent, _| {
+        passes(agent.read("a.txt", None));
+        if agent.client != Client::Cursor {
+            agent.tell("PreCompact", json!({ "trigger": "auto" }));
+            agent.tell("PreCompress", json!({ "trigger": "auto" }));
+        }
+        passes(agent.edit("a.txt", "beta", "BETA"));
+    });
+}
+
+#[test]
+fn a_conversation_that_goes_on_knows_what_it_knew() {
+    for client in [Client::Claude, Client::Codex, Client::Gemini] {
+        let place = Place::with(ABC);
+        let agent = Agent::new(client, &place);
+        passes(agent.read("a.txt", None));
+        assert!(agent.begins("resume").contains("The conversation goes on."));
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        agent.begins("clear");
+        denied(agent.edit("a.txt", "BETA", "beta"), &["was not read this session"]);
+    }
+}
+
+#[test]
+fn instructions_are_given_once_unless_the_client_gives_them() {
+    let files = &[("AGENTS.md", "root rules\n"), ("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n"), ("a.txt", "two\n")];
+    for_every_client(files, |agent, place| {
+        let mut said = agent.read("a.txt", None).unwrap();
+        said.push_str(&agent.read("sub/b.txt", None).unwrap());
+        said.push_str(&agent.edit("sub/b.txt", "one", "ONE").unwrap());
+        said.push_str(&agent.edit("a.txt", "two", "TWO").unwrap());
+        let (root, nested) = (said.matches("root rules").count(), said.matches("nested rules").count());
+        let expected = match agent.client {
+            // Those of what is read as well; opencode says so, which it does not here.
+            Client::Claude => (0, 0),
+            Client::Codex | Client::Cursor | Client::Opencode => (0, 1),
+            Client::Gemini => (1, 1),
+        };
+        assert_eq!((root, nested), expected, "{:?}: {said}", agent.client);
+        // A client has read them when it began; what has changed since is news.
+        place.write("AGENTS.md", "other rules\n");
+        told(agent.edit("a.txt", "TWO", "2"), &["other rules"]);
+    });
+}
+
+#[test]
+fn claude_gives_its_own_file_where_there_is_one() {
+    let files = &[("AGENTS.md", "root rules\n"), ("CLAUDE.md", "own rules\n"), ("a.txt", "two\n")];
+    let place = Place::with(files);
+    told(Agent::new(Client::Claude, &place).read("a.txt", None), &["root rules"]);
+    place.write("CLAUDE.md", "See @AGENTS.md\n");
+    passes(Agent::named(Client::Claude, &place, "s2").read("a.txt", None));
+}
+
+#[test]
+fn opencode_says_which_instructions_it_gave() {
+    let place = Place::with(&[("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n")]);
+    let agent = Agent::new(Client::Opencode, &place);
+    let read = json!({ "tool": "read", "args": { "filePath": place.full("sub/b.txt") },
+        "output": "<content>\n1: one\n\n(End of file - total 1 lines)\n</content>", "loaded": [place.full("sub/AGENTS.md")] });
+    passes(agent.heard(&agent.tell("tool.execute.after", read)));
+    passes(agent.edit("sub/b.txt", "one", "ONE"));
+}
+
+#[test]
+fn too_much_for_one_answer_is_continued_with_the_next() {
+    let rules: String = (1..=150).map(|number| format!("Rule {number}: {}\n", "words ".repeat(18))).collect();
+    let place = Place::with(&[("sub/AGENTS.md", &rules), ("sub/a.txt", "one\n")]);
+    let agent = Agent::new(Client::Codex, &place);
+    place.open();
+    fs::write(place.root().join("surehand.toml"), "").unwrap();
+    let mut said = agent.shell("cat sub/a.txt").unwrap();
+    let patch = agent.edit("sub/a.txt", "one", "two").unwrap();
+    said.push_str(&patch);
+    assert!(patch.len() <= 10_000, "{}", patch.len());
+    for _ in 0..4 {
+        let more = agent.shell("true").unwrap();
+        assert!(more.len() <= 10_000, "{}", more.len());
+        said.push_str(&more);
+    }
+    assert!(said.contains("Rule 1: ") && said.contains("--- end of instructions ---"), "{said}");
+}
+
+#[test]
+fn a_tool_that_failed_has_done_nothing() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        // It says nothing of it, and the file is as it was.
+        passes(agent.edit_by("a.txt", "beta", "BETA", || {}));
+        assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 0);
+        passes(agent.edit("a.txt", "beta", "BETA"));
+        assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_read_that_failed_has_shown_nothing() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Gemini, &place);
+    let failed = json!({ "tool_name": "read_file", "tool_input": { "file_path": place.full("a.txt") },
+        "tool_response": { "llmContent": "alpha\nbeta\ngamma\n", "error": { "message": "no" } } });
+    agent.tell("AfterTool", failed);
+    denied(agent.edit("a.txt", "beta", "BETA"), &["was not read"]);
+}
+
+#[test]
+fn lines_that_were_cut_do_not_count() {
+    let long = "x".repeat(3000);
+    let place = Place::with(&[("a.txt", &format!("one\n{long}\nthree\n"))]);
+    let agent = Agent::new(Client::Gemini, &place);
+    let shown = format!("one\n{}... [truncated]\nthree\n", &long[..2000]);
+    let read = Call { tool: "read_file", arguments: json!({ "file_path": place.full("a.txt") }) };
+    passes(agent.call(&read, || json!({ "llmContent": shown })));
+    denied(agent.write("a.txt", "short\n"), &["line 2 of a.txt was not read"]);
+}
+
+#[test]
+fn an_edit_that_matched_in_its_own_way_counts_as_the_clients() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        // It took `Beta` for `beta`, which we would not.
+        passes(agent.edit_by("a.txt", "Beta", "BETA", || place.write("a.txt", "alpha\nBETA\ngamma\n")));
+        passes(agent.edit("a.txt", "gamma", "GAMMA"));
+        assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn what_a_formatter_made_of_it_is_told() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        let formatted = || place.write("a.txt", "alpha\nBETA;\ngamma\n");
+        told(agent.edit_by("a.txt", "beta", "BETA", formatted), &["2|BETA;"]);
+        passes(agent.edit("a.txt", "BETA;", "beta"));
+    });
+}
+
+#[test]
+fn files_outside_and_tools_of_servers_are_none_of_our_business() {
+    for_every_client(ABC, |agent, place| {
+        let outside = place.dir.path().join("outside.txt");
+        fs::write(&outside, "one\n").unwrap();
+        passes(agent.edit_by("../outside.txt", "one", "two", || {}));
+        for tool in ["mcp__surehand__edit_file", "mcp_surehand_edit_file", "surehand_edit_file", "MCP:edit_file"] {
+            let call = Call { tool, arguments: json!({ "path": place.full("a.txt"), "old_string": "beta", "new_string": "B" }) };
+            passes(agent.call(&call, || json!({})));
+        }
+    });
+}
+
+#[test]
+fn what_is_no_text_passes() {
+    for_every_client(&[], |agent, place| {
+        fs::write(place.root().join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0").unwrap();
+        passes(agent.write("a.png", "text now\n"));
+    });
+}
+
+#[test]
+fn a_path_is_seen_from_the_directory_of_the_client() {
+    for client in [Client::Codex, Client::Gemini, Client::Opencode] {
+        let place = Place::with(&[("sub/a.txt", "alpha\nbeta\n"), ("a.txt", "other\n")]);
+        let agent = Agent { directory: "sub", ..Agent::new(client, &place) };
+        passes(agent.shell("cat a.txt"));
+        let call = match client {
+            Client::Codex => Call {
+                tool: "apply_patch",
+                arguments: json!({ "command": "*** Begin Patch\n*** Update File: a.txt\n@@\n-beta\n+BETA\n*** End Patch" }),
+            },
+            Client::Gemini => {
+                Call { tool: "replace", arguments: json!({ "file_path": "a.txt", "old_string": "beta", "new_string": "BETA" }) }
+            }
+            _ => Call { tool: "edit", arguments: json!({ "filePath": "a.txt", "oldString": "beta", "newString": "BETA" }) },
+        };
+        passes(agent.call(&call, || {
+            place.write("sub/a.txt", "alpha\nBETA\n");
+            json!("Success.")
+        }));
+        let log = place.open().log(&Which::default(), 9).unwrap();
+        assert_eq!(log[0].files[0].path.as_str(), "sub/a.txt", "{client:?}");
+    }
+}
+
+#[test]
+fn a_subagent_has_a_context_of_its_own() {
+    for client in [Client::Claude, Client::Codex] {
+        let place = Place::with(ABC);
+        let agent = Agent::new(client, &place);
+        passes(agent.read("a.txt", None));
+        let subagent = Agent { agent: Some("sub1".to_owned()), ..Agent::new(client, &place) };
+        denied(subagent.edit("a.txt", "beta", "BETA"), &["was not read this session"]);
+        subagent.read("a.txt", None).unwrap();
+        passes(subagent.edit("a.txt", "beta", "BETA"));
+        denied(agent.edit("a.txt", "gamma", "GAMMA"), &["2|BETA"]);
+    }
+}
+
+#[test]
+fn two_clients_on_one_checkout_see_each_others_writes() {
+    let place = Place::with(ABC);
+    let (claude, codex) = (Agent::new(Client::Claude, &place), Agent::new(Client::Codex, &place));
+    passes(claude.read("a.txt", None));
+    passes(codex.read("a.txt", None));
+    passes(codex.edit("a.txt", "beta", "BETA"));
+    told(claude.shell("true"), &["a.txt (by another session)"]);
+    denied(claude.edit("a.txt", "gamma", "GAMMA"), &["a.txt was modified since last read", "2|BETA"]);
+    passes(claude.edit("a.txt", "gamma", "GAMMA"));
+    told(codex.shell("true"), &["a.txt (by another session)"]);
+    denied(codex.write("a.txt", "mine\n"), &["3|GAMMA"]);
+    assert_eq!(place.content("a.txt"), "alpha\nBETA\nGAMMA\n");
+}
+
+#[test]
+fn a_patch_names_all_files_that_must_be_read() {
+    let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
+    let agent = Agent::new(Client::Codex, &place);
+    passes(agent.shell("cat c.txt"));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Delete File: b.txt\n*** Update File: c.txt\n@@\n-three\n+3\n*** End Patch";
+    let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
+    let why = agent.call(&call, || unreachable!("it is denied")).unwrap_err();
+    assert!(why.contains("a.txt was not read") && why.contains("b.txt was not read") && !why.contains("c.txt"), "{why}");
+    passes(agent.shell("cat a.txt b.txt"));
+    passes(agent.call(&call, || {
+        place.write("a.txt", "1\n");
+        fs::remove_file(place.root().join("b.txt")).unwrap();
+        place.write("c.txt", "3\n");
+        "Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.".into()
+    }));
+    // It is one change, and can be taken back as one.
+    let log = place.open().log(&Which::default(), 9).unwrap();
+    assert_eq!((log.len(), log[0].files.len()), (1, 3));
+    let reply = Session::new(place.open()).call("undo", &json!({ "change": log[0].change }));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert_eq!(
+        (place.content("a.txt"), place.content("b.txt"), place.content("c.txt")),
+        ("one\n".into(), "two\n".into(), "three\n".into())
+    );
+}
+
+#[test]
+fn a_patch_that_only_codex_can_place_needs_a_read_all_the_same() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Codex, &place);
+    // Neither the header nor the lines would mean anything to us.
+    let patch = "*** Begin Patch\n*** Environment ID: 7\n*** Update File: a.txt\n@@ nowhere\n- beta \n+BETA\n*** End Patch";
+    let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
+    let run = || {
+        place.write("a.txt", "alpha\nBETA\ngamma\n");
+        "Exit code: 0\nOutput:\nSuccess.".into()
+    };
+    denied(agent.call(&call, run), &["a.txt was not read"]);
+    passes(agent.shell("cat a.txt"));
+    passes(agent.call(&call, run));
+    passes(agent.edit("a.txt", "gamma", "GAMMA"));
+}
+
+#[test]
+fn a_patch_that_moves_over_a_file_overwrites_it() {
+    let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let agent = Agent::new(Client::Codex, &place);
+    passes(agent.shell("cat a.txt"));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n*** End Patch";
+    let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
+    denied(agent.call(&call, || unreachable!("it is denied")), &["b.txt was not read"]);
+}
+
+#[test]
+fn a_patch_in_a_command_is_judged() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Codex, &place);
+    let command = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.txt\n@@\n-beta\n+BETA\n*** End Patch\nEOF\n";
+    let call = Call { tool: "Bash", arguments: json!({ "command": command }) };
+    denied(agent.call(&call, || unreachable!("it is denied")), &["a.txt was not read"]);
+}
+
+#[test]
+fn gemini_goes_on_with_all_that_it_knew() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Gemini, &place);
+    agent.tell("BeforeAgent", json!({}));
+    passes(agent.read("a.txt", None));
+    agent.begins("resume");
+    // It writes down what it goes on with.
+    agent.rewrites_the_record();
+    agent.tell("BeforeAgent", json!({}));
+    passes(agent.edit("a.txt", "beta", "BETA"));
+    agent.rewrites_the_record();
+    denied(agent.edit("a.txt", "gamma", "GAMMA"), &["was not read this session"]);
+}
+
+#[test]
+fn what_claude_puts_into_the_context_itself_is_seen() {
+    let place = Place::with(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "one\n")]);
+    let agent = Agent::new(Client::Claude, &place);
+    let attachment = |path: &str| {
+        let file = json!({ "filePath": place.full(path), "content": place.content(path), "startLine": 1 });
+        json!({ "type": "attachment", "attachment": { "type": "file", "content": { "type": "text", "file": file } } })
+    };
+    let boundary = json!({ "type": "system", "subtype": "compact_boundary" });
+    let record = format!("{}\n{boundary}\n{}\n", attachment("b.txt"), attachment("a.txt"));
+    fs::write(agent.transcript(), record).unwrap();
+    passes(agent.edit("a.txt", "beta", "BETA"));
+    denied(agent.edit("b.txt", "one", "two"), &["b.txt was not read"]);
+}
+
+#[test]
+fn gemini_reads_many_files_at_once() {
+    let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\nthree\n")]);
+    let agent = Agent::new(Client::Gemini, &place);
+    let content = json!([
+        format!("--- {} ---\n\none\n\n\n", place.full("a.txt")),
+        format!("--- {} ---\n\ntwo\nthree\n\n\n", place.full("b.txt"))
+    ]);
+    let call = Call { tool: "read_many_files", arguments: json!({ "include": ["*.txt"] }) };
+    passes(agent.call(&call, || json!({ "llmContent": content })));
+    passes(agent.write("a.txt", "1\n"));
+    passes(agent.write("b.txt", "2\n"));
+}
+
+#[test]
+fn claude_says_of_a_command_that_failed_what_it_did() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Claude, &place);
+    passes(agent.read("a.txt", None));
+    place.write("a.txt", "alpha\nbeta\nSHELL\n");
+    let failed = json!({ "tool_name": "Bash", "tool_input": { "command": "sed -i s/gamma/SHELL/ a.txt; exit 3" }, "error": "Exit code 3" });
+    told(agent.heard(&agent.tell("PostToolUseFailure", failed)), &["a.txt (by your command)"]);
+}
+
+#[test]
+fn cursor_tells_twice_and_it_counts_once() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Cursor, &place);
+    passes(agent.read("a.txt", None));
+    let file = place.full("a.txt");
+    let edit = || {
+        place.write("a.txt", "alpha\nbetabeta\ngamma\n");
+        agent.tell("afterFileEdit", json!({ "file_path": file, "edits": [{ "old_string": "beta", "new_string": "betabeta" }] }));
+    };
+    passes(agent.edit_by("a.txt", "beta", "betabeta", edit));
+    assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 1);
+    // What it cannot hear before a command it hears after.
+    place.write("a.txt", "theirs\n");
+    let command = json!({ "command": "true", "cwd": place.root(), "output": "" });
+    assert_eq!(agent.heard(&agent.tell("beforeShellExecution", command.clone())), Ok(String::new()));
+    assert_eq!(agent.heard(&agent.tell("afterShellExecution", command)), Ok(String::new()));
+    told(agent.shell("true"), &["a.txt"]);
+}
+
+#[test]
+fn claudes_hooks_stand_down_where_cursor_runs_them() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Claude, &place);
+    let edit = json!({ "cursor_version": "3", "tool_name": "Edit",
+        "tool_input": { "file_path": place.full("a.txt"), "old_string": "beta", "new_string": "B" } });
+    assert_eq!(agent.tell("PreToolUse", edit), Value::Null);
+}
+
+#[test]
+fn broken_input_passes() {
+    let place = Place::with(ABC);
+    for client in Client::ALL {
+        for input in ["", "nonsense", "[]", "null", "{}", "{\"hook_event_name\": 7}", "{\"hook_event_name\":\"PreToolUse\"}"] {
+            let answer = answer(*client, None, input, |_| open(&place.root()));
+            let expected = if *client == Client::Cursor { "{}\n" } else { "" };
+            assert_eq!(answer.stdout, expected, "{client:?} {input}");
+        }
+        let whole =
+            json!({ "hook_event_name": "SessionStart", "session_id": "s", "cwd": "/", "conversation_id": "s" }).to_string();
+        let answer = answer(*client, Some("session.created"), &whole, |_| Err("no".to_owned()));
+        assert!(!answer.stdout.contains("deny"), "{client:?}");
+    }
+}
+
+/// Inputs of all clients, to be broken.
+fn samples(place: &Place) -> Vec<(Client, Value)> {
+    let file = place.full("a.txt");
+    let root = place.root();
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-beta\n+BETA\n*** Add File: a.txt\n+x\n*** End Patch";
+    let edit = json!({ "file_path": file, "old_string": "beta", "new_string": "BETA", "replace_all": false });
+    let both = |client, before: &str, after: &str, rest: Value| {
+        let input = |event: &str| {
+            let mut input = json!({ "hook_event_name": event, "session_id": "s", "cwd": root, "transcript_path": file });
+            input.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            (client, input)
+        };
+        [input(before), input(after)]
+    };
+    let mut samples = Vec::new();
+    let claude = |tool: &str, input: &Value, response: Value| {
+        both(
+            Client::Claude,
+            "PreToolUse",
+            "PostToolUse",
+            json!({ "tool_name": tool, "tool_input": input, "tool_response": response }),
+        )
+    };
+    samples.extend(claude("Edit", &edit, json!({})));
+    samples.extend(claude("Write", &json!({ "file_path": file, "content": "x" }), json!({})));
+    samples.extend(claude("MultiEdit", &json!({ "file_path": file, "edits": [edit] }), json!({})));
+    samples.extend(claude("Read", &json!({ "file_path": file }), json!({ "file": { "content": "alpha\n", "startLine": 1 } })));
+    samples.extend(claude("Bash", &json!({ "command": "cat a.txt" }), json!({ "stdout": "alpha\n" })));
+    let codex = |tool: &str, command: &str, response: Value| {
+        let rest = json!({ "tool_name": tool, "tool_input": { "command": command }, "tool_response": response });
+        both(Client::Codex, "PreToolUse", "PostToolUse", rest)
+    };
+    samples.extend(codex("apply_patch", patch, json!("Exit code: 0\nOutput:\nSuccess.")));
+    samples.extend(codex("Bash", "sed -n 1,2p a.txt", json!("alpha\nbeta\n")));
+    let gemini = |tool: &str, input: &Value, response: Value| {
+        both(
+            Client::Gemini,
+            "BeforeTool",
+            "AfterTool",
+            json!({ "tool_name": tool, "tool_input": input, "tool_response": response }),
+        )
+    };
+    samples.extend(gemini("replace", &edit, json!({ "llmContent": "ok" })));
+    samples.extend(gemini("read_file", &json!({ "file_path": file, "start_line": 1 }), json!({ "llmContent": "alpha\nbeta" })));
+    samples.extend(gemini("read_many_files", &json!({}), json!({ "llmContent": [{ "text": "--- a ---\n\nalpha" }] })));
+    samples.extend(gemini("run_shell_command", &json!({ "command": "cat a.txt" }), json!({ "llmContent": "Output: alpha" })));
+    let cursor = |tool: &str, input: &Value, output: Value| {
+        both(
+            Client::Cursor,
+            "preToolUse",
+            "postToolUse",
+            json!({ "tool_name": tool, "tool_input": input, "tool_output": output.to_string() }),
+        )
+    };
+    samples.extend(cursor("Write", &edit, json!({})));
+    samples.extend(cursor("Read", &json!({ "file_path": file, "offset": 1 }), json!({ "content": "1|alpha" })));
+    samples.extend(both(
+        Client::Cursor,
+        "afterFileEdit",
+        "beforeShellExecution",
+        json!({ "file_path": file, "edits": [edit], "command": "ls" }),
+    ));
+    let opencode = |tool: &str, args: Value| {
+        let rest = json!({ "session": "s", "directory": root, "tool": tool, "args": args, "output": "<content>\n1: alpha\n", "loaded": [file] });
+        both(Client::Opencode, "tool.execute.before", "tool.execute.after", rest)
+    };
+    samples.extend(opencode("edit", json!({ "filePath": file, "oldString": "beta", "newString": "BETA" })));
+    samples.extend(opencode("read", json!({ "filePath": file })));
+    samples.extend(opencode("apply_patch", json!({ "patchText": patch })));
+    samples
+}
+
+/// All places in a value, as pointers.
+fn places(value: &Value, here: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            let here = format!("{here}/{}", name.replace('~', "~0").replace('/', "~1"));
+            found.push(here.clone());
+            places(value, &here, found);
+        }),
+        Value::Array(values) => values.iter().enumerate().for_each(|(index, value)| {
+            let here = format!("{here}/{index}");
+            found.push(here.clone());
+            places(value, &here, found);
+        }),
+        _ => {}
+    }
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "\\PC{0,20}".prop_map(Value::from),
+        Just(json!({})),
+        Just(json!([[], {}, "x"])),
+        Just(json!("*** Begin Patch\n*** Update File:\n*** Add File: \u{0}\n*** Move to: /\n")),
+        Just(json!("x".repeat(300_000))),
+        Just(json!("\n".repeat(100_000))),
+        Just(json!("../../../../etc/passwd")),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Whatever a client tells, nothing is denied without a reason, and nothing breaks.
+    #[test]
+    fn mutilated_input_never_breaks_anything(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), with in anything()) {
+        let place = Place::with(ABC);
+        let samples = samples(&place);
+        let (client, mut input) = which.get(&samples).clone();
+        let mut found = Vec::new();
+        places(&input, "", &mut found);
+        let at: &String = at.get(&found);
+        *input.pointer_mut(at).unwrap() = with;
+        let answer = answer(client, None, &input.to_string(), |_| open(&place.root()));
+        prop_assert_eq!(answer.failed, None);
+        if !answer.stdout.is_empty() {
+            let said: Value = serde_json::from_str(&answer.stdout).unwrap();
+            let reason = [&said["hookSpecificOutput"]["permissionDecisionReason"], &said["reason"], &said["agent_message"], &said["deny"]];
+            let is_denied = answer.stdout.contains("deny");
+            prop_assert!(!is_denied || reason.iter().any(|reason| reason.as_str().is_some_and(|reason| !reason.is_empty())));
+        }
+    }
+}
