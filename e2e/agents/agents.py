@@ -16,6 +16,8 @@ def put(path, content):
 class Agent:
     """A stage for one agent: a project, a home, a model, and `surehand init` done in it."""
 
+    full = 195_000  # a prompt of so many tokens is about as much as its context holds; None where nothing makes it compact
+
     def __init__(self, stage, binary, clients, model):
         self.stage, self.binary, self.model = Path(stage), binary, model
         self.project, self.home = self.stage / "project", self.stage / "home"
@@ -140,6 +142,7 @@ supports_websockets = false
 
 class Gemini(Agent):
     name = "gemini"
+    full = None  # it compresses from one prompt of the person to the next only, and here there is one
     install = "@google/gemini-cli@0.61.0"
 
     def configure(self):

@@ -41,7 +41,8 @@ class Model:
     def answer(self, body, offers_tools):
         """What comes next."""
         with self.lock:
-            if ASKS_FOR_SUMMARY.search(last_words(body)):
+            said = last_words(body)
+            if ASKS_FOR_SUMMARY.search(said) and SUMMARY not in said:
                 self.summaries += 1
                 return Turn(text=SUMMARY)
             if not offers_tools:

@@ -89,11 +89,13 @@ def tell(agent, binary, clients):
 
 def tell_of_compaction(agent, binary, clients):
     name = agent.name
+    if agent.full is None:
+        return
     stage = Stage(agent, binary, clients)
     act = stage.agent
     stage.play(
         Turn(act.read("a.txt")),
-        Turn(act.read("whole.txt"), tokens=190_000),
+        Turn(act.read("whole.txt"), tokens=act.full),
         Turn(act.edit("a.txt", "beta", "BETA")),
         Turn(act.read("a.txt")),
         Turn(act.edit("a.txt", "beta", "BETA")),
