@@ -13,7 +13,7 @@ use std::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_adapters::hooks::{Client, answer};
-use surehand_engine::{Config, Durability, Session, Workspace, store::Which};
+use surehand_engine::{Config, Durability, RepoTracker, Session, Workspace, core::FileStatus, store::Which};
 use tempfile::TempDir;
 
 /// A workspace with these files, and a directory beside it for what clients keep.
@@ -828,6 +828,26 @@ fn claudes_hooks_stand_down_where_cursor_runs_them() {
     let edit = json!({ "cursor_version": "3", "tool_name": "Edit",
         "tool_input": { "file_path": place.full("a.txt"), "old_string": "beta", "new_string": "B" } });
     assert_eq!(agent.tell("PreToolUse", edit), Value::Null);
+}
+
+#[test]
+fn a_large_state_is_left_alone_and_takes_in_what_was_done_later() {
+    let place = Place::with(ABC);
+    let entry = |number: usize| {
+        let time = "2026-01-01T00:00:00Z";
+        json!({ "path": format!("gone/{number}"), "hash": "0".repeat(64), "size": 1, "mod_time": time, "type": "text", "status": "deleted" })
+    };
+    let entries: Vec<Value> = (0..2000).map(entry).collect();
+    let written = json!({ "work_dir": place.root(), "files": entries, "open_tasks": [], "last_updated": "2026-01-01T00:00:00Z" });
+    place.write(".surehand/repostate.json", &written.to_string());
+    let agent =
+        Agent { client: Client::Codex, place: &place, session: "s".to_owned(), agent: None, directory: "", calls: Cell::new(0) };
+    passes(agent.read("a.txt", None));
+    passes(agent.edit("a.txt", "beta", "BETA"));
+    assert_eq!(place.content(".surehand/repostate.json"), written.to_string());
+    let state = RepoTracker::load(place.open()).snapshot();
+    let known = state.files.iter().find(|file| file.path.as_str() == "a.txt").expect("it was touched");
+    assert_eq!((known.status, known.changed_outside), (FileStatus::Modified, false));
 }
 
 #[test]

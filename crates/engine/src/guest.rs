@@ -61,7 +61,7 @@ pub struct OwnWay;
 const OURS: &[&str] = &["unread", "stale", "deleted", "partial"];
 
 /// So many of the files that the session saw last are looked at.
-const LATELY: usize = 64;
+const LATELY: usize = 32;
 
 impl Session {
     /// Whether a call that somebody else is about to carry out would be refused by the gate. The refusal counts, and what it shows
