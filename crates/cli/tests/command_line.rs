@@ -562,6 +562,8 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
     1 changed outside since it was read:
         b.md
     last change {change} (edit_file, 0 s ago; surehand undo takes it back)
+    1 session has seen files:
+        cli: 2 files, changed since: b.md
     2 tasks open, 0 completed:
     2. [in_progress] test it
     1. [pending] write it

@@ -119,7 +119,8 @@ const COMMANDS: &[Documented] = &[
         name: "status",
         ends: "",
         json: "An object: `work_dir`, `story_id`, `files: {created, modified, deleted, unchanged, changed_outside}` (lists of paths; `unchanged` is a
-number), `open_tasks: [{id, description, status, priority}]`, `last_change: {change, at, tool, session}` or null, `rescued` (paths), `notices`.",
+number), `sessions: [{session, files, stale}]` (who has seen how many files, and which of them changed since), `open_tasks: [{id, description, status, priority}]`,
+`last_change: {change, at, tool, session}` or null, `rescued` (paths), `notices`.",
     },
     Documented {
         name: "snapshot",

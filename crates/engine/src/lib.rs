@@ -51,7 +51,7 @@ pub use repo::RepoTracker;
 pub use session::{Reply, Session};
 pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};
-pub use tracker::FileTracker;
+pub use tracker::{FileTracker, Holder, holders};
 pub use undo::Since;
 pub use watch::{Cursor, Hints, Trouble, Watch};
 pub use workspace::{Durability, OpenError, Workspace};

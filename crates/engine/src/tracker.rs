@@ -34,6 +34,31 @@ pub struct FileTracker {
     files: Files,
 }
 
+/// A session, and what it has in its context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Which.
+    pub session: SessionId,
+    /// How many files it has seen something of.
+    pub files: usize,
+    /// Those of them that are not what it saw any more; of many, only the ones seen last are looked at.
+    pub stale: Vec<RelPath>,
+}
+
+/// Who has seen what in a workspace.
+pub fn holders(workspace: &Arc<Workspace>) -> Result<Vec<Holder>, StoreError> {
+    const LATELY: usize = 200;
+    workspace.flush();
+    let holder = |(session, files): (SessionId, usize)| {
+        let mut tracker = FileTracker::continued(session.clone());
+        let mut stale = tracker.lately_viewed(workspace, LATELY);
+        stale.retain(|path| tracker.has_been_modified_since_read(workspace, path.as_str()).unwrap_or(true));
+        stale.sort();
+        Holder { session, files, stale }
+    };
+    Ok(workspace.ask(|store| store.sessions())?.into_iter().map(holder).collect())
+}
+
 /// Milliseconds since 1970.
 pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()

@@ -49,6 +49,7 @@ fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: i
     assert_eq!(again.view(&session("v2"), &path("a")).unwrap(), Some(view("4\n")));
     assert_eq!(again.view(&session("v2"), &path("b")).unwrap(), None);
     assert_eq!(again.viewed(&session("v1")).unwrap(), [path("a"), path("b")]);
+    assert_eq!(again.sessions().unwrap(), [(session("v1"), 2), (session("v2"), 1)]);
     assert_eq!(again.lately_viewed(&session("v1"), 9).unwrap(), [path("b"), path("a")]);
     store.record(&[viewed("v1", "a", "2\n")]).unwrap();
     assert_eq!(again.lately_viewed(&session("v1"), 1).unwrap(), [path("a")]);

@@ -303,6 +303,9 @@ pub trait Store: Send {
     /// So many of them, the view that came last first.
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError>;
 
+    /// Every session that has a view of something, with how many files, by name.
+    fn sessions(&self) -> Result<Vec<(SessionId, usize)>, StoreError>;
+
     /// The files that a session was given as instructions, by path, with the version of each that it was given last.
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError>;
 

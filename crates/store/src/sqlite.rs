@@ -248,6 +248,11 @@ impl Store for SqliteStore {
         Ok(rel_paths(self.all(sql, params![session.0, limit], |row| row.get(0))?))
     }
 
+    fn sessions(&self) -> Result<Vec<(SessionId, usize)>, StoreError> {
+        let sql = "SELECT session, COUNT(*) FROM views GROUP BY session ORDER BY session";
+        self.all(sql, params![], |row| Ok((SessionId(row.get(0)?), usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default())))
+    }
+
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError> {
         let given = self.all("SELECT path, version FROM given WHERE session = ?1 ORDER BY path", params![session.0], |row| {
             Ok((row.get::<_, String>(0)?, ContentHash::from_bytes(row.get(1)?)))

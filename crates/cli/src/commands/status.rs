@@ -1,12 +1,13 @@
-//! `surehand status`: what is there, what changed outside, what is left to do.
+//! `surehand status`: what is there, what changed outside, who has seen what, what is left to do.
 
 use std::process::ExitCode;
 
 use serde_json::json;
 use surehand_engine::{
-    RepoTracker, Workspace,
+    Holder, RepoTracker, Workspace,
     changes::Logged,
     core::{FileState, FileStatus, RepoState, render},
+    holders,
     repo::rfc3339,
     store::Which,
 };
@@ -21,6 +22,7 @@ pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let state = RepoTracker::load(workspace.clone()).snapshot();
     let last = workspace.log(&Which::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);
+    let holders = holders(&workspace)?;
     let notices: Vec<String> = workspace.take_notices().iter().map(render::notice::notice).collect();
     if args.json {
         let value = json!({
@@ -33,6 +35,7 @@ pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
                 "unchanged": state.files.iter().filter(|file| file.status == FileStatus::Unchanged).count(),
                 "changed_outside": paths(&state, |file| file.changed_outside),
             },
+            "sessions": holders.iter().map(|holder| json!({ "session": holder.session, "files": holder.files, "stale": holder.stale })).collect::<Vec<_>>(),
             "open_tasks": state.open_tasks(),
             "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session })),
             "rescued": rescued,
@@ -41,14 +44,14 @@ pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
         output::print(&format!("{value:#}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(&as_text(&state, last.as_ref(), &rescued))?;
+    output::print(&as_text(&state, last.as_ref(), &rescued, &holders))?;
     for notice in notices {
         output::print(&format!("note: {notice}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text(state: &RepoState, last: Option<&Logged>, rescued: &[String]) -> String {
+fn as_text(state: &RepoState, last: Option<&Logged>, rescued: &[String], holders: &[Holder]) -> String {
     let mut text = format!("workspace {}\n", state.work_dir);
     if !state.story_id.is_empty() {
         text.push_str(&format!("story {}\n", state.story_id));
@@ -63,8 +66,21 @@ fn as_text(state: &RepoState, last: Option<&Logged>, rescued: &[String]) -> Stri
         text.push_str(&format!("last change {} ({}, {ago}; surehand undo takes it back)\n", last.change, last.tool));
     }
     text.push_str(&named("rescued, with what others wrote into a file while it was replaced", rescued));
+    let sessions = if holders.len() == 1 { "session has seen files" } else { "sessions have seen files" };
+    text.push_str(&named(sessions, &holders.iter().rev().map(holder).collect::<Vec<_>>()));
     text.push_str(&render::tasks::tasks(&state.tasks));
     text
+}
+
+/// What a session has in its context, and how much of that is no longer so.
+fn holder(holder: &Holder) -> String {
+    let files = render::count(holder.files, "file");
+    if holder.stale.is_empty() {
+        return format!("{}: {files}", holder.session.0);
+    }
+    let stale: Vec<&str> = holder.stale.iter().take(3).map(|path| path.as_str()).collect();
+    let more = if holder.stale.len() > 3 { format!(" and {} more", holder.stale.len() - 3) } else { String::new() };
+    format!("{}: {files}, changed since: {}{more}", holder.session.0, stale.join(", "))
 }
 
 fn named(word: &str, names: &[String]) -> String {
