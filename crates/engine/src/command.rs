@@ -8,8 +8,9 @@ use surehand_core::{By, ChangedFile, LineSet, Outside, Present, RelPath, Text, r
 use surehand_store::{Event, Record};
 
 use crate::{
+    deed::fresh_change,
     lookout::{Changed, who},
-    session::{Reply, Session, add_changed, fresh_change},
+    session::{Reply, Session, add_changed},
     tracker::now,
     watch::{Cursor, Hints},
 };

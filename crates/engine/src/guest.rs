@@ -14,7 +14,8 @@ use surehand_store::Record;
 
 use crate::{
     command::{Command, Running},
-    session::{Deed, Reply, Session, Success, fresh_change},
+    deed::{Deed, fresh_change},
+    session::{Reply, Session, Success},
     tools,
     workspace::Workspace,
 };

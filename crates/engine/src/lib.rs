@@ -25,6 +25,7 @@ mod command;
 pub mod config;
 mod context;
 mod course;
+mod deed;
 pub mod disk;
 mod files;
 mod guest;

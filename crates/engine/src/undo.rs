@@ -11,8 +11,9 @@ use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
     changes::{Net, Selection, net},
+    deed::{Deed, Done, fresh_change},
     files::{Facts, Gathered},
-    session::{Deed, Done, Session, fresh_change},
+    session::Session,
     tracker::now,
 };
 

@@ -9,9 +9,10 @@ use surehand_core::{
 };
 
 use crate::{
+    deed::{Done, Landed},
     disk::journal::How,
     guest::Doer,
-    session::{Done, Landed, Session, Success},
+    session::{Session, Success},
 };
 
 /// The answer to a change of one file: a short diff with fresh numbers, which count as shown.
