@@ -7,6 +7,7 @@ use surehand_engine::{
     core::{
         Mode, RepoState,
         render::{
+            self,
             cut::{cut, ends, on_one_line, shorten},
             snapshot::{format_for_prompt, is_done},
         },
@@ -384,16 +385,12 @@ pub fn only_rows(text: &str) -> String {
     text.lines().filter(|line| row(line).is_some()).map(|line| format!("{line}\n")).collect()
 }
 
-/// What a line of a reply shows of a line of a file; nothing if it shows none.
+/// The same as [`render::row`], with the gaps between lines.
 fn row(line: &str) -> Option<&str> {
     if line == "…" {
         return Some("");
     }
-    let line = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
-    let end = line.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
-    let rest = &line[end..];
-    let rest = rest.strip_prefix('#').map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
-    rest.strip_prefix('|')
+    render::row(line)
 }
 
 /// A text of others within so many tokens, its middle left out if need be. None of its lines passes for a title of the prompt.

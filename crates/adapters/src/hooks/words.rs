@@ -1,5 +1,7 @@
 //! Our words in the words of a client: a refusal that says "read_file first" must name a tool that the model has.
 
+use surehand_engine::core::render::row;
+
 /// What a client's tools are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Names {
@@ -53,12 +55,7 @@ fn is_of_a_name(c: char) -> bool {
 
 /// Whether a line shows one of a file: `12|`, `12#ab|`, perhaps with a sign in front.
 fn is_row(line: &str) -> bool {
-    let line = line.trim_start_matches(' ');
-    let line = line.strip_prefix(['+', '-']).unwrap_or(line);
-    let end = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
-    let rest = &line[end..];
-    let rest = rest.strip_prefix('#').map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
-    end > 0 && rest.starts_with('|')
+    row(line.trim_start_matches(' ')).is_some()
 }
 
 #[cfg(test)]

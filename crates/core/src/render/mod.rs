@@ -46,6 +46,16 @@ impl Numbers {
     }
 }
 
+/// What a line of a reply shows of a line of a file, after its number and perhaps a sign; nothing if it shows none. The other way
+/// round of how [`Numbers`] are written.
+pub fn row(line: &str) -> Option<&str> {
+    let line = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
+    let end = line.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+    let rest = &line[end..];
+    let rest = rest.strip_prefix('#').map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
+    rest.strip_prefix('|')
+}
+
 /// The decimal digits of a number. The general way of formatting takes half the time of a large read.
 fn push_number(out: &mut String, number: u32) {
     let mut digits = [0; 10];
