@@ -180,6 +180,18 @@ fn undone(events: &[Event]) -> HashSet<(ChangeId, RelPath)> {
     undone
 }
 
+/// What an event did to its file, in words.
+pub fn what_happened(file: &Event) -> String {
+    let path = &file.path;
+    match (&file.moved_to, file.before, file.after) {
+        (Some(to), ..) => format!("{path} moved to {to}"),
+        (None, before, after) if before == after => format!("{path} was as before"),
+        (None, None, _) => format!("{path} created"),
+        (None, _, None) => format!("{path} deleted"),
+        (None, Some(_), Some(_)) => format!("{path} edited"),
+    }
+}
+
 /// What these events, newest first, came to for each file.
 pub fn net(events: &[Event]) -> Vec<Net> {
     let mut files: Vec<Net> = Vec::new();

@@ -15,10 +15,10 @@ use rmcp::{
 use serde_json::json;
 use surehand_engine::{
     RepoTracker, Workspace,
-    changes::Logged,
+    changes::{Logged, what_happened},
     core::render::snapshot::format_for_prompt,
     repo::rfc3339,
-    store::{Event, StoreError, Which},
+    store::{StoreError, Which},
 };
 use tokio::sync::broadcast;
 
@@ -190,17 +190,6 @@ fn entry(change: &Logged) -> String {
     let undone = if change.is_undone { " (undone)" } else { "" };
     let files: String = change.files.iter().map(|file| format!("    {}\n", what_happened(file))).collect();
     format!("{} {} {}{undone}, session {}\n{files}", change.change, rfc3339(change.at), change.tool, change.session)
-}
-
-fn what_happened(file: &Event) -> String {
-    let path = &file.path;
-    match (&file.moved_to, file.before, file.after) {
-        (Some(to), ..) => format!("{path} moved to {to}"),
-        (None, before, after) if before == after => format!("{path} was as before"),
-        (None, None, _) => format!("{path} created"),
-        (None, _, None) => format!("{path} deleted"),
-        (None, Some(_), Some(_)) => format!("{path} edited"),
-    }
 }
 
 fn unknown(uri: &str) -> ErrorData {

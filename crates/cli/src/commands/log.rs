@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId,
-    changes::Logged,
+    changes::{Logged, what_happened},
     repo::rfc3339,
     store::{Event, Which},
 };
@@ -45,17 +45,6 @@ fn as_text(change: &Logged, now: i64) -> String {
         text.push_str(&format!("    {}\n", what_happened(file)));
     }
     text
-}
-
-fn what_happened(file: &Event) -> String {
-    let path = &file.path;
-    match (&file.moved_to, file.before, file.after) {
-        (Some(to), ..) => format!("{path} moved to {to}"),
-        (None, before, after) if before == after => format!("{path} was as before"),
-        (None, None, _) => format!("{path} created"),
-        (None, _, None) => format!("{path} deleted"),
-        (None, Some(_), Some(_)) => format!("{path} edited"),
-    }
 }
 
 fn as_json(change: &Logged) -> Value {
