@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Reply, RepoTracker, Session, SessionId, Workspace,
     changes::{Selection, net},
-    core::{Mode, render::cut::cut, working_set::Lines},
+    core::{Mode, RepoState, render::cut::cut, working_set::Lines},
     store::ChangeId,
 };
 
@@ -270,8 +270,9 @@ impl<'a> Run<'a> {
     fn turn(&mut self) -> Result<Option<(Stop, String)>, RunError> {
         let started = Instant::now();
         let turn = self.place.turn + 1;
-        let rendered = self.render()?;
-        self.say_turn(turn, rendered.tokens)?;
+        let state = self.state.snapshot();
+        let rendered = self.render(&state)?;
+        self.say_turn(turn, &state, rendered.tokens)?;
         if !rendered.left.is_empty() {
             self.tell(&Event::Left { what: rendered.left.clone() })?;
         }
@@ -307,11 +308,10 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn render(&mut self) -> Result<Rendered, RunError> {
-        let state = self.state.snapshot();
+    fn render(&mut self, state: &RepoState) -> Result<Rendered, RunError> {
         let template = self.template();
         let tools = self.tools();
-        let scene = Scene { template: &template, state: &state, phase: self.place.phase, tools: &tools };
+        let scene = Scene { template: &template, state, phase: self.place.phase, tools: &tools };
         match &mut self.context {
             Context::Snapshot(context) => {
                 if let Some(told) = self.session.instructions_if_new(".") {
@@ -320,7 +320,7 @@ impl<'a> Run<'a> {
                 Ok(context.render(&mut self.session, &scene))
             }
             Context::History(history) => {
-                let folded = history.is_full(&scene).then(|| history.fold(&state, &scene));
+                let folded = history.is_full(&scene).then(|| history.fold(state, &scene));
                 let rendered = history.render(&scene);
                 if let Some(folded) = folded {
                     self.session.reset();
@@ -347,8 +347,7 @@ impl<'a> Run<'a> {
         prompt::tool_specs(self.place.phase, self.dialect)
     }
 
-    fn say_turn(&mut self, turn: u32, prompt_tokens: usize) -> Result<(), RunError> {
-        let state = self.state.snapshot();
+    fn say_turn(&mut self, turn: u32, state: &RepoState, prompt_tokens: usize) -> Result<(), RunError> {
         let open = state.open_tasks();
         let event = Event::Turn {
             turn,
