@@ -30,7 +30,7 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
 
 /// The content of every user file, and what is left of ours that should not be.
 fn debris(root: &Path) -> Vec<PathBuf> {
-    let parts = ["staged", "journal", "rescued"].map(|part| root.join(".surehand").join(part));
+    let parts = ["staged", "journal", "outbox", "rescued"].map(|part| root.join(".surehand").join(part));
     parts.iter().flat_map(|part| fs::read_dir(part).into_iter().flatten()).map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -81,6 +81,42 @@ fn a_server_that_is_killed_loses_no_file() {
         let now = fs::read_to_string(root.join("a.txt")).unwrap();
         let number: u32 = now.strip_prefix("count ").and_then(|rest| rest.strip_suffix('\n')).unwrap().parse().unwrap();
         assert!(number >= round * 8, "edits that were answered are there: {now}");
+        assert_eq!(debris(root), Vec::<PathBuf>::new());
+    }
+}
+
+/// Right after the answer, long before the store hears of it.
+#[test]
+fn what_a_killed_server_has_answered_for_can_be_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for (path, content) in [("a.txt", "one\n"), ("b.txt", "one\n"), ("gone.bin", "\0one\n"), ("moved.txt", "one\n")] {
+        fs::write(root.join(path), content).unwrap();
+    }
+    let before = tree(root);
+    let calls = [
+        ("edit_file", edit("a.txt", "one", "two")),
+        ("multi_edit", json!({ "edits": [edit("a.txt", "two", "three"), edit("b.txt", "one", "three"), edit("c.txt", "", "three\n")] })),
+        ("delete_file", json!({ "path": "gone.bin" })),
+        ("write_file", json!({ "path": "b.txt", "content": "four\n" })),
+        ("move_file", json!({ "from": "moved.txt", "to": "there.txt" })),
+    ];
+    for answered in 1..=calls.len() {
+        let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+        for path in ["a.txt", "b.txt", "moved.txt"] {
+            door.call("read_file", &json!({ "path": path }));
+        }
+        for (tool, arguments) in &calls[..answered] {
+            let answer = door.call(tool, arguments);
+            assert!(!answer.is_error, "{tool}: {}", answer.text);
+        }
+        door.process().kill().unwrap();
+        drop(door);
+        for _ in 0..answered {
+            let undone = Command::new(PROGRAM).args(["undo", "--root"]).arg(root).output().unwrap();
+            assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stdout));
+        }
+        assert_eq!(tree(root), before, "after {answered} calls");
         assert_eq!(debris(root), Vec::<PathBuf>::new());
     }
 }

@@ -66,6 +66,7 @@ impl Workspace {
     /// they are named.
     pub fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
         self.flush();
+        self.bring_what_is_left();
         let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
         if let Selection::Change(change) = selection {
             return ask(Which { change: Some(change.clone()), ..Which::default() });
@@ -102,6 +103,7 @@ impl Workspace {
     /// The latest changes that fit, newest first.
     pub fn log(&self, which: &Which, limit: usize) -> Result<Vec<Logged>, StoreError> {
         self.flush();
+        self.bring_what_is_left();
         let events = self.ask(|store| store.events(&Which::default(), MAX_EVENTS))?;
         let undone = undone(&events);
         let is_undone = |event: &Event| undone.contains(&(event.change.clone(), event.path.clone()));

@@ -32,6 +32,7 @@ mod guest;
 mod instructions;
 mod later;
 mod lookout;
+mod outbox;
 mod recorder;
 pub mod repo;
 pub mod scan;

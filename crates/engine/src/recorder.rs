@@ -1,6 +1,6 @@
 //! Remembers things in the background: a tool call hands over its records and goes on. They are written together, a moment
-//! later, and what has been overtaken meanwhile is not written at all. What a crash takes with it is what that moment knew: a lost
-//! view only means that a file is read again, and a change of the last moment that is not on record cannot be undone.
+//! later, and what has been overtaken meanwhile is not written at all. What a crash takes with it is what that moment had seen, which
+//! only means that a file is read again; the record of a change outlives it in the outbox.
 
 use std::{
     collections::HashMap,
@@ -10,9 +10,9 @@ use std::{
 };
 
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Record, SessionId, Store};
+use surehand_store::{Record, SessionId, Store, StoreError};
 
-use crate::{config::Versions, tracker::now};
+use crate::{config::Versions, outbox::Outbox, tracker::now};
 
 /// The thread that writes to the store.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Recorder {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     pending: Mutex<Pending>,
     /// Something has come into an empty queue, or is wanted at once.
@@ -30,9 +30,11 @@ struct Queue {
     written: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Pending {
     records: Vec<Record>,
+    /// Where records wait that must outlive the process.
+    outbox: Outbox,
     /// Where in `records` the last word on something is.
     last: HashMap<Subject, usize>,
     bytes: usize,
@@ -55,6 +57,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let mut pending = self.0.lock();
         pending.held -= 1;
+        pending.outbox.end_parcel();
         // Only somebody whose time has come is kept waiting by a hold; waking the thread for every change would cost more than
         // the record itself.
         if pending.is_due {
@@ -84,11 +87,12 @@ impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub fn start(
         store: impl Store + 'static,
+        outbox: Outbox,
         versions: Versions,
         notices: Arc<Mutex<Vec<Notice>>>,
         housekeeping: impl Fn() -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue::new(outbox));
         let theirs = queue.clone();
         let run = move || run(store, &theirs, versions, &notices, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
@@ -102,6 +106,7 @@ impl Recorder {
             Record::Found { path, .. } => Some(Subject::File(path.clone())),
             _ => None,
         };
+        self.queue.lock().outbox.put(&record);
         self.add(record, subject, |_| true);
     }
 
@@ -141,7 +146,10 @@ impl Recorder {
 
     /// Holds back everything from here on. Whoever has it must not flush.
     pub fn hold(&self) -> Hold {
-        self.queue.lock().held += 1;
+        let mut pending = self.queue.lock();
+        pending.held += 1;
+        pending.outbox.begin_parcel();
+        drop(pending);
         Hold(self.queue.clone())
     }
 
@@ -181,8 +189,33 @@ impl Drop for Recorder {
 }
 
 impl Queue {
+    fn new(outbox: Outbox) -> Self {
+        let pending = Pending {
+            records: Vec::new(),
+            outbox,
+            last: HashMap::new(),
+            bytes: 0,
+            asked: 0,
+            written: 0,
+            urgent: false,
+            closed: false,
+            held: 0,
+            is_due: false,
+        };
+        Self { pending: Mutex::new(pending), wake: Condvar::new(), written: Condvar::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().expect("nobody panics while holding it")
+    }
+
+    fn mark_written(&self, batch: u64, stored: &Result<(), StoreError>) {
+        let mut pending = self.lock();
+        if stored.is_ok() {
+            pending.outbox.arrived();
+        }
+        pending.written = batch;
+        self.written.notify_all();
     }
 
     /// Waits for a batch. `None` after `patience` without one.
@@ -207,6 +240,7 @@ impl Queue {
         pending.urgent = false;
         pending.bytes = 0;
         pending.last.clear();
+        pending.outbox.turn();
         Some((std::mem::take(&mut pending.records), pending.asked, pending.closed))
     }
 }
@@ -220,15 +254,14 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
             busy = housekeeping();
             continue;
         };
-        if let Err(error) = store.record(&records) {
-            // Said once: the next batches would only say the same.
-            if !std::mem::replace(&mut failed, true) {
-                let notice = Notice::NotRemembered { why: error.to_string() };
-                notices.lock().expect("nobody panics while holding it").push(notice);
-            }
+        let stored = store.record(&records);
+        queue.mark_written(batch, &stored);
+        // Said once: the next batches would only say the same.
+        if let (Err(error), false) = (&stored, failed) {
+            failed = true;
+            let notice = Notice::NotRemembered { why: error.to_string() };
+            notices.lock().expect("nobody panics while holding it").push(notice);
         }
-        queue.lock().written = batch;
-        queue.written.notify_all();
         kept += records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Happened(_))).count();
         // Now and then, and by one of many short processes: it is not worth doing after every call.
         if kept > TRIM_AFTER || (closed && std::process::id().is_multiple_of(32)) {
@@ -236,6 +269,7 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
             drop(store.trim(versions.bytes, now() - versions.days * MILLIS_OF_A_DAY));
         }
         if closed {
+            queue.lock().outbox.close();
             break;
         }
         busy = housekeeping();
@@ -248,7 +282,9 @@ mod tests {
 
     #[test]
     fn what_belongs_together_is_written_together() {
-        let recorder = Recorder { queue: Arc::default(), thread: None };
+        let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
+        let outbox = Outbox::new(dir, "never-written-to".to_owned());
+        let recorder = Recorder { queue: Arc::new(Queue::new(outbox)), thread: None };
         let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();

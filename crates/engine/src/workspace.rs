@@ -117,6 +117,7 @@ struct Handles {
     staged: Arc<File>,
     locks: Arc<File>,
     journals: Arc<File>,
+    outbox: Arc<File>,
 }
 
 /// The name of the state directory in the root.
@@ -147,7 +148,7 @@ impl Workspace {
         let state_path = root.path().join(STATE_DIR);
         let bad_state = |error| OpenError::State { path: state_path.display().to_string(), error };
         let state = Arc::new(State::open(&root).map_err(bad_state)?);
-        let opened = SqliteStore::open(&store_path(&root))?;
+        let mut opened = SqliteStore::open(&store_path(&root))?;
         if let Some(aside) = opened.set_aside {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
@@ -168,10 +169,12 @@ impl Workspace {
         };
         let notices = recover::recover(&workspace).map_err(bad_state)?;
         notices.into_iter().for_each(|notice| workspace.state.notify(notice));
+        outbox::bring(&workspace, &mut opened.store);
         let state = workspace.state.clone();
+        let outbox = Outbox::new(state.outbox(), process_name().map_err(bad_state)?);
         let keeping = state.clone();
         let (versions, notices) = (workspace.config.versions, state.notices.clone());
-        let recorder = Recorder::start(opened.store, versions, notices, move || keeping.keep_house());
+        let recorder = Recorder::start(opened.store, outbox, versions, notices, move || keeping.keep_house());
         let recorder = recorder.map_err(bad_state)?;
         drop(workspace.recorder.set(recorder));
         Ok(Arc::new(workspace))
@@ -275,6 +278,12 @@ impl Workspace {
         }
     }
 
+    /// Brings to the store what processes did that have died since the start.
+    pub(crate) fn bring_what_is_left(&self) {
+        // A store that cannot be opened says so when it is asked.
+        drop(self.with_store(|store| Ok(outbox::bring(self, store))));
+    }
+
     /// Asks the store. What the recorder has not written yet is not in it.
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.with_store(|store| question(store))
@@ -348,10 +357,7 @@ impl Workspace {
     }
 
     fn start_journal(&self) -> io::Result<Journal> {
-        let mut random = [0_u8; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let name = format!("{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
-        Journal::start(self.state.journals(), name, self.durability() == Durability::Full)
+        Journal::start(self.state.journals(), process_name()?, self.durability() == Durability::Full)
     }
 
     /// Lets go of the journal as a crash would: unlocked, not removed.
@@ -405,7 +411,7 @@ impl Workspace {
         };
         let name = displaced.name;
         self.with_journal(|journal| journal.write(&Entry::Reuse { staged: name.clone() }, false)).ok()?;
-        Some((file, name))
+        Some((spare, name))
     }
 
     /// Moves somebody's bytes to safety and says so with the next reply.
@@ -482,6 +488,11 @@ impl State {
         lock(&self.handles).journals.clone()
     }
 
+    /// Where records are that are on their way to the store.
+    pub fn outbox(&self) -> Arc<File> {
+        lock(&self.handles).outbox.clone()
+    }
+
     /// By what the index of the last scan is told from another: inode and time.
     pub(crate) fn index_stamp(&self) -> Option<(u64, i64)> {
         let stat = sys::statat(&*self.dir(), "index", sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -538,6 +549,7 @@ impl Handles {
             staged: make_dir(&dir, "staged")?,
             locks: make_dir(&dir, "locks")?,
             journals: make_dir(&dir, "journal")?,
+            outbox: make_dir(&dir, "outbox")?,
             dir,
         };
         ignore_itself(&handles.dir)?;
@@ -578,6 +590,13 @@ fn ignore_itself(dir: &File) -> io::Result<()> {
         Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// A name for files of this process, which no other has, nor had.
+fn process_name() -> io::Result<String> {
+    let mut random = [0_u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(format!("{}-{:016x}", std::process::id(), u64::from_ne_bytes(random)))
 }
 
 /// Where the memory of a workspace is.

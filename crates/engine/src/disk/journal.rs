@@ -188,7 +188,8 @@ impl Journal {
     }
 }
 
-fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+/// Makes a file of a process, under a lock that shows that the process lives.
+pub fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     loop {
         let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);

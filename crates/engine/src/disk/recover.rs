@@ -58,7 +58,8 @@ fn has_ended(entries: &[Entry], number: u64) -> bool {
     entries.iter().any(|entry| matches!(entry, Entry::End { commit, .. } if *commit == number))
 }
 
-fn names(dir: &File) -> io::Result<Vec<String>> {
+/// What is in a directory of the state, by name.
+pub fn names(dir: &File) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -1,0 +1,370 @@
+//! What is on its way to the store and must not die with the process: the record of each change, written to a file before the
+//! change is answered for. The recorder takes it from there as soon as the store has it; what a process that was killed left
+//! behind is brought to the store by whoever starts next. So every change that was answered for can be undone.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::AsFd,
+    sync::Arc,
+    thread::{self, ThreadId},
+};
+
+use rustix::{
+    fs::{self as sys, Mode, OFlags},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use surehand_core::{ContentHash, RelPath};
+use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, Store, StoreError, Which};
+
+use crate::{
+    disk::{self, journal, recover, stage},
+    tracker::now,
+    workspace::Workspace,
+};
+
+/// The outbox of a process: two sheets, one that is written to and one that the recorder is bringing to the store. They are made
+/// when they are first needed, because most processes change nothing, and held under a lock while the process lives.
+#[derive(Debug)]
+pub struct Outbox {
+    dir: Arc<File>,
+    name: String,
+    sheets: [Option<Sheet>; 2],
+    current: usize,
+    /// What belongs together and is not complete yet, by who is putting it together.
+    parcels: HashMap<ThreadId, Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Sheet {
+    file: File,
+    size: u64,
+}
+
+/// A record, as it is written down. The bytes that belong to it follow its line, because they may be no text.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Happened {
+        change: ChangeId,
+        at: Millis,
+        session: SessionId,
+        tool: String,
+        path: RelPath,
+        moved_to: Option<RelPath>,
+        before: Option<ContentHash>,
+        after: Option<ContentHash>,
+        mode: Option<u32>,
+        undoes: Vec<ChangeId>,
+        /// How many bytes at the start and at the end are the same, and how many of the middle follow.
+        delta: Option<(usize, usize, usize)>,
+    },
+    Kept {
+        version: ContentHash,
+        at: Millis,
+        size: usize,
+    },
+}
+
+impl Outbox {
+    /// An outbox under this name, which no other process has.
+    pub fn new(dir: Arc<File>, name: String) -> Self {
+        Self { dir, name, sheets: [None, None], current: 0, parcels: HashMap::new() }
+    }
+
+    /// What this thread puts in from here on belongs together: all of it is there in the end, or nothing.
+    pub fn begin_parcel(&mut self) {
+        self.parcels.entry(thread::current().id()).or_default();
+    }
+
+    /// What this thread has put in since is complete.
+    pub fn end_parcel(&mut self) {
+        if let Some(parcel) = self.parcels.remove(&thread::current().id()) {
+            self.send(&parcel);
+        }
+    }
+
+    /// Writes a record down, if it is one that must not be lost.
+    pub fn put(&mut self, record: &Record) {
+        let Some((line, bytes)) = line_of(record) else { return };
+        if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
+            return add(parcel, &line, bytes);
+        }
+        let mut parcel = Vec::new();
+        add(&mut parcel, &line, bytes);
+        self.send(&parcel);
+    }
+
+    /// What cannot be written down is on its way to the store all the same; only a crash would show the difference.
+    fn send(&mut self, parcel: &[u8]) {
+        if parcel.is_empty() {
+            return;
+        }
+        let sheet = match &mut self.sheets[self.current] {
+            Some(sheet) => sheet,
+            none => {
+                let Ok(file) = journal::open_new(self.dir.as_fd(), &sheet_name(&self.name, self.current)) else { return };
+                none.insert(Sheet { file, size: 0 })
+            }
+        };
+        let mut content = format!("{}\n", parcel.len()).into_bytes();
+        content.extend_from_slice(parcel);
+        match sheet.file.write_all(&content) {
+            Ok(()) => sheet.size += content.len() as u64,
+            // A piece of a parcel would spoil the next one.
+            Err(_) => drop(sheet.file.set_len(sheet.size)),
+        }
+    }
+
+    /// What has been put in is on its way; the other sheet is written to from here on.
+    pub fn turn(&mut self) {
+        self.current = 1 - self.current;
+    }
+
+    /// What was put in before the last turn is in the store.
+    pub fn arrived(&mut self) {
+        if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
+            // If it stays, whoever finds it will see that the store has it.
+            if sheet.file.set_len(0).is_ok() {
+                sheet.size = 0;
+            }
+        }
+    }
+
+    /// Everything is in the store, and nothing more will come.
+    pub fn close(&mut self) {
+        for (number, sheet) in self.sheets.iter_mut().enumerate() {
+            if sheet.take().is_some_and(|sheet| sheet.size == 0) {
+                stage::remove(self.dir.as_fd(), &sheet_name(&self.name, number));
+            }
+        }
+    }
+}
+
+fn sheet_name(name: &str, number: usize) -> String {
+    format!("{name}-{number}")
+}
+
+/// A change, and content that is kept for its own sake. The texts that sessions have seen can be read again.
+fn line_of(record: &Record) -> Option<(Line, &[u8])> {
+    match record {
+        Record::Happened(event) => {
+            let delta = event.delta.as_ref();
+            let line = Line::Happened {
+                change: event.change.clone(),
+                at: event.at,
+                session: event.session.clone(),
+                tool: event.tool.clone(),
+                path: event.path.clone(),
+                moved_to: event.moved_to.clone(),
+                before: event.before,
+                after: event.after,
+                mode: event.mode,
+                undoes: event.undoes.clone(),
+                delta: delta.map(|delta| (delta.prefix, delta.suffix, delta.middle.len())),
+            };
+            Some((line, delta.map_or(&[], |delta| &delta.middle)))
+        }
+        Record::Kept { version, content, at } => {
+            let bytes = content.bytes();
+            Some((Line::Kept { version: *version, at: *at, size: bytes.len() }, bytes))
+        }
+        _ => None,
+    }
+}
+
+fn add(parcel: &mut Vec<u8>, line: &Line, bytes: &[u8]) {
+    serde_json::to_writer(&mut *parcel, line).expect("a line is plain data");
+    parcel.push(b'\n');
+    parcel.extend_from_slice(bytes);
+}
+
+/// The records of a sheet. A parcel at the end that is not complete was never answered for, and is left out.
+fn records(mut content: &[u8]) -> Vec<Record> {
+    let mut records = Vec::new();
+    while let Some(parcel) = take_parcel(&mut content) {
+        records.extend(records_of(parcel).unwrap_or_default());
+    }
+    records
+}
+
+fn take_parcel<'a>(content: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = std::str::from_utf8(take_line(content)?).ok()?.parse().ok()?;
+    take_bytes(content, length)
+}
+
+fn take_line<'a>(content: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = content.iter().position(|byte| *byte == b'\n')?;
+    let line = take_bytes(content, end)?;
+    take_bytes(content, 1)?;
+    Some(line)
+}
+
+fn take_bytes<'a>(content: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = content.split_at_checked(count)?;
+    *content = rest;
+    Some(taken)
+}
+
+/// The records of a parcel, all of them or none.
+fn records_of(mut parcel: &[u8]) -> Option<Vec<Record>> {
+    let mut records = Vec::new();
+    while !parcel.is_empty() {
+        let line = serde_json::from_slice(take_line(&mut parcel)?).ok()?;
+        records.push(record_of(line, &mut parcel)?);
+    }
+    Some(records)
+}
+
+fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
+    Some(match line {
+        Line::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta } => {
+            let delta = match delta {
+                Some((prefix, suffix, size)) => Some(Delta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() }),
+                None => None,
+            };
+            Record::Happened(Event { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta })
+        }
+        Line::Kept { version, at, size } => {
+            let content = take_bytes(rest, size)?.to_vec();
+            Record::Kept { version, content: Shared::new(content), at }
+        }
+    })
+}
+
+/// Brings to the store what processes left behind that have died. What cannot be brought now stays where it is.
+pub fn bring(workspace: &Workspace, store: &mut dyn Store) {
+    let dir = workspace.state().outbox();
+    let Ok(names) = recover::names(&dir) else { return };
+    for name in names {
+        let brought = left_behind(&dir, &name).map(|sheet| sheet.map(|(file, records)| (file, missing(store, records))));
+        let Ok(Some((_locked, Ok(records)))) = brought else { continue };
+        let present = what_is_there(workspace, &records);
+        if store.record(&[present, records].concat()).is_ok() {
+            stage::remove(dir.as_fd(), &name);
+        }
+    }
+}
+
+/// The records of a sheet that no living process holds; the file is locked as long as it is open.
+fn left_behind(dir: &File, name: &str) -> io::Result<Option<(File, Vec<Record>)>> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = match sys::openat(dir, name, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(Some((file, records(&content))))
+}
+
+/// Without what the store has already, because the process died after it was stored.
+fn missing(store: &dyn Store, records: Vec<Record>) -> Result<Vec<Record>, StoreError> {
+    let mut missing = Vec::new();
+    for record in records {
+        let is_known = match &record {
+            Record::Happened(event) => {
+                let which = Which { change: Some(event.change.clone()), path: Some(event.path.clone()), session: None };
+                !store.events(&which, 1)?.is_empty()
+            }
+            _ => false,
+        };
+        if !is_known {
+            missing.push(record);
+        }
+    }
+    Ok(missing)
+}
+
+/// The ways back begin at what the changes wrote: it is kept whole, where it is still there.
+fn what_is_there(workspace: &Workspace, records: &[Record]) -> Vec<Record> {
+    let written: HashMap<&RelPath, ContentHash> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Happened(event) => Some((event.name_after(), event.after?)),
+            _ => None,
+        })
+        .collect();
+    let present = |(path, version): (&RelPath, ContentHash)| {
+        let Ok(disk::read::Found::File { mut file, .. }) = disk::read::find(workspace.root(), path) else { return None };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).ok()?;
+        (ContentHash::of(&content) == version).then(|| Record::Kept { version, content: Shared::new(content), at: now() })
+    };
+    written.into_iter().filter_map(present).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(path: &str, delta: Option<Delta>) -> Record {
+        Record::Happened(Event {
+            change: ChangeId("0badcafe".to_owned()),
+            at: 7,
+            session: SessionId("s".to_owned()),
+            tool: "edit_file".to_owned(),
+            path: RelPath::new(path).unwrap(),
+            moved_to: None,
+            before: Some(ContentHash::of(b"before")),
+            after: None,
+            mode: Some(0o644),
+            undoes: vec![ChangeId("1".to_owned())],
+            delta,
+        })
+    }
+
+    /// A sheet with these parcels.
+    fn sheet(parcels: &[&[Record]]) -> Vec<u8> {
+        let mut content = Vec::new();
+        for parcel in parcels {
+            let mut lines = Vec::new();
+            for record in *parcel {
+                let (line, bytes) = line_of(record).unwrap();
+                add(&mut lines, &line, bytes);
+            }
+            content.extend(format!("{}\n", lines.len()).bytes().chain(lines));
+        }
+        content
+    }
+
+    /// How records are compared: shared bytes have no equality of their own.
+    fn told(records: &[Record]) -> Vec<String> {
+        let bytes = |record: &Record| line_of(record).map(|(_, bytes)| bytes.to_vec());
+        records.iter().map(|record| format!("{record:?} {:?}", bytes(record))).collect()
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_back() {
+        let delta = Delta { prefix: 3, suffix: 4, middle: b"\xff\n\0{}\n12\n".to_vec() };
+        let kept = Record::Kept { version: ContentHash::of(b"\n\n"), content: Shared::new(b"\n\n".to_vec()), at: 9 };
+        let first = [event("a\nb.txt", Some(delta)), kept];
+        let second = [event("c.txt", None)];
+        let read = records(&sheet(&[&first, &second]));
+        assert_eq!(told(&read), told(&[&first[..], &second[..]].concat()));
+    }
+
+    #[test]
+    fn a_parcel_that_was_cut_off_is_left_out_as_a_whole() {
+        let first = [event("a.txt", None)];
+        let second = [event("b.txt", None), event("c.txt", Some(Delta { prefix: 0, suffix: 0, middle: b"xyz".to_vec() }))];
+        let (whole, kept) = (sheet(&[&first, &second]), sheet(&[&first]).len());
+        for cut in kept..whole.len() {
+            assert_eq!(told(&records(&whole[..cut])), told(&first), "{cut}");
+        }
+        (0..kept).for_each(|cut| assert_eq!(records(&whole[..cut]).len(), 0, "{cut}"));
+    }
+
+    #[test]
+    fn what_is_no_sheet_holds_nothing() {
+        for content in ["", "\n", "x\n", "99999999999999999999\n{}", "3\n{}\n", "-1\n", "2\n[]"] {
+            assert_eq!(records(content.as_bytes()).len(), 0, "{content:?}");
+        }
+    }
+}
