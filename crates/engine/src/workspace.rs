@@ -28,9 +28,10 @@ use crate::{
         journal::{Entry, Journal},
         lock::LockPool,
         recover,
-        rescue::{Displaced, Rescued, SecondLook},
+        rescue::{Displaced, Rescued, SecondLook, Spare},
         root::Root,
     },
+    outbox::{self, Outbox},
     recorder::{Hold, Recorder},
     repo::Repo,
     watch::Watch,
@@ -132,6 +133,8 @@ pub fn is_internal(name: &str) -> bool {
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
 /// How long a displaced file is left alone before it is written over.
 const SPARE_AFTER: Duration = Duration::from_micros(500);
+/// When so many displaced files wait, the next ones are not kept open.
+const MAX_HELD: usize = 16;
 /// More displaced files than this are looked at earlier.
 const MAX_DISPLACED: usize = 256;
 
@@ -372,8 +375,12 @@ impl Workspace {
     }
 
     /// Keeps a displaced file for a second look.
-    pub(crate) fn displace(&self, displaced: Displaced) {
-        lock(&self.state.displaced).push_back((Instant::now(), displaced));
+    pub(crate) fn displace(&self, mut displaced: Displaced) {
+        let mut waiting = lock(&self.state.displaced);
+        if waiting.len() >= MAX_HELD {
+            displaced.let_go();
+        }
+        waiting.push_back((Instant::now(), displaced));
     }
 
     /// A commit is over. Keeps the journal short and the displaced files few.
@@ -394,12 +401,12 @@ impl Workspace {
     }
 
     /// A displaced file that is of no more use, to be written over and swapped in: it saves making a file and removing another.
-    /// Gives it open, with its name; the journal says that it holds nothing of value any more.
-    pub(crate) fn take_spare(&self, dir: &Arc<File>) -> Option<(File, String)> {
-        let (since, displaced) = lock(&self.state.displaced).pop_front()?;
+    /// Gives it with its name; the journal says that it holds nothing of value any more.
+    pub(crate) fn take_spare(&self, dir: &Arc<File>) -> Option<(Spare, String)> {
+        let (since, mut displaced) = lock(&self.state.displaced).pop_front()?;
         let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
-        let file = match fits.then(|| displaced.look(&self.state.rescued)) {
-            Some(Ok(SecondLook::Untouched(file))) => file?,
+        let spare = match fits.then(|| displaced.look(&self.state.rescued)) {
+            Some(Ok(SecondLook::Untouched(spare))) => spare?,
             Some(Ok(SecondLook::Rescued(to))) => {
                 self.state.notify(Notice::Rescued { path: displaced.path, to });
                 return None;
@@ -525,7 +532,7 @@ impl State {
     fn tidy_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
         let waiting = std::mem::take(&mut *lock(&self.displaced));
         let mut left = VecDeque::new();
-        for (since, displaced) in waiting {
+        for (since, mut displaced) in waiting {
             if since.elapsed() < age {
                 left.push_back((since, displaced));
                 continue;

@@ -503,7 +503,7 @@ impl<'a> Left<'a> {
         };
         let Some(version) = version else { return Ok(true) };
         let (dir, path) = (self.staged_dir.clone(), self.path.clone());
-        let displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false };
+        let mut displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false, held: None };
         match displaced.look(self.workspace.rescued())? {
             SecondLook::Untouched(_) => {
                 displaced.remove();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags},
+    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
@@ -17,7 +17,8 @@ use surehand_core::{ContentHash, RelPath, Stamp};
 use super::{
     clock::Clock,
     read::{link_count, open_patiently},
-    stage, sys as lease,
+    stage,
+    sys::{self as lease, LeaseState},
 };
 use crate::workspace::{make_dir, make_state_dir};
 
@@ -36,13 +37,24 @@ pub struct Displaced {
     pub stamp: Option<Stamp>,
     /// Whether it may hold something else later: it is ours and ordinary.
     pub reusable: bool,
+    /// The file, open for writing and under a lease ever since it was checked: as long as the lease holds, nobody else has had it open.
+    pub held: Option<File>,
+}
+
+/// A file that is of no more use as what it was: it may hold something else. It has no attributes.
+#[derive(Debug)]
+pub struct Spare {
+    /// The file, open for writing.
+    pub file: File,
+    /// What the system says about it.
+    pub stat: Box<Stat>,
 }
 
 /// What a second look at a displaced file came to.
 #[derive(Debug)]
 pub enum SecondLook {
-    /// It is still what it was, and nobody has it open: it is of no more use. Open for writing if it may hold something else.
-    Untouched(Option<File>),
+    /// It is still what it was, and nobody has it open: it is of no more use, unless it may hold something else.
+    Untouched(Option<Spare>),
     /// Somebody still has it open: look again later.
     InUse,
     /// Somebody wrote into it. It is kept under this name in the workspace.
@@ -51,7 +63,16 @@ pub enum SecondLook {
 
 impl Displaced {
     /// Looks at the file again.
-    pub fn look(&self, rescued: &Rescued) -> io::Result<SecondLook> {
+    pub fn look(&mut self, rescued: &Rescued) -> io::Result<SecondLook> {
+        if let Some(file) = self.held.take() {
+            let stat = sys::fstat(&file)?;
+            // Asked after the number of its names: who adds one later would have to find it here.
+            let is_held = lease::lease_state(file.as_fd()) == LeaseState::Held;
+            lease::drop_lease(file.as_fd());
+            if is_held && link_count(&stat) == 1 {
+                return Ok(SecondLook::Untouched(Some(Spare { file, stat: Box::new(stat) })));
+            }
+        }
         let access = if self.reusable { OFlags::RDWR } else { OFlags::RDONLY };
         let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
@@ -82,7 +103,14 @@ impl Displaced {
         // Without leases nobody can say that it is not open elsewhere: it may be removed, but not become another file.
         // Neither may one that has another name.
         let reusable = alone && self.reusable && link_count(&stat) == 1;
-        Ok(SecondLook::Untouched(reusable.then_some(file)))
+        Ok(SecondLook::Untouched(reusable.then(|| Spare { file, stat: Box::new(stat) })))
+    }
+
+    /// Does not keep it open any longer.
+    pub fn let_go(&mut self) {
+        if let Some(file) = self.held.take() {
+            lease::drop_lease(file.as_fd());
+        }
     }
 
     /// Removes it, after a look that found it untouched.
@@ -179,13 +207,14 @@ mod tests {
         let root = Arc::new(File::open(home.path()).unwrap());
         let rescued = Rescued::of(root.clone(), &root).unwrap();
         fs::write(away.path().join("staged"), "theirs").unwrap();
-        let displaced = Displaced {
+        let mut displaced = Displaced {
             dir: Arc::new(File::open(away.path()).unwrap()),
             name: "staged".to_owned(),
             path: RelPath::new("a.txt").unwrap(),
             version: ContentHash::of(b"ours"),
             stamp: None,
             reusable: false,
+            held: None,
         };
         let began = Instant::now();
         let SecondLook::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };

@@ -14,6 +14,8 @@ use rustix::{
     io::Errno,
 };
 
+use super::rescue::Spare;
+
 /// The result of staging a replacement.
 pub enum Staged {
     /// A file that can take the old one's place.
@@ -22,6 +24,8 @@ pub enum Staged {
         file: File,
         /// Whether the old one has attributes besides mode and owner.
         has_attributes: bool,
+        /// What the system says about it, complete.
+        stat: Box<Stat>,
     },
     /// Owner or marks of the old file cannot be given to a new one: write the old one in place.
     CannotCopyMarks,
@@ -33,30 +37,31 @@ pub enum Staged {
 pub fn replacement(
     dir: BorrowedFd<'_>,
     name: &str,
-    spare: Option<File>,
+    spare: Option<Spare>,
     content: &[u8],
     old: &File,
     stat: &Stat,
 ) -> io::Result<Staged> {
-    let file = match spare {
-        Some(file) => {
-            let too_open = sys::fstat(&file)?.st_mode & !stat.st_mode & 0o777;
+    let (file, birth) = match spare {
+        Some(Spare { file, stat: its }) => {
+            let too_open = its.st_mode & !stat.st_mode & 0o777;
             if too_open != 0 {
                 // What it will hold is for fewer eyes than what it held.
                 sys::fchmod(&file, Mode::from_raw_mode(0o600))?;
             }
-            file
+            (file, Birth::Bare)
         }
-        None => fresh(dir, name)?,
+        None => (fresh(dir, name)?, Birth::Usual),
     };
     file.write_all_at(content, 0)?;
-    let now = sys::fstat(&file)?;
+    let mut now = sys::fstat(&file)?;
     if now.st_size != content.len() as i64 {
         // Afterwards: some systems take a file that is emptied first for one that must be flushed when it is closed.
         file.set_len(content.len() as u64)?;
+        now = sys::fstat(&file)?;
     }
-    match copy_marks(old, stat, &file, &now) {
-        Ok(has_attributes) => Ok(Staged::Ready { file, has_attributes }),
+    match copy_marks(old, stat, &file, &now, birth) {
+        Ok(has_attributes) => Ok(Staged::Ready { file, has_attributes, stat: Box::new(now) }),
         Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
             remove(dir, name);
             Ok(Staged::CannotCopyMarks)
@@ -117,19 +122,28 @@ fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 
 /// Gives a new file the mode of another one and, as far as we may, its owner and attributes.
 pub fn give_marks(of: &File, stat: &Stat, file: &File) -> rustix::io::Result<()> {
-    match copy_marks(of, stat, file, &sys::fstat(file)?) {
+    match copy_marks(of, stat, file, &sys::fstat(file)?, Birth::Usual) {
         Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => sys::fchmod(file, Mode::from_raw_mode(stat.st_mode & 0o777)),
         copied => copied.map(drop),
     }
 }
 
+/// What a new file may have come with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Birth {
+    /// Attributes from its directory.
+    Usual,
+    /// No attributes.
+    Bare,
+}
+
 /// Says whether there were attributes to copy.
-fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Result<bool> {
+fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat, birth: Birth) -> rustix::io::Result<bool> {
     let same_owner = (now.st_uid, now.st_gid) == (stat.st_uid, stat.st_gid);
     if !same_owner {
         sys::fchown(new, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
     }
-    let has_attributes = copy_attributes(old.as_fd(), new.as_fd())?;
+    let has_attributes = copy_attributes(old.as_fd(), new.as_fd(), birth)?;
     // Last, because a change of owner takes special bits away.
     if !same_owner || now.st_mode != stat.st_mode {
         sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
@@ -137,10 +151,10 @@ fn copy_marks(old: &File, stat: &Stat, new: &File, now: &Stat) -> rustix::io::Re
     Ok(has_attributes)
 }
 
-fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> rustix::io::Result<bool> {
-    let (wanted, there) = (attributes(old)?, attributes(new)?);
+fn copy_attributes(old: BorrowedFd<'_>, new: BorrowedFd<'_>, birth: Birth) -> rustix::io::Result<bool> {
+    let wanted = attributes(old)?;
+    let there = if birth == Birth::Usual { attributes(new)? } else { Vec::new() };
     for name in there.iter().filter(|name| !wanted.contains(name) && !name.starts_with(b"security.")) {
-        // A new file may be born with some, from its directory.
         sys::fremovexattr(new, &name[..])?;
     }
     for name in &wanted {

@@ -124,6 +124,6 @@ impl Work<'_> {
     fn displace_ours(&self, dir: Arc<File>, name: String) {
         let Some(version) = self.planned.after().map(Content::version) else { return };
         let path = self.path().clone();
-        self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false });
+        self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false, held: None });
     }
 }

@@ -56,6 +56,8 @@ pub struct Work<'a> {
     old: Option<(File, Box<Stat>)>,
     /// Whether the old file has nothing that would have to be taken off before it can be another: owner, attributes.
     is_ordinary: bool,
+    /// Whether the old file is kept open when it has come out, to be written over next.
+    may_be_held: bool,
     leased: bool,
     progress: Progress,
     /// The stamp of what came out, if it is the file that was checked and nobody else had it open then.
@@ -91,6 +93,7 @@ impl<'a> Work<'a> {
             written: None,
             old: None,
             is_ordinary: false,
+            may_be_held: false,
             leased: false,
             progress: Progress::Untouched,
             out: None,
@@ -198,7 +201,7 @@ impl<'a> Work<'a> {
         if self.workspace.durability() == Durability::Full {
             new.sync_all().map_err(|error| self.failed("sync", error))?;
         }
-        if self.how != How::InPlace {
+        if self.how != How::InPlace && self.written.is_none() {
             self.written = self.stamp_of(new);
         }
         Ok(())
@@ -278,8 +281,8 @@ impl<'a> Work<'a> {
     }
 
     fn stage_replacement(&mut self, name: String) -> Result<(), CommitError> {
-        let (old, stat) = self.open_old(OFlags::RDONLY)?;
-        if sys::accessat(self.dir(), self.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
+        let (old, stat, is_writable) = self.open_replaced()?;
+        if !is_writable && sys::accessat(self.dir(), self.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
             return Err(self.failed("write (the file is read-only)", Errno::ACCESS));
         }
         let far = self.workspace.state().device() != identity(&stat).0;
@@ -295,9 +298,11 @@ impl<'a> Work<'a> {
                 self.announce(&name)?;
             }
             let staged = stage::replacement(dir.as_fd(), &name, spare, self.content(), &old, &stat);
-            if let Staged::Ready { file, has_attributes } = staged.map_err(|error| self.failed("write", error))? {
+            if let Staged::Ready { file, has_attributes, stat: new } = staged.map_err(|error| self.failed("write", error))? {
                 self.how = How::Swap;
                 self.is_ordinary = !has_attributes && self.workspace.is_owner(&stat);
+                self.may_be_held = is_writable && self.is_ordinary;
+                self.written = Some(self.workspace.clock().stamp(&new));
                 self.new = Some(file);
                 self.old = Some((old, stat));
                 return Ok(());
@@ -329,6 +334,17 @@ impl<'a> Work<'a> {
         }
         let dir = self.dir().try_clone().map_err(|error| self.failed("open its directory", error))?;
         Ok((Arc::new(dir), format!(".surehand-{name}")))
+    }
+
+    /// Opens the file that is to be replaced and says whether it is open for writing: then it can be the next staged file without
+    /// being opened again. A program is not: while it is open for writing nobody can start it.
+    fn open_replaced(&self) -> Result<(File, Box<Stat>, bool), CommitError> {
+        if let Ok((old, stat)) = self.open_old(OFlags::RDWR)
+            && stat.st_mode & 0o111 == 0
+        {
+            return Ok((old, stat, true));
+        }
+        self.open_old(OFlags::RDONLY).map(|(old, stat)| (old, stat, false))
     }
 
     fn open_old(&self, access: OFlags) -> Result<(File, Box<Stat>), CommitError> {
@@ -524,6 +540,8 @@ impl<'a> Work<'a> {
 
     /// The commit has happened: what came out waits for a second look.
     pub fn settle(mut self) {
+        let reusable = self.how == How::Swap && self.out.is_some() && self.is_ordinary;
+        let held = if reusable && self.may_be_held && self.leased { self.old.take().map(|(old, _)| old) } else { None };
         self.release();
         let Some((dir, name)) = self.staged.take() else { return };
         match self.how {
@@ -536,9 +554,8 @@ impl<'a> Work<'a> {
             How::Move => {}
             How::Swap | How::Rename | How::Remove => {
                 let Some(version) = self.base_version() else { return };
-                let reusable = self.how == How::Swap && self.out.is_some() && self.is_ordinary;
                 let path = self.path().clone();
-                self.workspace.displace(Displaced { dir, name, path, version, stamp: self.out, reusable });
+                self.workspace.displace(Displaced { dir, name, path, version, stamp: self.out, reusable, held });
             }
         }
     }
