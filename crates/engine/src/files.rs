@@ -8,7 +8,7 @@ use surehand_core::{
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
 use crate::{
-    disk::read::{Found, find, link_count, read_whole},
+    disk::read::{Found, find, link_count, read_whole, stat_of_file},
     texts::Texts,
     tracker::now,
     workspace::Workspace,
@@ -113,6 +113,9 @@ impl Files {
 
     /// The same for a file that is not read if it has more bytes than this.
     pub fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<Gathered, Refusal> {
+        if let Some(gathered) = self.still_there(workspace, spelling) {
+            return Ok(gathered);
+        }
         let (path, found) = self.find(workspace, spelling)?;
         let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, mode: None, view: None, seen: None };
         let (mut file, stat) = match found {
@@ -135,10 +138,22 @@ impl Files {
         Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, mode, view: None, seen: None })
     }
 
+    /// A file that is known by this spelling and has its stamp still. It is not opened: a link that was put in the way may lead
+    /// anywhere, but what has the same stamp is the same file.
+    fn still_there(&mut self, workspace: &Workspace, spelling: &str) -> Option<Gathered> {
+        let path = workspace.root().spell(spelling).ok()?;
+        self.known.get(&path)?;
+        let stat = stat_of_file(workspace.root(), &path)?;
+        let stamp = workspace.clock().stamp(&stat);
+        let present = Present::Text(self.unchanged(&path, &stamp)?);
+        let (links, mode) = (link_count(&stat), Some(stat.st_mode));
+        Some(Gathered { path, present, stamp: Some(stamp), links, mode, view: None, seen: None })
+    }
+
     /// What is at a path now, without its text: read only if the stamp does not tell.
     pub fn look(&mut self, workspace: &Workspace, path: &RelPath) -> Outside {
         let known = self.known.get(path).cloned().or_else(|| workspace.ask(|store| store.file(path)).ok().flatten());
-        if let (Ok(Found::File { stat, .. }), Some(known)) = (find(workspace.root(), path), known)
+        if let (Some(stat), Some(known)) = (stat_of_file(workspace.root(), path), known)
             && known.stamp.agrees_with(&workspace.clock().stamp(&stat))
             && !known.stamp.is_racy()
         {

@@ -475,6 +475,11 @@ impl State {
         self.device
     }
 
+    /// The workspace, open.
+    pub(crate) fn root(&self) -> Arc<File> {
+        self.root.clone()
+    }
+
     /// The directory itself.
     pub fn dir(&self) -> Arc<File> {
         lock(&self.handles).dir.clone()

@@ -66,6 +66,13 @@ pub fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
     })
 }
 
+/// What the system says about a file, without opening it. A link on the way is followed: only to be compared with what is known of a
+/// file, whose device and inode nothing else has.
+pub fn stat_of_file(root: &Root, path: &RelPath) -> Option<Stat> {
+    let stat = sys::statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    kind_of(&stat).is_none().then_some(stat)
+}
+
 /// The stamp of a directory, the root being the empty one: it changes when an entry comes or goes. `None` where there is none.
 pub fn stamp_of_directory(root: &Root, directory: &str, clock: Clock) -> Option<Stamp> {
     let directory = if directory.is_empty() { "." } else { directory };

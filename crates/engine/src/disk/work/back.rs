@@ -81,7 +81,7 @@ impl Work<'_> {
         match sys::renameat(self.dir(), self.name(), &*home, &name) {
             Ok(()) => Some((home, name)),
             Err(Errno::XDEV) => {
-                let (dir, name) = (Arc::new(self.dir().try_clone().ok()?), format!(".surehand-{name}"));
+                let (dir, name) = (self.dir().clone(), format!(".surehand-{name}"));
                 sys::renameat(self.dir(), self.name(), &*dir, &name).ok()?;
                 Some((dir, name))
             }

@@ -39,9 +39,9 @@ pub struct Work<'a> {
     planned: &'a Planned,
     identity: Option<(u64, u64)>,
     commit: u64,
-    dir: Option<File>,
+    dir: Option<Arc<File>>,
     /// The directory that a file is moved to.
-    dir_to: Option<File>,
+    dir_to: Option<Arc<File>>,
     made: Vec<RelPath>,
     how: How,
     /// The name for what is staged, which no other file of any commit has.
@@ -152,7 +152,7 @@ impl<'a> Work<'a> {
         self.planned.path().name()
     }
 
-    fn dir(&self) -> &File {
+    fn dir(&self) -> &Arc<File> {
         self.dir.as_ref().expect("the directory is opened when the file is staged")
     }
 
@@ -211,9 +211,12 @@ impl<'a> Work<'a> {
         sys::fstat(file).ok().map(|stat| self.workspace.clock().stamp(&stat))
     }
 
-    fn open_parent(&self, path: &RelPath) -> Result<File, CommitError> {
-        let dir = self.workspace.root().open_parent(path);
-        dir.map(File::from).map_err(|errno| self.refuse_place(errno, "open its directory"))
+    fn open_parent(&self, path: &RelPath) -> Result<Arc<File>, CommitError> {
+        if path.parent().is_none() {
+            return Ok(self.workspace.state().root());
+        }
+        let dir = self.workspace.root().open_parent(path).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
+        Ok(Arc::new(File::from(dir)))
     }
 
     fn make_directories(&mut self, path: &RelPath) -> Result<(), CommitError> {
@@ -332,8 +335,7 @@ impl<'a> Work<'a> {
         if !beside {
             return Ok((self.workspace.state().staged(), name));
         }
-        let dir = self.dir().try_clone().map_err(|error| self.failed("open its directory", error))?;
-        Ok((Arc::new(dir), format!(".surehand-{name}")))
+        Ok((self.dir().clone(), format!(".surehand-{name}")))
     }
 
     /// Opens the file that is to be replaced and says whether it is open for writing: then it can be the next staged file without
@@ -511,7 +513,7 @@ impl<'a> Work<'a> {
             return self.old().0.sync_data();
         }
         self.dir().sync_all()?;
-        self.dir_to.as_ref().map_or(Ok(()), File::sync_all)?;
+        self.dir_to.as_ref().map_or(Ok(()), |dir| dir.sync_all())?;
         for made in &self.made {
             match self.workspace.root().open_parent(made) {
                 Ok(parent) => File::from(parent).sync_all()?,
