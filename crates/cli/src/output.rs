@@ -17,6 +17,12 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
+/// Prints text without a change, whatever is in it.
+pub fn print_as_it_is(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+}
+
 /// Prints what came of a call: its text, or with `json` its result object with the text in it. A refusal is exit code 1.
 pub fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     if json {

@@ -96,7 +96,10 @@ fn what_a_killed_server_has_answered_for_can_be_undone() {
     let before = tree(root);
     let calls = [
         ("edit_file", edit("a.txt", "one", "two")),
-        ("multi_edit", json!({ "edits": [edit("a.txt", "two", "three"), edit("b.txt", "one", "three"), edit("c.txt", "", "three\n")] })),
+        (
+            "multi_edit",
+            json!({ "edits": [edit("a.txt", "two", "three"), edit("b.txt", "one", "three"), edit("c.txt", "", "three\n")] }),
+        ),
         ("delete_file", json!({ "path": "gone.bin" })),
         ("write_file", json!({ "path": "b.txt", "content": "four\n" })),
         ("move_file", json!({ "from": "moved.txt", "to": "there.txt" })),

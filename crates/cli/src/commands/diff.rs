@@ -1,11 +1,14 @@
 //! `surehand diff`: what a change did.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
 
 use serde_json::{Value, json};
 use surehand_engine::{Session, changes::net};
 
-use crate::{args::DiffArgs, output, place};
+use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
 pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
@@ -24,7 +27,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
                 json!({ "path": file.path_after, "from": file.path_before, "before": before, "after": after, "diff": diff }),
             );
         } else {
-            output::print(&coloured(&diff))?;
+            say(&diff)?;
         }
     }
     if args.json {
@@ -33,18 +36,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removed lines red, added lines green, places blue. Taken off again where it is not a terminal.
-pub fn coloured(diff: &str) -> String {
-    let colour = |line: &str| match line.as_bytes().first() {
-        _ if line.starts_with("---") || line.starts_with("+++") || line.starts_with("diff ") => "1",
-        Some(b'-') => "31",
-        Some(b'+') => "32",
-        Some(b'@') => "36",
-        _ => "",
-    };
-    let line = |line: &str| match colour(line) {
-        "" => line.to_owned(),
-        colour => format!("\x1b[{colour}m{}\x1b[0m\n", line.trim_end_matches('\n')),
-    };
-    diff.split_inclusive('\n').map(line).collect()
+/// To a program it is given as it is, to be applied.
+fn say(diff: &str) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { output::print(&coloured(diff)) } else { output::print_as_it_is(diff) }
 }

@@ -4,7 +4,7 @@ use surehand_engine::core::render::count;
 
 use super::{
     fit,
-    look::{Look, Style},
+    look::{Colours, Look, Style},
     safe,
 };
 
@@ -28,34 +28,78 @@ struct Row {
     text: String,
 }
 
+/// What a line of a diff is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Heading,
     Place,
     Same,
     Added,
     Removed,
+    /// `\ No newline at end of file`
+    Aside,
 }
 
-/// The files of a diff. What looks like a heading in the text of a file is told apart by the lengths that its hunk announces.
+/// Tells the lines of a diff apart. What looks like a heading in the text of a file is known by the lengths that its hunk announces.
+#[derive(Debug, Default)]
+struct Hunk {
+    /// Lines of the old file that are still to come.
+    old: usize,
+    /// Lines of the new one.
+    new: usize,
+}
+
+impl Hunk {
+    fn kind(&mut self, line: &str) -> Kind {
+        if line.starts_with('\\') {
+            return Kind::Aside;
+        }
+        if self.old + self.new == 0 {
+            let Some(lengths) = hunk_lengths(line) else { return Kind::Heading };
+            (self.old, self.new) = lengths;
+            return Kind::Place;
+        }
+        let kind = match line.as_bytes().first() {
+            Some(b'+') => Kind::Added,
+            Some(b'-') => Kind::Removed,
+            _ => Kind::Same,
+        };
+        self.old = self.old.saturating_sub(usize::from(kind != Kind::Added));
+        self.new = self.new.saturating_sub(usize::from(kind != Kind::Removed));
+        kind
+    }
+}
+
+/// The files of a diff.
 pub fn files(diff: &str) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
-    let (mut old, mut new) = (0_usize, 0_usize);
+    let mut hunk = Hunk::default();
     for line in diff.split_terminator('\n') {
-        if old + new > 0 {
-            let Some(file) = files.last_mut() else { continue };
-            let kind = file.take(line);
-            old -= usize::from(matches!(kind, Some(Kind::Same | Kind::Removed))).min(old);
-            new -= usize::from(matches!(kind, Some(Kind::Same | Kind::Added))).min(new);
-        } else if let Some(lengths) = hunk_lengths(line) {
-            (old, new) = lengths;
-            if let Some(file) = files.last_mut() {
-                file.rows.push(Row { kind: Kind::Place, text: line.to_owned() });
-            }
-        } else {
-            heading(&mut files, line);
+        match hunk.kind(line) {
+            Kind::Heading => heading(&mut files, line),
+            Kind::Aside => {}
+            kind => files.last_mut().into_iter().for_each(|file| file.take(kind, line)),
         }
     }
     files
+}
+
+/// A whole diff as people read it in a terminal: removed lines red, added ones green, places blue.
+pub fn coloured(diff: &str) -> String {
+    let look = Look { width: usize::MAX, colours: Colours::On };
+    let mut hunk = Hunk::default();
+    let line = |line: &str| {
+        let text = safe::prose(line);
+        let painted = match hunk.kind(line) {
+            Kind::Heading => look.paint(Style::Bold, &text),
+            Kind::Place => look.paint(Style::Cyan, &text),
+            Kind::Added => look.paint(Style::Green, &text),
+            Kind::Removed => look.paint(Style::Red, &text),
+            Kind::Same | Kind::Aside => text,
+        };
+        painted + "\n"
+    };
+    diff.split_terminator('\n').map(line).collect()
 }
 
 impl FileDiff {
@@ -75,18 +119,10 @@ impl FileDiff {
     }
 
     /// Takes a line of a hunk.
-    fn take(&mut self, line: &str) -> Option<Kind> {
-        let kind = match line.as_bytes().first() {
-            Some(b'+') => Kind::Added,
-            Some(b'-') => Kind::Removed,
-            // `\ No newline at end of file`
-            Some(b'\\') => return None,
-            _ => Kind::Same,
-        };
+    fn take(&mut self, kind: Kind, line: &str) {
         self.added += usize::from(kind == Kind::Added);
         self.removed += usize::from(kind == Kind::Removed);
         self.rows.push(Row { kind, text: line.to_owned() });
-        Some(kind)
     }
 }
 
@@ -169,9 +205,9 @@ fn painted(row: &Row, look: Look) -> String {
     let text = fit::cut(&safe::name(&row.text.replace('\t', "    ")), look.room(4));
     match row.kind {
         Kind::Place => look.paint(Style::Cyan, &text),
-        Kind::Same => text,
         Kind::Added => look.paint(Style::Green, &text),
         Kind::Removed => look.paint(Style::Red, &text),
+        Kind::Same | Kind::Heading | Kind::Aside => text,
     }
 }
 
@@ -180,8 +216,6 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::view::look::Colours;
-
     const PLAIN: Look = Look { width: 40, colours: Colours::Off };
 
     const TWO: &str = "diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n\
@@ -221,6 +255,15 @@ mod tests {
             "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n--- x\n-@@ -1 +1 @@\n+++ b/y\n+diff --git a/z b/z\n",
             &[("a", "", 2, 2)],
         );
+    }
+
+    #[test]
+    fn a_whole_diff_is_coloured_by_what_its_lines_are() {
+        let diff =
+            "--- a/a.sql\n+++ b/a.sql\n@@ -1,2 +1,2 @@\n--- a comment\n+++ a comment\n \u{1b}[2J\n\\ No newline at end of file\n";
+        let expected = "\u{1b}[1m--- a/a.sql\u{1b}[0m\n\u{1b}[1m+++ b/a.sql\u{1b}[0m\n\u{1b}[36m@@ -1,2 +1,2 @@\u{1b}[0m\n\
+                        \u{1b}[31m--- a comment\u{1b}[0m\n\u{1b}[32m+++ a comment\u{1b}[0m\n <U+001B>[2J\n\\ No newline at end of file\n";
+        assert_eq!(coloured(diff), expected);
     }
 
     #[test]

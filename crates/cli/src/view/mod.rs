@@ -3,7 +3,7 @@
 
 mod call;
 mod course;
-mod diff;
+pub mod diff;
 mod fit;
 mod keyboard;
 mod lines;

@@ -22,8 +22,11 @@ use self::{
     plan::{Aim, Step, has_any, plan},
     program::Program,
 };
-use super::diff::coloured;
-use crate::{args::InitArgs, output, place, view::Keyboard};
+use crate::{
+    args::InitArgs,
+    output, place,
+    view::{Keyboard, diff::coloured},
+};
 
 pub fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let setup = Setup::new(args)?;
