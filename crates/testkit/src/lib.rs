@@ -1,6 +1,7 @@
 //! Fixtures and doors for the tests of Surehand. Real files, real processes.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
+pub mod dice;
 pub mod door;
 pub mod model_server;
 mod model_turn;

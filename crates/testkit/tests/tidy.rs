@@ -53,6 +53,7 @@ fn crates_depend_in_a_straight_line() {
     assert_eq!(ours("adapters"), "surehand-engine");
     assert_eq!(ours("cli"), "surehand-adapters surehand-agent surehand-engine");
     assert_eq!(ours("testkit"), "");
+    assert_eq!(ours("torture"), "surehand-testkit");
 }
 
 #[test]
@@ -90,7 +91,8 @@ fn user_files_are_written_in_one_place() {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
         let text = fs::read_to_string(&file).unwrap();
         let ships = text.split("#[cfg(test)]").next().and_then(|text| text.split("#[cfg(all(test").next()).unwrap_or_default();
-        let for_tests = name.contains("/tests/") || name.contains("testkit/") || name.contains("xtask/");
+        let for_tests =
+            name.contains("/tests/") || name.contains("testkit/") || name.contains("xtask/") || name.contains("torture/");
         let known = [
             "crates/cli/src/commands/demo/others.rs",
             "crates/cli/src/commands/init/save.rs",

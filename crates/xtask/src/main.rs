@@ -1,4 +1,5 @@
 //! Chores of this repository, run as `cargo xtask`.
+//! `torture` shows that nothing is lost.
 //! `histories` replays a git history through rebase. `context` weighs the agent's prompts over a long story. `bench` measures Surehand beside a bare
 //! server; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
@@ -9,7 +10,6 @@ mod calls;
 mod client;
 mod context;
 mod depth;
-mod dice;
 mod files;
 mod floor;
 mod growth;
@@ -21,11 +21,13 @@ mod scan;
 mod search;
 mod server;
 mod start;
+mod torture;
 
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
+use surehand_testkit::dice;
 
 use crate::bench::{Bench, Pace};
 use crate::floor::Durability;
@@ -47,6 +49,8 @@ enum Command {
     Context(ContextArgs),
     /// Replay the history of a git repository: rebased edits must be what somebody would have done who saw the other change
     Histories(HistoriesArgs),
+    /// Kill, race and starve real processes on real files: nothing may be lost
+    Torture(torture::TortureArgs),
     /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
     #[command(hide = true, alias = "mcp")]
     Floor(FloorArgs),
@@ -110,6 +114,7 @@ fn main() -> Result<()> {
         Command::Bench(args) => bench(args),
         Command::Context(args) => context(&args),
         Command::Histories(args) => histories(&args),
+        Command::Torture(args) => torture::run(args),
         Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }
 }

@@ -1,0 +1,25 @@
+//! A short torture of the real binary, with fixed seeds: `cargo xtask torture` goes on for as long as you like.
+
+use std::{path::Path, time::Duration};
+
+use surehand_torture::{Part, Progress, Torture};
+
+#[track_caller]
+fn check(part: Part) {
+    let torture = Torture {
+        program: Path::new(env!("CARGO_BIN_EXE_surehand")).to_owned(),
+        seed: 1,
+        time: Duration::from_secs(2),
+        dir: std::env::temp_dir(),
+        progress: Progress::Silent,
+    };
+    let report = torture.run(part).unwrap();
+    let said = report.to_markdown();
+    assert_eq!(report.violations().count(), 0, "{said}");
+    eprintln!("{said}");
+}
+
+#[test]
+fn killed_processes_lose_nothing() {
+    check(Part::Kill);
+}

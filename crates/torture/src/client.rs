@@ -1,0 +1,189 @@
+//! A client of `surehand mcp` over stdio that can kill its server in the middle of a call. Whatever comes back is looked at: no
+//! call may hang, fail inside, or be refused without words.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread::{self, sleep},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// A call that takes longer than this hangs. Nothing comes near it on a machine that is only slow.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What the model was told.
+    pub text: String,
+    /// The result object.
+    pub result: Value,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// It was done.
+    Done(Answer),
+    /// It was refused, and nothing was changed.
+    Refused(Answer),
+    /// The server is dead, and nobody knows.
+    Unknown,
+}
+
+/// A running server.
+pub struct Client<'a> {
+    scene: &'a Scene,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next_id: u64,
+    killed: bool,
+    /// How long the last call took that was answered.
+    pub took: Duration,
+}
+
+impl<'a> Client<'a> {
+    /// Starts a server and shakes hands with it.
+    pub fn start(scene: &'a Scene, command: &mut Command) -> Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the server")?;
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        // On a thread of its own, so that waiting for a line can have an end. It ends with the server.
+        thread::spawn(move || output.lines().map_while(|line| line.ok()).try_for_each(|line| sender.send(line)));
+        let mut client = Self { scene, child, input, lines, next_id: 0, killed: false, took: Duration::ZERO };
+        let client_info = json!({ "name": "torture", "version": "0" });
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info });
+        client.send("initialize", &hello);
+        client.receive(PATIENCE);
+        client.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        Ok(client)
+    }
+
+    /// Calls a tool and waits for the answer.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
+        let began = Instant::now();
+        self.send("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let reply = self.judge(tool, arguments, PATIENCE);
+        self.took = began.elapsed();
+        reply
+    }
+
+    /// Calls a tool and kills the server so long after.
+    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, after: Duration) -> Reply {
+        self.send("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        sleep(after);
+        self.kill();
+        self.judge(tool, arguments, PATIENCE)
+    }
+
+    /// Kills the server.
+    pub fn kill(&mut self) {
+        self.killed = true;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Whether the server is alive, as far as we are concerned.
+    pub fn is_alive(&self) -> bool {
+        !self.killed
+    }
+
+    fn send(&mut self, method: &str, params: &Value) {
+        self.next_id += 1;
+        self.write(&json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }));
+    }
+
+    fn write(&mut self, message: &Value) {
+        let mut line = message.to_string();
+        line.push('\n');
+        if let Some(input) = &mut self.input {
+            // A server that is gone shows when it does not answer.
+            let _ = input.write_all(line.as_bytes()).and_then(|()| input.flush());
+        }
+    }
+
+    /// The answer to the last request, if one comes.
+    fn receive(&mut self, patience: Duration) -> Option<Value> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => match serde_json::from_str::<Value>(&line) {
+                    Ok(message) if message["id"] == self.next_id => return Some(message),
+                    Ok(_) => {}
+                    // The last line of a server that was killed may be cut off.
+                    Err(_) if self.killed => {}
+                    Err(error) => self.scene.violation(format!("the server wrote no JSON: {error}: {line}")),
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    self.scene.violation(format!("no answer within {} s", patience.as_secs()));
+                    self.kill();
+                    return None;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    if !self.killed {
+                        let status = self.child.wait();
+                        self.killed = true;
+                        self.scene.violation(format!("the server ended by itself: {status:?}"));
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Reply {
+        let Some(message) = self.receive(patience) else { return Reply::Unknown };
+        let result = &message["result"];
+        let Some(text) = result["content"][0]["text"].as_str() else {
+            self.scene.violation(format!("{tool} {arguments} was not answered as a call: {message}"));
+            return Reply::Unknown;
+        };
+        let answer = Answer { text: text.to_owned(), result: result["_meta"]["surehand/result"].clone() };
+        if text.contains("failed inside") || text.contains("panicked") {
+            self.scene.violation(format!("{tool} {arguments} failed inside: {text}"));
+        }
+        if result["isError"] != true {
+            return Reply::Done(answer);
+        }
+        if !text.starts_with("Error: ") {
+            self.scene.violation(format!("{tool} {arguments} was refused without saying so: {text}"));
+        }
+        Reply::Refused(answer)
+    }
+
+    /// Ends the server as a client does that has no more to ask.
+    pub fn end(mut self) {
+        drop(self.input.take());
+        if self.killed {
+            return;
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < until => sleep(Duration::from_millis(1)),
+                Ok(Some(status)) if status.success() => break,
+                ended => {
+                    self.scene.violation(format!("the server did not end well: {ended:?}"));
+                    break;
+                }
+            }
+        }
+        self.kill();
+    }
+}
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        if !self.killed {
+            self.kill();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What is on the disk, as values: the files of a workspace with their bytes, its directories, and what is left in its state directory.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
+
+/// Files by their path relative to the workspace, with their bytes.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// The name of the state directory.
+pub const STATE: &str = ".surehand";
+
+/// The files below a directory of the workspace, without the state directory and `.git`. What vanishes while we look is not there.
+pub fn files(root: &Path, below: &str) -> Files {
+    let mut found = Files::new();
+    walk(root, below, &mut |path, kind| {
+        if let (Kind::File, Ok(bytes)) = (kind, fs::read(root.join(path))) {
+            found.insert(path.to_owned(), bytes);
+        }
+    });
+    found
+}
+
+/// The directories below a directory of the workspace.
+pub fn directories(root: &Path, below: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    walk(root, below, &mut |path, kind| {
+        if kind == Kind::Directory {
+            found.insert(path.to_owned());
+        }
+    });
+    found
+}
+
+/// What is in a part of the state directory; nothing if there is no such part.
+pub fn state_part(root: &Path, part: &str) -> Files {
+    let mut found = Files::new();
+    for entry in fs::read_dir(root.join(STATE).join(part)).into_iter().flatten().flatten() {
+        if let Ok(bytes) = fs::read(entry.path()) {
+            found.insert(entry.file_name().to_string_lossy().into_owned(), bytes);
+        }
+    }
+    found
+}
+
+/// Writes files that are not there yet, with their directories.
+pub fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
+    for (path, bytes) in files {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("a file in the root"))?;
+        fs::write(path, bytes)?;
+    }
+    Ok(())
+}
+
+/// In what two sets of files differ, in words, at most a few of them.
+pub fn difference(found: &Files, expected: &Files) -> String {
+    let paths: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+    let differing = paths.into_iter().filter(|path| found.get(*path) != expected.get(*path));
+    let said: Vec<String> = differing
+        .take(6)
+        .map(|path| format!("{path}: {} instead of {}", glimpse(found.get(path)), glimpse(expected.get(path))))
+        .collect();
+    said.join("; ")
+}
+
+fn glimpse(bytes: Option<&Vec<u8>>) -> String {
+    let Some(bytes) = bytes else { return "nothing".to_owned() };
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+    format!("{} bytes {start:?}", bytes.len())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+}
+
+fn walk(root: &Path, below: &str, visit: &mut impl FnMut(&str, Kind)) {
+    for entry in fs::read_dir(root.join(below)).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(kind) = entry.file_type() else { continue };
+        if below.is_empty() && [STATE, ".git"].contains(&name.as_str()) {
+            continue;
+        }
+        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        if kind.is_dir() {
+            visit(&path, Kind::Directory);
+            walk(root, &path, visit);
+        } else if kind.is_file() {
+            visit(&path, Kind::File);
+        }
+    }
+}
