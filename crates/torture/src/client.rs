@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, setpriority_process};
 use serde_json::{Value, json};
 
 use crate::scene::Scene;
@@ -76,12 +77,18 @@ impl<'a> Client<'a> {
         reply
     }
 
-    /// Calls a tool and kills the server so long after.
-    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, after: Duration) -> Reply {
+    /// Calls a tool and kills the server at the end of a wait.
+    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) -> Reply {
         self.send("tools/call", &json!({ "name": tool, "arguments": arguments }));
-        sleep(after);
+        wait();
         self.kill();
         self.judge(tool, arguments, PATIENCE)
+    }
+
+    /// Makes the server yield to everybody else, so that we see what it does while it does it.
+    pub fn slow_down(&self) {
+        // Where it may not be done the kill comes a little later.
+        let _ = setpriority_process(Some(Pid::from_child(&self.child)), 19);
     }
 
     /// Kills the server.

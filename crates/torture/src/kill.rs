@@ -1,9 +1,13 @@
-//! Processes that are killed (SIGKILL) at any instant of a call, of a start, or of the recovery from an earlier kill. Then, after
+//! Processes that are killed (SIGKILL) at any instant of a call, of a start, or of the recovery from an earlier kill; every other
+//! time as soon as one file of a batch is seen to have changed, when the others may not have. Then, after
 //! a clean start: every file is whole, a batch has happened or not, what was acknowledged is there, and nothing is left lying
 //! about.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::Path,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -68,6 +72,13 @@ impl Durations {
     }
 }
 
+/// Waits until something has become of a file, but not for ever: the sight of it may have been missed.
+fn wait_for_sight(path: &Path) {
+    let look = || fs::symlink_metadata(path).ok().map(|now| (now.ino(), now.size(), now.mtime(), now.mtime_nsec()));
+    let (before, until) = (look(), Instant::now() + Duration::from_millis(300));
+    while look() == before && Instant::now() < until {}
+}
+
 /// A workspace whose servers are killed.
 struct Victim<'a> {
     scene: &'a Scene,
@@ -82,12 +93,13 @@ impl Victim<'_> {
     fn live_and_die(&mut self) -> Result<()> {
         let settings = Settings::any(self.dice);
         let mut client = self.scene.server(settings)?;
+        client.slow_down();
         let mut last: Option<(Files, usize)> = None;
         for _ in 0..self.dice.within(0..4) {
             let Some(turn) = self.prepare(&mut client, last.take()) else { return Ok(()) };
             let before = (self.ring.files.clone(), self.ring.number());
             let reply = client.call(turn.tool, &turn.arguments);
-            self.durations.note(turn.tool, settings.durability, client.took);
+            self.durations.note(turn.kind, settings.durability, client.took);
             let Reply::Done(_) = reply else {
                 self.scene.violation(format!("refused though nobody else is there: {} {}: {reply:?}", turn.tool, turn.arguments));
                 return Ok(());
@@ -103,9 +115,14 @@ impl Victim<'_> {
             last = (turn.tool != "undo").then_some(before);
         }
         let Some(turn) = self.prepare(&mut client, last) else { return Ok(()) };
-        let instant = self.durations.instant(turn.tool, settings.durability, self.dice);
+        let instant = self.durations.instant(turn.kind, settings.durability, self.dice);
         let directories = tree::directories(&self.scene.root(), self.ring.directory());
-        let reply = client.call_and_kill(turn.tool, &turn.arguments, instant);
+        let reply = if self.dice.percent(50) {
+            client.call_and_kill(turn.tool, &turn.arguments, || sleep(instant))
+        } else {
+            let path = self.scene.root().join(self.ring.touched(&turn, self.dice));
+            client.call_and_kill(turn.tool, &turn.arguments, || wait_for_sight(&path))
+        };
         self.tally.kills += 1;
         self.check_files_are_whole(&turn);
         self.recover(settings)?;
@@ -115,9 +132,9 @@ impl Victim<'_> {
 
     /// Reads what is there and plans the next change; now and then it takes the last one back.
     fn prepare(&mut self, client: &mut Client<'_>, last: Option<(Files, usize)>) -> Option<Turn> {
-        for arguments in self.ring.reads() {
-            let Reply::Done(_) = client.call("read_file", &arguments) else {
-                self.scene.violation(format!("a read was refused though nobody else is there: {arguments}"));
+        for (tool, arguments) in self.ring.reads() {
+            let Reply::Done(_) = client.call(tool, &arguments) else {
+                self.scene.violation(format!("a read was refused though nobody else is there: {tool} {arguments}"));
                 return None;
             };
         }

@@ -4,8 +4,10 @@
 #![allow(clippy::disallowed_methods, reason = "it plays the other programs")]
 
 mod account;
+mod capable;
 mod client;
 mod kill;
+mod race;
 mod ring;
 mod scene;
 mod tree;
@@ -48,16 +50,19 @@ pub enum Progress {
 pub enum Part {
     /// Processes are killed at any instant of a call: files are whole, batches all or nothing, nothing is left lying about.
     Kill,
+    /// Several processes and other programs on the same files: every token that anybody wrote is accounted for.
+    Race,
 }
 
 impl Part {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Part; 1] = [Part::Kill];
+    pub const ALL: [Part; 2] = [Part::Kill, Part::Race];
 
     /// Its name, as it is typed and reported.
     pub fn name(self) -> &'static str {
         match self {
             Part::Kill => "kill",
+            Part::Race => "race",
         }
     }
 }
@@ -67,6 +72,7 @@ impl Torture {
     pub fn run(&self, part: Part) -> Result<Report> {
         let outcomes = match part {
             Part::Kill => vec![kill::run(self, part.name())?],
+            Part::Race => vec![race::run(self, part.name())?],
         };
         Ok(Report { seed: self.seed, outcomes })
     }

@@ -1,7 +1,7 @@
 //! A ring: a few files that nobody else touches, in all encodings and with several names, and changes of them whose outcome is
 //! known to the byte. So what is on the disk is the state before a change, or the one after it, or something is wrong.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path};
 
 use serde_json::{Value, json};
 use surehand_testkit::dice::Dice;
@@ -43,11 +43,15 @@ pub struct Ring {
     turn: usize,
     number: usize,
     filling: usize,
+    /// How many small files there are that are changed all at once, so that a kill is likely to come in between.
+    herd: usize,
 }
 
 /// A change of a ring.
 #[derive(Debug, Clone)]
 pub struct Turn {
+    /// What kind of change it is: those of one kind take about as long as each other.
+    pub kind: &'static str,
     /// The tool to call.
     pub tool: &'static str,
     /// What to call it with.
@@ -71,6 +75,7 @@ impl Ring {
             turn: 0,
             number: 0,
             filling: *dice.pick(&[0, 100, 5_000]),
+            herd: *dice.pick(&[10, 30, 60]),
         };
         let start = [("v.txt", "v 0\nend\n"), ("m.txt", "m 0\nsame\n"), ("e.txt", "e 0\nsame\n"), ("d.txt", "d 0\n")];
         for (name, text) in start {
@@ -78,6 +83,9 @@ impl Ring {
         }
         ring.files.insert(ring.path("u.txt"), ring.counted(0));
         ring.files.insert(ring.path("b.txt"), ring.big(0));
+        for member in 0..ring.herd {
+            ring.files.insert(ring.member(member), b"herd 0\n".to_vec());
+        }
         tree::lay_out(root, &ring.files)?;
         if ring.is_linked {
             fs::hard_link(root.join(ring.path("u.txt")), root.join(ring.path("ul.txt")))?;
@@ -92,16 +100,19 @@ impl Ring {
     }
 
     /// What has to be read before a change: the arguments of the calls.
-    pub fn reads(&self) -> Vec<Value> {
-        // A file with several names is read under the first, and the big one is too long to be read whole.
-        let paths = self.files.keys().filter(|path| !path.ends_with("/ul.txt"));
-        paths.map(|path| json!({ "path": path, "limit": 100 })).collect()
+    pub fn reads(&self) -> Vec<(&'static str, Value)> {
+        // A file with several names is read under the first; the big one is too long to be read whole; the herd is searched.
+        let paths = self.files.keys().filter(|path| !path.ends_with("/ul.txt") && !path.contains("/h/"));
+        let reads = paths.map(|path| ("read_file", json!({ "path": path, "limit": 100 })));
+        let search = json!({ "pattern": "^herd", "path": self.path("h") });
+        reads.chain([("search_files", search)]).collect()
     }
 
     /// A change that could be made now.
     pub fn plan(&mut self, dice: &mut Dice) -> Turn {
         self.turn += 1;
-        match dice.within(0..10) {
+        match dice.within(0..14) {
+            10.. => self.change_herd(dice),
             0 => self.edit_file(),
             1 | 2 => self.multi_edit(),
             3 => self.write_file(),
@@ -111,9 +122,16 @@ impl Ring {
         }
     }
 
+    /// A file that a change makes, replaces or takes away.
+    pub fn touched(&self, turn: &Turn, dice: &mut Dice) -> String {
+        let paths: BTreeSet<&String> = self.files.keys().chain(turn.after.keys()).collect();
+        let touched: Vec<&String> = paths.into_iter().filter(|path| self.files.get(*path) != turn.after.get(*path)).collect();
+        (*dice.pick(&touched)).clone()
+    }
+
     /// The change that takes the last one back.
     pub fn undo(&self, before: &Files, number: usize) -> Turn {
-        Turn { tool: "undo", arguments: json!({}), after: before.clone(), number }
+        Turn { kind: "undo", tool: "undo", arguments: json!({}), after: before.clone(), number }
     }
 
     /// The number that is in the counted files.
@@ -138,7 +156,8 @@ impl Ring {
 
     /// The file whose name begins with a letter, wherever it was moved.
     fn find(&self, letter: char) -> Option<String> {
-        let is_it = |path: &&String| path.rsplit('/').next().is_some_and(|name| name.starts_with(letter));
+        let is_it =
+            |path: &&String| !path.contains("/h/") && path.rsplit('/').next().is_some_and(|name| name.starts_with(letter));
         self.files.keys().find(is_it).cloned()
     }
 
@@ -172,7 +191,7 @@ impl Ring {
     fn edit_file(&self) -> Turn {
         let mut after = self.files.clone();
         let (old, new) = self.count(&mut after);
-        Turn { tool: "edit_file", arguments: self.edit("u.txt", &old, &new), after, number: self.turn }
+        Turn { kind: "edit_file", tool: "edit_file", arguments: self.edit("u.txt", &old, &new), after, number: self.turn }
     }
 
     fn multi_edit(&self) -> Turn {
@@ -184,7 +203,7 @@ impl Ring {
         after.insert(self.path("b.txt"), self.big(self.turn));
         let edits =
             [self.edit("u.txt", &old, &new), self.edit("v.txt", &version, &next_version), self.edit("b.txt", &big, &next_big)];
-        Turn { tool: "multi_edit", arguments: json!({ "edits": edits }), after, number: self.turn }
+        Turn { kind: "multi_edit", tool: "multi_edit", arguments: json!({ "edits": edits }), after, number: self.turn }
     }
 
     fn first_line_of(&self, name: &str) -> String {
@@ -193,12 +212,48 @@ impl Ring {
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
+    fn member(&self, number: usize) -> String {
+        self.path(&format!("h/{number}.txt"))
+    }
+
+    /// Every member of the herd is changed; by a patch, some are deleted and made anew under other names as well.
+    fn change_herd(&self, dice: &mut Dice) -> Turn {
+        let mut after = self.files.clone();
+        let new = format!("herd {}\n", self.turn);
+        let (mut edits, mut patch) = (Vec::new(), String::from("*** Begin Patch\n"));
+        let is_patch = dice.percent(50);
+        for path in self.files.keys().filter(|path| path.contains("/h/")) {
+            let old = String::from_utf8_lossy(&self.files[path]);
+            edits.push(json!({ "path": path, "old_string": old, "new_string": new }));
+            let is_renamed = is_patch && dice.percent(30);
+            let to = if is_renamed {
+                self.path(&format!("h/{}/{}-{}", dice.within(0..3), self.turn, edits.len()))
+            } else {
+                path.clone()
+            };
+            let kind = if is_renamed && dice.percent(50) { "fresh" } else { "update" };
+            match (kind, is_renamed) {
+                ("fresh", _) => patch += &format!("*** Delete File: {path}\n*** Add File: {to}\n+{new}"),
+                (_, true) => patch += &format!("*** Update File: {path}\n*** Move to: {to}\n@@\n-{old}+{new}"),
+                _ => patch += &format!("*** Update File: {path}\n@@\n-{old}+{new}"),
+            }
+            after.remove(path);
+            after.insert(to, new.clone().into_bytes());
+        }
+        patch += "*** End Patch\n";
+        let number = self.number;
+        if is_patch {
+            return Turn { kind: "herd by patch", tool: "apply_patch", arguments: json!({ "patch": patch }), after, number };
+        }
+        Turn { kind: "herd", tool: "multi_edit", arguments: json!({ "edits": edits }), after, number }
+    }
+
     fn write_file(&self) -> Turn {
         let mut after = self.files.clone();
         let content = format!("v {}\nend\n", self.turn);
         after.insert(self.path("v.txt"), content.clone().into_bytes());
         let arguments = json!({ "path": self.path("v.txt"), "content": content });
-        Turn { tool: "write_file", arguments, after, number: self.number }
+        Turn { kind: "write_file", tool: "write_file", arguments, after, number: self.number }
     }
 
     fn move_file(&self, dice: &mut Dice) -> Turn {
@@ -207,14 +262,14 @@ impl Ring {
         let to = self.path(&format!("{}m{}.txt", dice.pick(&["", "s0/", "s1/t/"]), self.turn));
         let bytes = after.remove(&from).expect("it was found there");
         after.insert(to.clone(), bytes);
-        Turn { tool: "move_file", arguments: json!({ "from": from, "to": to }), after, number: self.number }
+        Turn { kind: "move_file", tool: "move_file", arguments: json!({ "from": from, "to": to }), after, number: self.number }
     }
 
     fn delete_file(&self) -> Turn {
         let mut after = self.files.clone();
         let path = self.find('d').expect("asked before");
         after.remove(&path);
-        Turn { tool: "delete_file", arguments: json!({ "path": path }), after, number: self.number }
+        Turn { kind: "delete_file", tool: "delete_file", arguments: json!({ "path": path }), after, number: self.number }
     }
 
     /// A patch over some of the files: updates, moves with and without a change, deletions, additions in new directories.
@@ -245,7 +300,7 @@ impl Ring {
             }
         }
         patch += "*** End Patch\n";
-        Turn { tool: "apply_patch", arguments: json!({ "patch": patch }), after, number }
+        Turn { kind: "apply_patch", tool: "apply_patch", arguments: json!({ "patch": patch }), after, number }
     }
 
     fn move_in_patch(&self, letter: char, dice: &mut Dice, after: &mut Files) -> String {

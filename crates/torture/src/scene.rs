@@ -99,6 +99,8 @@ impl Scene {
         command.env_clear().env("HOME", self.home.path().join("home"));
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.env("SUREHAND_POLICY_DURABILITY", settings.durability).env("SUREHAND_POLICY_ON_CHANGE", settings.on_change);
+        // A read shows the whole file, so that it is known what was seen.
+        command.env("SUREHAND_LIMITS_READ_LINES", "1000000").env("SUREHAND_LIMITS_READ_BYTES", "100000000");
         let log = fs::File::options().create(true).append(true).open(self.log());
         command.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
         command

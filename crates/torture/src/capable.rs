@@ -1,0 +1,49 @@
+//! What the file system of a directory can do: exchange two files in one call, and tell us about others by leases. Where it cannot,
+//! Surehand promises less, and the races leave out what it does not promise.
+
+use std::{
+    fs::{self, File},
+    os::fd::AsRawFd,
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+/// What a file system can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capable {
+    /// Two files can be exchanged in one call.
+    pub exchange: bool,
+    /// There are write leases.
+    pub leases: bool,
+}
+
+impl Capable {
+    /// Tries it out.
+    pub fn of(dir: &Path) -> Result<Self> {
+        let home = tempfile::tempdir_in(dir).with_context(|| dir.display().to_string())?;
+        let (one, two) = (home.path().join("one"), home.path().join("two"));
+        fs::write(&one, "1").context("a file to try it out")?;
+        fs::write(&two, "2").context("a file to try it out")?;
+        let exchange = renameat_with(CWD, &one, CWD, &two, RenameFlags::EXCHANGE).is_ok();
+        let file = File::open(&one).context("a file to try it out")?;
+        Ok(Self { exchange, leases: takes_lease(&file) })
+    }
+
+    /// What cannot be asked of Surehand here, in words.
+    pub fn lack(self) -> Option<&'static str> {
+        match (self.leases, self.exchange) {
+            (true, true) => None,
+            (true, false) => Some("programs that rename: without exchange a rename in the instant before ours is replaced"),
+            (false, _) => Some("the account of other programs' tokens: without leases nobody knows who has a file open"),
+        }
+    }
+}
+
+fn takes_lease(file: &File) -> bool {
+    // SAFETY: the file is open while it is borrowed; the command takes an integer and touches no memory of ours.
+    #[expect(unsafe_code, reason = "leases have no safe wrapper")]
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) };
+    answer == 0
+}

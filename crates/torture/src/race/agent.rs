@@ -1,0 +1,244 @@
+//! An agent that works through Surehand, keeps to what it is told, and notes it. Its server is killed now and then in the middle of
+//! a call.
+
+use std::{collections::BTreeSet, thread::sleep, time::Duration};
+
+use serde_json::{Value, json};
+use surehand_testkit::dice::Dice;
+
+use super::{
+    FILES, Race, SLOTS,
+    ledger::{Fate, Target, token, tokens},
+};
+use crate::{
+    account::Tally,
+    client::{Client, Reply},
+    kill::Durations,
+    scene::Settings,
+    tree,
+};
+
+/// How often a refused call is sent again: the refusal has shown what changed.
+const ATTEMPTS: usize = 3;
+
+/// An agent.
+pub struct Agent<'a> {
+    race: &'a Race<'a>,
+    who: usize,
+    number: usize,
+    dice: Dice,
+    durations: Durations,
+    settings: Settings,
+    client: Option<Client<'a>>,
+    tally: Tally,
+}
+
+impl<'a> Agent<'a> {
+    /// One that has done nothing yet.
+    pub fn new(race: &'a Race<'a>, who: usize, mut dice: Dice) -> Self {
+        let settings = Settings::any(&mut dice);
+        Self { race, who, number: 0, dice, durations: Durations::default(), settings, client: None, tally: Tally::default() }
+    }
+
+    /// Works until the race is over.
+    pub fn live(mut self) {
+        while !self.race.is_over() {
+            if !self.client.as_ref().is_some_and(Client::is_alive) && !self.start() {
+                break;
+            }
+            self.act();
+            sleep(Duration::from_micros(*self.dice.pick(&[0, 0, 500, 2_000])));
+        }
+        if let Some(client) = self.client.take() {
+            client.end();
+        }
+        self.race.add(&self.tally);
+    }
+
+    fn start(&mut self) -> bool {
+        self.settings = Settings::any(&mut self.dice);
+        match self.race.scene.server(self.settings) {
+            Ok(client) => self.client = Some(client),
+            Err(error) => self.race.scene.violation(format!("a server does not start: {error:#}")),
+        }
+        self.client.is_some()
+    }
+
+    fn act(&mut self) {
+        match self.dice.within(0..20) {
+            0..5 => self.count_up(1),
+            5..8 => self.count_up(2),
+            8..11 => self.fill_slot("open"),
+            11..14 => self.fill_slot("renamed"),
+            14 => self.move_file(),
+            15 => self.delete_or_rewrite(),
+            16 => self.create(),
+            _ => self.edit_wild(),
+        }
+    }
+
+    fn new_token(&mut self) -> String {
+        self.number += 1;
+        token(self.who, self.number)
+    }
+
+    /// Calls a tool that changes something; now and then its server is killed meanwhile.
+    fn change(&mut self, tool: &'static str, arguments: &Value) -> Reply {
+        let is_last = self.dice.percent(4);
+        let instant = self.durations.instant(tool, self.settings.durability, &mut self.dice);
+        let Some(client) = &mut self.client else { return Reply::Unknown };
+        let reply = if is_last {
+            self.tally.kills += 1;
+            client.call_and_kill(tool, arguments, || sleep(instant))
+        } else {
+            let reply = client.call(tool, arguments);
+            self.durations.note(tool, self.settings.durability, client.took);
+            reply
+        };
+        match &reply {
+            Reply::Done(answer) => {
+                self.tally.acknowledged += 1;
+                self.tally.rebased += u64::from(answer.result.to_string().contains("\"rebased\""));
+            }
+            Reply::Refused(_) => self.tally.refused += 1,
+            Reply::Unknown => self.tally.unanswered += 1,
+        }
+        reply
+    }
+
+    /// The text of a file as it is shown, without line numbers.
+    fn read(&mut self, path: &str) -> Option<String> {
+        let Reply::Done(answer) = self.client.as_mut()?.call("read_file", &json!({ "path": path })) else { return None };
+        let numbered = answer.text.lines().filter_map(|line| line.split_once('|'));
+        let lines = numbered.filter(|(number, _)| number.parse::<usize>().is_ok()).map(|(_, text)| format!("{text}\n"));
+        Some(lines.collect())
+    }
+
+    /// Any of the shared files of a directory.
+    fn any_file(&mut self, directory: &str) -> Option<String> {
+        let files = tree::files(&self.race.scene.root(), directory);
+        let is_shared = |(path, bytes): &(&String, &Vec<u8>)| path.ends_with(".txt") && bytes.starts_with(b"above");
+        let paths: Vec<&String> = files.iter().filter(is_shared).map(|(path, _)| path).collect();
+        (!paths.is_empty()).then(|| (*self.dice.pick(&paths)).clone())
+    }
+
+    /// Sends a call until it is done, as often as an agent would.
+    fn insist(&mut self, tool: &'static str, arguments: &Value) -> Fate {
+        for _ in 0..ATTEMPTS {
+            match self.change(tool, arguments) {
+                Reply::Done(_) => return Fate::Written,
+                Reply::Unknown => return Fate::Unknown,
+                Reply::Refused(_) => {}
+            }
+        }
+        Fate::Refused
+    }
+
+    /// Counts up one counter, or several in one call. Nobody but Surehand writes there.
+    fn count_up(&mut self, files: usize) {
+        let first = self.dice.within(0..FILES);
+        let paths: Vec<String> = (0..files).map(|file| format!("counter/{}.txt", (first + file) % FILES)).collect();
+        let token = self.new_token();
+        let mut edits = Vec::new();
+        for path in &paths {
+            let Some(text) = self.read(path) else { return };
+            let first = text.lines().next().unwrap_or_default();
+            let Some(count) = first.strip_prefix("count ").and_then(|number| number.parse::<u64>().ok()) else {
+                self.race.scene.violation(format!("{path} is no counter: {text}"));
+                return;
+            };
+            let new = format!("count {}\n{token}\n", count + 1);
+            edits.push(json!({ "path": path, "old_string": format!("count {count}\n"), "new_string": new }));
+        }
+        let reply = match edits.len() {
+            1 => self.change("edit_file", &edits[0]),
+            _ => self.change("multi_edit", &json!({ "edits": edits })),
+        };
+        let fate = match reply {
+            Reply::Done(_) => Fate::Written,
+            Reply::Refused(_) => Fate::Refused,
+            Reply::Unknown => Fate::Unknown,
+        };
+        self.race.ledger.note(&token, fate, Target { paths, is_quiet: true });
+    }
+
+    /// Adds a token to a line of a shared file, or to one line in each of two; now and then takes it back.
+    fn fill_slot(&mut self, directory: &'static str) {
+        let files = self.dice.within(1..3);
+        let token = self.new_token();
+        let (mut edits, mut paths) = (Vec::new(), Vec::new());
+        for _ in 0..files {
+            let Some(path) = self.any_file(directory) else { return };
+            let Some(text) = self.read(&path) else { return };
+            let start = format!("slot {}", self.dice.within(0..SLOTS));
+            let Some(line) = text.lines().find(|line| line.starts_with(&start)) else { return };
+            edits.push(json!({ "path": path, "old_string": format!("{line}\n"), "new_string": format!("{line} {token}\n") }));
+            paths.push(path);
+        }
+        let fate = match edits.len() {
+            1 => self.insist("edit_file", &edits[0]),
+            _ => self.insist("multi_edit", &json!({ "edits": edits })),
+        };
+        let is_done = fate == Fate::Written;
+        self.race.ledger.note(&token, fate, Target { paths, is_quiet: false });
+        if is_done && self.dice.percent(20) {
+            self.race.ledger.release(&BTreeSet::from([token]));
+            self.change("undo", &json!({}));
+        }
+    }
+
+    fn move_file(&mut self) {
+        let Some(from) = self.any_file("open") else { return };
+        if self.read(&from).is_none() {
+            return;
+        }
+        let to = format!("open/moved-{}.txt", self.dice.within(0..5));
+        if let Reply::Done(_) = self.change("move_file", &json!({ "from": from, "to": to }))
+            && self.dice.percent(30)
+        {
+            self.change("undo", &json!({}));
+        }
+    }
+
+    /// Deletes a file, or writes it anew. Only what it has just seen there may be gone afterwards.
+    fn delete_or_rewrite(&mut self) {
+        let Some(path) = self.any_file("open") else { return };
+        let Some(text) = self.read(&path) else { return };
+        let seen = tokens(&text);
+        let reply = if self.dice.percent(50) {
+            self.change("delete_file", &json!({ "path": path }))
+        } else {
+            self.change("write_file", &json!({ "path": path, "content": super::shared() }))
+        };
+        if matches!(reply, Reply::Refused(_)) {
+            return;
+        }
+        self.race.ledger.release(&seen);
+        if matches!(reply, Reply::Done(_)) && self.dice.percent(50) {
+            self.change("undo", &json!({}));
+        }
+    }
+
+    /// Makes a file where others make some, too.
+    fn create(&mut self) {
+        let token = self.new_token();
+        let path = format!("open/new-{}.txt", self.dice.within(0..100));
+        let arguments = json!({ "path": path, "old_string": "", "new_string": format!("{token}\n") });
+        let fate = match self.change("edit_file", &arguments) {
+            Reply::Done(_) => Fate::Written,
+            Reply::Refused(_) => Fate::Refused,
+            Reply::Unknown => Fate::Unknown,
+        };
+        self.race.ledger.note(&token, fate, Target { paths: vec![path], is_quiet: false });
+    }
+
+    fn edit_wild(&mut self) {
+        let path = format!("wild/{}.txt", self.dice.within(0..FILES));
+        let Some(text) = self.read(&path) else { return };
+        let Some(line) = text.lines().find(|line| line.starts_with("middle")) else { return };
+        self.number += 1;
+        let new = format!("middle {} {}\n", self.who, self.number);
+        let edit = json!({ "path": path, "old_string": format!("{line}\n"), "new_string": new });
+        self.insist("edit_file", &edit);
+    }
+}
