@@ -10,7 +10,6 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, setpriority_process};
 use serde_json::{Value, json};
 
 use crate::scene::Scene;
@@ -83,12 +82,6 @@ impl<'a> Client<'a> {
         wait();
         self.kill();
         self.judge(tool, arguments, PATIENCE)
-    }
-
-    /// Makes the server yield to everybody else, so that we see what it does while it does it.
-    pub fn slow_down(&self) {
-        // Where it may not be done the kill comes a little later.
-        let _ = setpriority_process(Some(Pid::from_child(&self.child)), 19);
     }
 
     /// Kills the server.

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs::{self, File},
     os::unix::fs::MetadataExt,
     path::Path,
     thread::sleep,
@@ -93,7 +93,6 @@ impl Victim<'_> {
     fn live_and_die(&mut self) -> Result<()> {
         let settings = Settings::any(self.dice);
         let mut client = self.scene.server(settings)?;
-        client.slow_down();
         let mut last: Option<(Files, usize)> = None;
         for _ in 0..self.dice.within(0..4) {
             let Some(turn) = self.prepare(&mut client, last.take()) else { return Ok(()) };
@@ -117,17 +116,33 @@ impl Victim<'_> {
         let Some(turn) = self.prepare(&mut client, last) else { return Ok(()) };
         let instant = self.durations.instant(turn.kind, settings.durability, self.dice);
         let directories = tree::directories(&self.scene.root(), self.ring.directory());
-        let reply = if self.dice.percent(50) {
-            client.call_and_kill(turn.tool, &turn.arguments, || sleep(instant))
-        } else {
-            let path = self.scene.root().join(self.ring.touched(&turn, self.dice));
-            client.call_and_kill(turn.tool, &turn.arguments, || wait_for_sight(&path))
+        let path = self.scene.root().join(self.ring.touched(&turn, self.dice));
+        let reply = match self.dice.within(0..3) {
+            0 => client.call_and_kill(turn.tool, &turn.arguments, || sleep(instant)),
+            1 => client.call_and_kill(turn.tool, &turn.arguments, || wait_for_sight(&path)),
+            _ => {
+                // The server waits a little for others to close a file. So a reader of some holds it up between the others.
+                let _readers = self.read_some(&turn);
+                let later = Duration::from_micros(self.dice.within(0..10_000) as u64);
+                client.call_and_kill(turn.tool, &turn.arguments, || {
+                    wait_for_sight(&path);
+                    sleep(later);
+                })
+            }
         };
         self.tally.kills += 1;
         self.check_files_are_whole(&turn);
         self.recover(settings)?;
         self.check(&turn, &reply, &directories);
         Ok(())
+    }
+
+    /// Opens some of the files that a change touches, as a program does that only reads.
+    fn read_some(&mut self, turn: &Turn) -> Vec<File> {
+        let paths: Vec<String> = (0..3).map(|_| self.ring.touched(turn, self.dice)).collect();
+        // Neither one that is not there yet nor one with several names, whose change would be refused while it is open.
+        let is_plain = |path: &&String| !(self.ring.is_linked && path.ends_with("/u.txt") || path.ends_with("/ul.txt"));
+        paths.iter().filter(is_plain).filter_map(|path| File::open(self.scene.root().join(path)).ok()).collect()
     }
 
     /// Reads what is there and plans the next change; now and then it takes the last one back.
