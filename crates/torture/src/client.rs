@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use crate::scene::Scene;
@@ -82,6 +83,11 @@ impl<'a> Client<'a> {
         wait();
         self.kill();
         self.judge(tool, arguments, PATIENCE)
+    }
+
+    /// The process.
+    pub fn id(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Kills the server.

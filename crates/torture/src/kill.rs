@@ -165,10 +165,9 @@ impl Victim<'_> {
         self.tally.half_done += u64::from(found != self.ring.files && found != turn.after);
         for (path, bytes) in found {
             let name = path.rsplit('/').next().unwrap_or_default();
-            let is_staged = name.starts_with(".surehand-");
             let is_in_place = self.ring.is_linked && name.starts_with('u');
             let is_whole = [&self.ring.files, &turn.after].iter().any(|files| files.get(&path) == Some(&bytes));
-            if !is_whole && !is_staged && !is_in_place {
+            if !is_whole && !is_in_place {
                 let what = format!("{path} is neither old nor new before recovery from {} {}", turn.tool, turn.arguments);
                 self.scene.violation(format!("{what}: {}", String::from_utf8_lossy(&bytes)));
             }
@@ -223,5 +222,6 @@ impl Victim<'_> {
         }
         self.scene.check_state_is_tidy(&what);
         self.scene.check_nothing_is_rescued("", &what);
+        self.scene.check_nothing_is_beside(&what);
     }
 }

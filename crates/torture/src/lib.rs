@@ -6,7 +6,10 @@
 mod account;
 mod capable;
 mod client;
+mod filesystems;
+mod hostile;
 mod kill;
+mod mounts;
 mod race;
 mod ring;
 mod scene;
@@ -52,17 +55,23 @@ pub enum Part {
     Kill,
     /// Several processes and other programs on the same files: every token that anybody wrote is accounted for.
     Race,
+    /// No space, no rights, no state, links that lead outside: the original stays, and the server goes on.
+    Hostile,
+    /// Kills and races on every file system that can be had here.
+    Filesystems,
 }
 
 impl Part {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Part; 2] = [Part::Kill, Part::Race];
+    pub const ALL: [Part; 4] = [Part::Kill, Part::Race, Part::Hostile, Part::Filesystems];
 
     /// Its name, as it is typed and reported.
     pub fn name(self) -> &'static str {
         match self {
             Part::Kill => "kill",
             Part::Race => "race",
+            Part::Hostile => "hostile",
+            Part::Filesystems => "filesystems",
         }
     }
 }
@@ -73,6 +82,8 @@ impl Torture {
         let outcomes = match part {
             Part::Kill => vec![kill::run(self, part.name())?],
             Part::Race => vec![race::run(self, part.name())?],
+            Part::Hostile => vec![hostile::run(self, part.name())?],
+            Part::Filesystems => filesystems::run(self, part.name())?,
         };
         Ok(Report { seed: self.seed, outcomes })
     }

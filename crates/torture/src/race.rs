@@ -127,10 +127,8 @@ fn check(race: &Race<'_>) {
     let root = race.scene.root();
     race.scene.check_state_is_tidy("in the end");
     race.scene.check_nothing_is_rescued("counter", "in the end");
+    race.scene.check_nothing_is_beside("in the end");
     for (path, bytes) in tree::files(&root, "") {
-        if path.rsplit('/').next().is_some_and(|name| name.starts_with(".surehand")) {
-            race.scene.violation(format!("in the end {path} is left beside the files of the user"));
-        }
         let text = String::from_utf8_lossy(&bytes);
         if path.starts_with("counter/") && !counts_well(&text) {
             race.scene.violation(format!("{path} does not count its own lines: {text}"));

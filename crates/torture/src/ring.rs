@@ -145,9 +145,11 @@ impl Ring {
         self.number = turn.number;
     }
 
-    /// What is on the disk.
+    /// What is on the disk, without what Surehand has put beside it.
     pub fn on_disk(&self, root: &Path) -> Files {
-        tree::files(root, &self.directory)
+        let mut files = tree::files(root, &self.directory);
+        files.retain(|path, _| !tree::is_ours(path));
+        files
     }
 
     fn path(&self, name: &str) -> String {

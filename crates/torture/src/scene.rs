@@ -2,7 +2,8 @@
 //! afterwards, unless something did.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Mutex,
@@ -21,6 +22,9 @@ use crate::{
 
 /// How many violations of one round are told; what follows from the first is noise.
 const TOLD: usize = 5;
+
+/// Characters of a violation that are told, from its beginning and from its end.
+const SHOWN: usize = 700;
 
 /// The settings of a server that the dice choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +105,7 @@ impl Scene {
         command.env("SUREHAND_POLICY_DURABILITY", settings.durability).env("SUREHAND_POLICY_ON_CHANGE", settings.on_change);
         // A read shows the whole file, so that it is known what was seen.
         command.env("SUREHAND_LIMITS_READ_LINES", "1000000").env("SUREHAND_LIMITS_READ_BYTES", "100000000");
-        let log = fs::File::options().create(true).append(true).open(self.log());
+        let log = File::options().create(true).append(true).open(self.log());
         command.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
         command
     }
@@ -122,11 +126,13 @@ impl Scene {
         Ok(())
     }
 
-    /// Notes something that must never happen.
+    /// Notes something that must never happen. The whole of it is kept with the workspace.
     pub fn violation(&self, what: String) {
         let mut wrong = self.wrong.lock().expect("no thread panics while it holds the list");
         if wrong.len() < TOLD {
-            wrong.push(what);
+            let whole = File::options().create(true).append(true).open(self.home.path().join("violations.txt"));
+            let _ = whole.and_then(|mut file| writeln!(file, "{what}\n"));
+            wrong.push(shorten(&what));
         }
     }
 
@@ -142,6 +148,14 @@ impl Scene {
             if !left.is_empty() {
                 self.violation(format!("{when}, left in {part}: {}", tree::difference(&left, &tree::Files::new())));
             }
+        }
+    }
+
+    /// Nothing of ours is left among the files of the user, where it may be while a process lives whose state is on another file
+    /// system.
+    pub fn check_nothing_is_beside(&self, when: &str) {
+        for path in tree::files(&self.root(), "").keys().filter(|path| tree::is_ours(path)) {
+            self.violation(format!("{when} {path} is left among the files of the user"));
         }
     }
 
@@ -170,4 +184,14 @@ impl Scene {
         let violations = wrong.into_iter().map(|what| Violation { round: self.round, what, kept: kept.clone() });
         outcome.violations.extend(violations);
     }
+}
+
+/// The beginning and the end of a long account.
+fn shorten(what: &str) -> String {
+    let chars: Vec<char> = what.chars().collect();
+    if chars.len() <= 2 * SHOWN {
+        return what.to_owned();
+    }
+    let part = |from: usize, to: usize| chars[from..to].iter().collect::<String>();
+    format!("{} [...] {}", part(0, SHOWN), part(chars.len() - SHOWN, chars.len()))
 }

@@ -12,6 +12,11 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 /// The name of the state directory.
 pub const STATE: &str = ".surehand";
 
+/// Whether a file among those of the user is one that Surehand has put there for a while.
+pub fn is_ours(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| name.starts_with(".surehand"))
+}
+
 /// The files below a directory of the workspace, without the state directory and `.git`. What vanishes while we look is not there.
 pub fn files(root: &Path, below: &str) -> Files {
     let mut found = Files::new();

@@ -1,0 +1,53 @@
+//! Mounts in a name space of their own: nobody else sees them, and they vanish with the thread that made them, whatever happens to it.
+
+use std::{io, panic::resume_unwind, path::Path, process::Command, thread};
+
+use anyhow::Result;
+use rustix::{
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, mount_remount, unmount},
+    thread::{UnshareFlags, unshare_unsafe},
+};
+
+/// Runs something on a thread with mounts of its own. It is told whether it may mount, and why not.
+pub fn in_private<T: Send>(act: impl FnOnce(Result<(), String>) -> T + Send) -> T {
+    thread::scope(|scope| {
+        let acting = scope.spawn(|| act(leave_shared()));
+        acting.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn leave_shared() -> Result<(), String> {
+    // SAFETY: only the mounts are left, and this thread shares no open directory by number with another one.
+    #[expect(unsafe_code, reason = "leaving shared file descriptors would not be safe; we leave mounts only")]
+    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNS) };
+    left.and_then(|()| mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC))
+        .map_err(|errno| format!("no right to mount: {}", io::Error::from(errno)))
+}
+
+/// Mounts a file system in memory.
+pub fn memory(at: &Path, options: &str) -> io::Result<()> {
+    let options = std::ffi::CString::new(options).expect("options without a zero byte");
+    Ok(mount("torture", at, "tmpfs", MountFlags::empty(), Some(options.as_c_str()))?)
+}
+
+/// Unmounts a file system, at the latest when nobody uses it any more.
+pub fn leave(at: &Path) -> io::Result<()> {
+    Ok(unmount(at, UnmountFlags::DETACH)?)
+}
+
+/// Makes a mounted file system read-only, or writable again.
+pub fn set_read_only(at: &Path, read_only: bool) -> io::Result<()> {
+    let flags = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+    Ok(mount_remount(at, flags, c"")?)
+}
+
+/// Runs a command that mounts or makes a file system. What it says is the error.
+pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    Err(format!("{program}: {}", last.trim()))
+}
