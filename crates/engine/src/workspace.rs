@@ -406,7 +406,12 @@ impl Workspace {
         let (since, mut displaced) = lock(&self.state.displaced).pop_front()?;
         let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
         let spare = match fits.then(|| displaced.look(&self.state.rescued)) {
-            Some(Ok(SecondLook::Untouched(spare))) => spare?,
+            Some(Ok(SecondLook::Untouched(Some(spare)))) => spare,
+            Some(Ok(SecondLook::Untouched(None))) => {
+                // It may be removed, but not become another file.
+                displaced.remove();
+                return None;
+            }
             Some(Ok(SecondLook::Rescued(to))) => {
                 self.state.notify(Notice::Rescued { path: displaced.path, to });
                 return None;
@@ -416,9 +421,13 @@ impl Workspace {
                 return None;
             }
         };
-        let name = displaced.name;
-        self.with_journal(|journal| journal.write(&Entry::Reuse { staged: name.clone() }, false)).ok()?;
-        Some((spare, name))
+        let reuse = Entry::Reuse { staged: displaced.name.clone() };
+        if self.with_journal(|journal| journal.write(&reuse, false)).is_err() {
+            // Not written down, it may not be written over, and still has to be removed some time.
+            lock(&self.state.displaced).push_front((since, displaced));
+            return None;
+        }
+        Some((spare, displaced.name))
     }
 
     /// Moves somebody's bytes to safety and says so with the next reply.
@@ -438,8 +447,10 @@ impl Drop for Workspace {
         drop(self.recorder.take());
         lock(&self.state.repo).persist_reads(self);
         self.state.tidy(Duration::ZERO);
-        // A journal with displaced files that somebody still has open is left for the next start.
-        if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty()) {
+        // A journal with files that somebody still has open, or that could not be removed, is left for the next start.
+        if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty())
+            && !self.state.has_staged(journal.name())
+        {
             journal.remove();
         }
     }
@@ -465,9 +476,20 @@ impl State {
         })
     }
 
-    /// Whether somebody removed the state directory under our feet.
+    /// Whether somebody removed the state directory, or a part of it, under our feet.
     fn is_lost(&self) -> bool {
-        sys::fstat(&*lock(&self.handles).journals).is_ok_and(|stat| stat.st_nlink == 0)
+        let handles = lock(&self.handles);
+        let parts = [&handles.journals, &handles.staged, &handles.locks];
+        parts.iter().any(|part| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0))
+    }
+
+    /// Whether something is staged under a name that begins with this one. Where nobody can tell, something may be.
+    fn has_staged(&self, journal: &str) -> bool {
+        let prefix = format!("{journal}-");
+        let is_of_it = |entry: rustix::io::Result<sys::DirEntry>| {
+            entry.is_ok_and(|entry| entry.file_name().to_bytes().starts_with(prefix.as_bytes()))
+        };
+        sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(is_of_it))
     }
 
     /// The device that it is on.

@@ -457,6 +457,9 @@ impl<'a> Work<'a> {
         let (dir, staged) = self.staged();
         let kept = format!("{staged}.old");
         let renamed = sys::linkat(self.dir(), self.name(), dir, &kept, AtFlags::empty())
+            .and_then(|()| sys::statat(dir, &kept, AtFlags::SYMLINK_NOFOLLOW))
+            // A name that was added meanwhile must not lose its file.
+            .and_then(|stat| if link_count(&stat) > 2 { Err(Errno::NOENT) } else { Ok(()) })
             .and_then(|()| sys::renameat(dir, staged, self.dir(), self.name()));
         match renamed {
             Ok(()) => {
@@ -485,8 +488,10 @@ impl<'a> Work<'a> {
         let stamp = self.workspace.clock().stamp(&came_out);
         // Asked after the stamp was taken: what is written later than that shows.
         let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
-        // A name that was added meanwhile must not lose its file. One that is only taken away, or moved, loses nothing.
-        let one_name = link_count(&came_out) == 1 || matches!(self.how, How::Remove | How::Move);
+        // A name that was added meanwhile must not lose its file. One that is only taken away, or moved, loses nothing. One that was
+        // renamed over was asked before that: some file systems in programs then keep it under a name of their own, since we
+        // have it open.
+        let one_name = link_count(&came_out) == 1 || matches!(self.how, How::Remove | How::Move | How::Rename);
         let good = match (same_file && one_name, self.leased, state) {
             (true, true, LeaseState::Held | LeaseState::ReaderWaits) => {
                 self.out = Some(stamp);

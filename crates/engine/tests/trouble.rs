@@ -1,0 +1,104 @@
+//! What the torture found: trouble that leaves something behind, or keeps the next edit from being made.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+mod fixture;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use fixture::*;
+use surehand_engine::disk::commit::Step;
+
+/// A limit of one test is a limit of the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
+    fs::read_dir(dir.join(".surehand").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_part_of_the_state_directory_that_vanishes_is_made_again() {
+    let _alone = alone();
+    for part in ["staged", "journal", "locks"] {
+        let dir = lay_out(&[("a.txt", "one\n")]);
+        let mut session = session(dir.path());
+        read(&mut session, "a.txt");
+        assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+        fs::remove_dir_all(dir.path().join(".surehand").join(part)).unwrap();
+        let reply = session.call("edit_file", &edit("a.txt", "two", "three"));
+        assert!(!reply.is_error, "{part}: {}", reply.text);
+        drop(session);
+        // The journal from before is settled at the next start.
+        drop(self::session(dir.path()));
+        assert_tidy(dir.path());
+    }
+}
+
+/// A staged file that is about to be used again, when the journal cannot be written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_spare_that_could_not_be_used_is_removed_in_the_end() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let _alone = alone();
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+    // Long enough for what was displaced to be free.
+    std::thread::sleep(Duration::from_millis(1));
+    // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
+    #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+    let old = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(1), maximum: old.maximum }).unwrap();
+    let reply = session.call("edit_file", &edit("a.txt", "two", "three"));
+    setrlimit(Resource::Fsize, old).unwrap();
+    assert!(reply.is_error, "{}", reply.text);
+    drop(session);
+    assert_tidy(dir.path());
+}
+
+/// What could not be removed, because the directory was read-only for a while, is found at the next start.
+#[test]
+fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
+    let _alone = alone();
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut ours = session(dir.path());
+    read(&mut ours, "a.txt");
+    ours.call("edit_file", &edit("a.txt", "one", "two"));
+    let journal = names(dir.path(), "journal")[0].file_name().unwrap().to_str().unwrap().to_owned();
+    fs::write(dir.path().join(format!(".surehand/staged/{journal}-9-0")), "left\n").unwrap();
+    drop(ours);
+    drop(session(dir.path()));
+    assert_eq!(names(dir.path(), "staged"), Vec::<PathBuf>::new());
+    assert_eq!(names(dir.path(), "journal"), Vec::<PathBuf>::new());
+    assert_eq!(rescued(dir.path()), ["left\n"]);
+}
+
+/// A file system in a program gives a file that is open a second name when another is renamed over it.
+#[test]
+fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
+    let _alone = alone();
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let staged = dir.path().join(".surehand/staged");
+    let hide = move || {
+        let old = fs::read_dir(&staged).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some());
+        fs::hard_link(old.unwrap(), staged.join("hidden")).unwrap();
+    };
+    let mut session = session_with(dir.path(), once(|step| step == Step::Swap(0), hide));
+    session.workspace().without_exchange();
+    read(&mut session, "a.txt");
+    let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
+    assert!(!reply.is_error, "{}", reply.text);
+    assert_eq!(content(dir.path(), "a.txt"), "two\n");
+}
