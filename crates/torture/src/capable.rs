@@ -8,7 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FsWord, RenameFlags, renameat_with, statfs};
+
+/// What the system calls a file system that a program provides.
+const FUSE: FsWord = 0x6573_5546;
 
 /// What a file system can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,9 @@ impl Capable {
         fs::write(&two, "2").context("a file to try it out")?;
         let exchange = renameat_with(CWD, &one, CWD, &two, RenameFlags::EXCHANGE).is_ok();
         let file = File::open(&one).context("a file to try it out")?;
-        Ok(Self { exchange, leases: takes_lease(&file) })
+        // A file system in a program grants leases, but one file may be several to the system, each with leases of its own.
+        let is_in_program = statfs(home.path())?.f_type == FUSE;
+        Ok(Self { exchange, leases: !is_in_program && takes_lease(&file) })
     }
 
     /// What cannot be asked of Surehand here, in words.

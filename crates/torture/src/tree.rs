@@ -43,11 +43,17 @@ pub fn directories(root: &Path, below: &str) -> BTreeSet<String> {
 pub fn state_part(root: &Path, part: &str) -> Files {
     let mut found = Files::new();
     for entry in fs::read_dir(root.join(STATE).join(part)).into_iter().flatten().flatten() {
-        if let Ok(bytes) = fs::read(entry.path()) {
-            found.insert(entry.file_name().to_string_lossy().into_owned(), bytes);
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let (false, Ok(bytes)) = (is_of_file_system(&name), fs::read(entry.path())) {
+            found.insert(name, bytes);
         }
     }
     found
+}
+
+/// A file system in a program hides what was removed while it was open, until it is closed.
+fn is_of_file_system(name: &str) -> bool {
+    name.starts_with(".fuse_hidden")
 }
 
 /// Writes files that are not there yet, with their directories.
@@ -87,6 +93,9 @@ fn walk(root: &Path, below: &str, visit: &mut impl FnMut(&str, Kind)) {
     for entry in fs::read_dir(root.join(below)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(kind) = entry.file_type() else { continue };
+        if is_of_file_system(&name) {
+            continue;
+        }
         if below.is_empty() && [STATE, ".git"].contains(&name.as_str()) {
             continue;
         }
