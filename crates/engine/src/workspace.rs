@@ -409,7 +409,9 @@ impl Workspace {
             Some(Ok(SecondLook::Untouched(Some(spare)))) => spare,
             Some(Ok(SecondLook::Untouched(None))) => {
                 // It may be removed, but not become another file.
-                displaced.remove();
+                if !displaced.remove() {
+                    lock(&self.state.displaced).push_front((since, displaced));
+                }
                 return None;
             }
             Some(Ok(SecondLook::Rescued(to))) => {
@@ -565,8 +567,8 @@ impl State {
                 continue;
             }
             match displaced.look(&self.rescued) {
-                Ok(SecondLook::Untouched(_)) => displaced.remove(),
-                Ok(SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
+                Ok(SecondLook::Untouched(_)) if displaced.remove() => {}
+                Ok(SecondLook::Untouched(_) | SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
                 Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
             }
         }

@@ -5,6 +5,7 @@ mod fixture;
 
 use std::{
     fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -68,7 +69,39 @@ fn a_spare_that_could_not_be_used_is_removed_in_the_end() {
     assert_tidy(dir.path());
 }
 
-/// What could not be removed, because the directory was read-only for a while, is found at the next start.
+/// Our own rights do not show this to a superuser; another user's process does.
+#[test]
+fn what_may_not_be_removed_now_is_removed_later() {
+    if rustix::process::geteuid().is_root() {
+        // Run this very test as somebody else.
+        let open_dir = tempfile::tempdir().unwrap();
+        let copy = open_dir.path().join("test");
+        fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        fs::set_permissions(open_dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = std::process::Command::new(copy);
+        command.args(["--exact", "what_may_not_be_removed_now_is_removed_later"]).env("TMPDIR", "/tmp").uid(65534).gid(65534);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let _alone = alone();
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let staged = dir.path().join(".surehand/staged");
+    let mode = |mode| fs::set_permissions(&staged, fs::Permissions::from_mode(mode)).unwrap();
+    let mut ours = session(dir.path());
+    read(&mut ours, "a.txt");
+    assert!(!ours.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+    // The process ends, and others start and end, while what was displaced may not be removed.
+    mode(0o555);
+    drop(ours);
+    drop(session(dir.path()));
+    assert_eq!(names(dir.path(), "staged").len(), 1);
+    mode(0o755);
+    drop(session(dir.path()));
+    assert_tidy(dir.path());
+}
+
+/// Nothing of a process is forgotten when it ends.
 #[test]
 fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
     let _alone = alone();

@@ -120,9 +120,9 @@ impl Taking<'_> {
                 self.settle(commit, &files, &mut waiting)?;
             }
         }
-        self.remove_what_was_never_swapped()?;
+        let is_removed = self.remove_what_was_never_swapped();
         self.rescue_what_nobody_names(&waiting)?;
-        Ok(waiting.is_empty())
+        Ok(waiting.is_empty() && is_removed)
     }
 
     fn has_ended(&self, number: u64) -> bool {
@@ -188,7 +188,9 @@ impl Taking<'_> {
     }
 
     /// Staged files of commits that had not begun, files that were about to be written over, directories that are still empty.
-    fn remove_what_was_never_swapped(&self) -> io::Result<()> {
+    /// `false` where one of the files may not be removed now.
+    fn remove_what_was_never_swapped(&self) -> bool {
+        let mut is_removed = true;
         let begun =
             |number: &u64| self.entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if commit == number));
         let staged_dir = self.workspace.state().staged();
@@ -198,7 +200,7 @@ impl Taking<'_> {
                     let parent = || RelPath::new(path).ok().and_then(|path| self.workspace.root().open_parent(&path).ok());
                     let dir = if *beside { parent().map(|dir| Arc::new(File::from(dir))) } else { Some(staged_dir.clone()) };
                     for name in [staged.clone(), new_copy(staged)] {
-                        dir.iter().for_each(|dir| stage::remove(dir.as_fd(), &name));
+                        is_removed &= dir.iter().all(|dir| stage::remove(dir.as_fd(), &name));
                     }
                 }
                 Entry::Reuse { staged } if is_plain_name(staged) => {
@@ -207,7 +209,7 @@ impl Taking<'_> {
                         _ => false,
                     });
                     if !named_later {
-                        stage::remove(staged_dir.as_fd(), staged);
+                        is_removed &= stage::remove(staged_dir.as_fd(), staged);
                     }
                 }
                 Entry::Make { dirs, .. } => {
@@ -217,7 +219,7 @@ impl Taking<'_> {
                 _ => {}
             }
         }
-        Ok(())
+        is_removed
     }
 
     /// What is left of that process in the staging directory and is in no entry could be anything: it is kept.
@@ -335,7 +337,9 @@ impl<'a> Left<'a> {
                 (_, Thing::Nothing) => {}
                 (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
                 // The old file still has its first name, too.
-                _ => stage::remove(staged_dir.as_fd(), &kept),
+                _ => {
+                    stage::remove(staged_dir.as_fd(), &kept);
+                }
             }
         }
         Ok(Self { workspace, intent, path, dir, target, moved, staged_dir, staged_name, staged })
@@ -479,14 +483,12 @@ impl<'a> Left<'a> {
     }
 
     /// Removes what is staged, if it is ours or still the base; anything else is somebody's work. `false` when somebody has it
-    /// open: then it must wait.
+    /// open, or nothing may be removed now: then it must wait.
     fn clear(&self, notices: &mut Vec<Notice>) -> io::Result<bool> {
         let Some(name) = &self.staged_name else { return Ok(true) };
         if self.intent.how == How::InPlace {
             // Copies that nobody else has ever had.
-            stage::remove(self.staged_dir.as_fd(), &new_copy(name));
-            stage::remove(self.staged_dir.as_fd(), name);
-            return Ok(true);
+            return Ok([&new_copy(name), name].iter().all(|name| stage::remove(self.staged_dir.as_fd(), name)));
         }
         let rescued = |to: String, notices: &mut Vec<Notice>| {
             notices.push(Notice::Rescued { path: self.path.clone(), to });
@@ -505,10 +507,7 @@ impl<'a> Left<'a> {
         let (dir, path) = (self.staged_dir.clone(), self.path.clone());
         let mut displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false, held: None };
         match displaced.look(self.workspace.rescued())? {
-            SecondLook::Untouched(_) => {
-                displaced.remove();
-                Ok(true)
-            }
+            SecondLook::Untouched(_) => Ok(displaced.remove()),
             SecondLook::InUse => Ok(false),
             SecondLook::Rescued(to) => rescued(to, notices),
         }

@@ -113,9 +113,9 @@ impl Displaced {
         }
     }
 
-    /// Removes it, after a look that found it untouched.
-    pub fn remove(&self) {
-        stage::remove(self.dir.as_fd(), &self.name);
+    /// Removes it, after a look that found it untouched. `false` where nothing may be removed now: then it must wait.
+    pub fn remove(&self) -> bool {
+        stage::remove(self.dir.as_fd(), &self.name)
     }
 }
 

@@ -110,9 +110,9 @@ pub fn name_it(_: &File, _: BorrowedFd<'_>, _: &str) -> rustix::io::Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 
-/// Removes a staged file of ours. One that is gone already is what we want.
-pub fn remove(dir: BorrowedFd<'_>, name: &str) {
-    let _ = sys::unlinkat(dir, name, AtFlags::empty());
+/// Removes a staged file of ours, and says whether it is gone. One that is gone already is what we want.
+pub fn remove(dir: BorrowedFd<'_>, name: &str) -> bool {
+    matches!(sys::unlinkat(dir, name, AtFlags::empty()), Ok(()) | Err(Errno::NOENT))
 }
 
 fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {

@@ -31,11 +31,15 @@ impl Work<'_> {
 
     /// Nothing but ourselves has ever seen the staged file.
     pub(super) fn remove_staged(&mut self) {
-        if let Some((dir, name)) = self.staged.take() {
-            if self.how == How::InPlace {
-                stage::remove(dir.as_fd(), &new_copy(&name));
-            }
-            stage::remove(dir.as_fd(), &name);
+        let Some((dir, name)) = self.staged.take() else { return };
+        if self.how == How::InPlace {
+            stage::remove(dir.as_fd(), &new_copy(&name));
+        }
+        let held = if self.how == How::InPlace { self.base_version() } else { self.planned.after().map(Content::version) };
+        if let (false, Some(version)) = (stage::remove(dir.as_fd(), &name), held) {
+            // Where nothing may be removed now, it is tried again later.
+            let path = self.path().clone();
+            self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false });
         }
     }
 

@@ -553,7 +553,9 @@ impl<'a> Work<'a> {
         let Some((dir, name)) = self.staged.take() else { return };
         match self.how {
             // Copies, or a second name of the new file: nobody else has ever had them.
-            How::Create => stage::remove(dir.as_fd(), &name),
+            How::Create => {
+                stage::remove(dir.as_fd(), &name);
+            }
             How::InPlace => {
                 stage::remove(dir.as_fd(), &new_copy(&name));
                 stage::remove(dir.as_fd(), &name);
