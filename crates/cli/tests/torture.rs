@@ -23,3 +23,18 @@ fn check(part: Part) {
 fn killed_processes_lose_nothing() {
     check(Part::Kill);
 }
+
+#[test]
+fn races_with_other_programs_lose_nothing() {
+    check(Part::Race);
+}
+
+#[test]
+fn a_hostile_world_loses_nothing() {
+    check(Part::Hostile);
+}
+
+#[test]
+fn other_file_systems_lose_nothing() {
+    check(Part::Filesystems);
+}

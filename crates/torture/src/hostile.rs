@@ -93,7 +93,8 @@ impl Patient<'_> {
             let Some(turn) = self.ready(&mut client) else { return Ok(()) };
             let Ok(trouble) = Trouble::begin(self.kind, self.scene, client.id(), self.dice) else { continue };
             self.tally.foreign += 1;
-            let is_last = self.dice.percent(10);
+            // Whoever removes the journal and then kills the process has made the debris himself.
+            let is_last = self.dice.percent(10) && self.kind != Kind::NoState;
             let later = Duration::from_micros(self.dice.within(0..20_000) as u64);
             let reply = if is_last {
                 self.tally.kills += 1;

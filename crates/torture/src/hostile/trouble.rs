@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, Permissions},
     io::{self, Write},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -181,21 +181,25 @@ impl Trouble {
     }
 
     /// Ends it.
-    pub fn end(self, _: &Scene) -> io::Result<()> {
+    pub fn end(self, scene: &Scene) -> io::Result<()> {
         match self {
             Self::Filled(filler) if filler.is_dir() => fs::remove_dir_all(filler),
             Self::Filled(filler) => fs::remove_file(filler),
             // A process that was killed meanwhile has no limits.
             Self::Limited(server) => limit(server, None).or(Ok(())),
             Self::Remounted(at) => mounts::set_read_only(&at, false),
-            Self::Changed(path, mode) => fs::set_permissions(path, mode),
+            Self::Changed(path, mode) => {
+                // A file may have been moved, with the mode that it had, or a directory removed that became empty.
+                let _ = fs::set_permissions(path, mode);
+                give_rights(&scene.root().join("ring"))
+            }
             Self::Passed => Ok(()),
         }
     }
 }
 
 /// Writes until nothing more fits, then gives a little back.
-fn fill(filler: &PathBuf, dice: &mut Dice) -> io::Result<()> {
+fn fill(filler: &Path, dice: &mut Dice) -> io::Result<()> {
     let mut file = File::create(filler)?;
     let block = [b'x'; 4096];
     while file.write_all(&block).is_ok() {}
@@ -204,7 +208,7 @@ fn fill(filler: &PathBuf, dice: &mut Dice) -> io::Result<()> {
     file.set_len(size.saturating_sub(spare))
 }
 
-fn count(directory: &PathBuf) -> usize {
+fn count(directory: &Path) -> usize {
     fs::read_dir(directory).map_or(0, Iterator::count)
 }
 
@@ -225,4 +229,18 @@ fn take_rights(scene: &Scene, dice: &mut Dice) -> io::Result<Trouble> {
     let mode = fs::metadata(&place)?.permissions();
     fs::set_permissions(&place, Permissions::from_mode(*dice.pick(&[0o000, 0o444, 0o555])))?;
     Ok(Trouble::Changed(place, mode))
+}
+
+/// Gives the usual rights to everything in a directory.
+fn give_rights(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, Permissions::from_mode(0o755))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            give_rights(&entry.path())?;
+        } else {
+            fs::set_permissions(entry.path(), Permissions::from_mode(0o644))?;
+        }
+    }
+    Ok(())
 }
