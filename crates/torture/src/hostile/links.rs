@@ -121,7 +121,9 @@ impl Outside {
         tree::lay_out(&path, &files)?;
         let watched = tree::directories(&path, "");
         let witness = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
-        let events = inotify::WatchFlags::ALL_EVENTS;
+        // Not of closing: a process that is being started elsewhere in this program may hold for an instant what we wrote here.
+        let closing = inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::CLOSE_NOWRITE;
+        let events = inotify::WatchFlags::ALL_EVENTS - closing;
         for directory in watched.iter().map(|directory| path.join(directory)).chain([path.clone()]) {
             inotify::add_watch(&witness, directory, events)?;
         }
