@@ -17,6 +17,7 @@ use surehand_testkit::dice::Dice;
 use crate::{
     Torture,
     account::{Outcome, Tally},
+    capable::Capable,
     client::{Client, Reply},
     hostile::trouble::{Kind, Trouble},
     mounts,
@@ -34,34 +35,31 @@ pub fn run(torture: &Torture, name: &str) -> Result<Outcome> {
         torture.rounds(name, |round, dice, outcome| {
             let length = LENGTH.min(torture.time / (Kind::ALL.len() as u32 + 1));
             for kind in Kind::ALL {
-                match kind.obstacle(&may_mount, torture) {
-                    Some(why) => outcome.skip(format!("{}: {why}", kind.name())),
-                    None => suffer(torture, &format!("{name} {}", kind.name()), round, kind, dice, length, outcome)?,
+                if let Some(why) = kind.obstacle(&may_mount, torture) {
+                    outcome.skip(format!("{}: {why}", kind.name()));
+                    continue;
                 }
+                let scene = Scene::set(torture, &format!("{name} {}", kind.name()), round)?;
+                suffer(scene, kind, dice, length, outcome)?;
             }
-            links::run(torture, &format!("{name} links"), round, dice, length, outcome)
+            if !Capable::of(&torture.dir)?.exchange {
+                outcome.skip("links: this file system cannot exchange a directory and a link".to_owned());
+                return Ok(());
+            }
+            links::run(Scene::set(torture, &format!("{name} links"), round)?, dice, length, outcome)
         })
     })
 }
 
 /// One kind of trouble in one workspace.
-fn suffer(
-    torture: &Torture,
-    name: &str,
-    round: usize,
-    kind: Kind,
-    dice: &mut Dice,
-    length: Duration,
-    outcome: &mut Outcome,
-) -> Result<()> {
-    let mut scene = Scene::set(torture, name, round)?;
-    kind.prepare(&mut scene).with_context(|| format!("{name}: {}", scene.root().display()))?;
+fn suffer(mut scene: Scene, kind: Kind, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
+    kind.prepare(&mut scene).with_context(|| format!("{}: {}", kind.name(), scene.root().display()))?;
     let ring = Ring::lay_out(&scene.root(), kind.directory(), dice).with_context(|| scene.root().display().to_string())?;
     kind.hand_over(&scene)?;
-    let mut patient = Patient { scene: &scene, kind, ring, dice, tally: &mut outcome.tally };
+    let mut patient = Patient { scene: &scene, ring, dice, tally: &mut outcome.tally };
     let until = Instant::now() + length;
     while !scene.is_spoilt() {
-        patient.live(until)?;
+        patient.live(kind, until)?;
         if Instant::now() >= until {
             break;
         }
@@ -78,7 +76,6 @@ fn suffer(
 /// A workspace in trouble.
 struct Patient<'a> {
     scene: &'a Scene,
-    kind: Kind,
     ring: Ring,
     dice: &'a mut Dice,
     tally: &'a mut Tally,
@@ -86,15 +83,15 @@ struct Patient<'a> {
 
 impl Patient<'_> {
     /// A server goes from trouble to trouble until its time is over or it is killed.
-    fn live(&mut self, until: Instant) -> Result<()> {
+    fn live(&mut self, kind: Kind, until: Instant) -> Result<()> {
         let settings = Settings::any(self.dice);
         let mut client = self.scene.server(settings)?;
         while !self.scene.is_spoilt() && Instant::now() < until {
             let Some(turn) = self.ready(&mut client) else { return Ok(()) };
-            let Ok(trouble) = Trouble::begin(self.kind, self.scene, client.id(), self.dice) else { continue };
+            let Ok(trouble) = Trouble::begin(kind, self.scene, client.id(), self.dice) else { continue };
             self.tally.foreign += 1;
             // Whoever removes the journal and then kills the process has made the debris himself.
-            let is_last = self.dice.percent(10) && self.kind != Kind::NoState;
+            let is_last = self.dice.percent(10) && kind != Kind::NoState;
             let later = Duration::from_micros(self.dice.within(0..20_000) as u64);
             let reply = if is_last {
                 self.tally.kills += 1;

@@ -55,12 +55,8 @@ pub struct Scene {
 impl Scene {
     /// An empty workspace.
     pub fn set(torture: &Torture, part: &str, round: usize) -> Result<Self> {
-        Self::set_in(torture, &torture.dir, part, round)
-    }
-
-    /// An empty workspace in this directory.
-    pub fn set_in(torture: &Torture, dir: &Path, part: &str, round: usize) -> Result<Self> {
-        let prefix = format!("surehand-torture-{}-{}-{round}-", part.replace(' ', "-"), torture.seed);
+        let (dir, part) = (&torture.dir, part.replace(|char: char| !char.is_ascii_alphanumeric(), "-"));
+        let prefix = format!("surehand-torture-{part}-{}-{round}-", torture.seed);
         let home = tempfile::Builder::new().prefix(&prefix).tempdir_in(dir);
         let home = home.with_context(|| format!("{}: a directory for workspaces", dir.display()))?;
         for name in ["root", "home"] {

@@ -21,11 +21,8 @@ use surehand_testkit::dice::Dice;
 
 use super::Patient;
 use crate::{
-    Torture,
     account::Outcome,
-    capable::Capable,
     client::{Client, Reply},
-    hostile::trouble::Kind,
     ring::Ring,
     scene::{Scene, Settings},
     tree,
@@ -35,16 +32,11 @@ use crate::{
 const SECRET: &str = "what-is-outside";
 
 /// Runs it.
-pub fn run(torture: &Torture, name: &str, round: usize, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
-    if !Capable::of(&torture.dir)?.exchange {
-        outcome.skip("links: this file system cannot exchange a directory and a link".to_owned());
-        return Ok(());
-    }
-    let scene = Scene::set(torture, name, round)?;
+pub fn run(scene: Scene, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
     let ring = Ring::lay_out(&scene.root(), "ring", dice).with_context(|| scene.root().display().to_string())?;
     let outside = Outside::lay_out(&scene, &ring)?;
     let swapper = Swapper::new(&scene)?;
-    let mut patient = Patient { scene: &scene, kind: Kind::NoState, ring, dice, tally: &mut outcome.tally };
+    let mut patient = Patient { scene: &scene, ring, dice, tally: &mut outcome.tally };
     scope(|threads| {
         threads.spawn(|| swapper.live());
         let worked = work(&mut patient, &swapper, Instant::now() + length);
