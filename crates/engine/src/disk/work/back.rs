@@ -39,7 +39,7 @@ impl Work<'_> {
         if let (false, Some(version)) = (stage::remove(dir.as_fd(), &name), held) {
             // Where nothing may be removed now, it is tried again later.
             let path = self.path().clone();
-            self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false });
+            self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false, held: None });
         }
     }
 
