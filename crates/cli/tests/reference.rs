@@ -126,7 +126,7 @@ number), `sessions: [{session, files, stale}]` (who has seen how many files, and
         name: "snapshot",
         ends: "",
         json: "An object, as in `.surehand/repostate.json`: `work_dir`, `story_id`, `files: [{path, hash, size, mod_time, type, status}]`,
-`open_tasks: [{description, status, priority}]`, `last_updated`.",
+`open_tasks: [{description, status, priority}]`, `last_updated`. A file that no session has seen as it is now has `changed_outside: true` besides.",
     },
     Documented {
         name: "tasks",

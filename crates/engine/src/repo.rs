@@ -462,14 +462,19 @@ fn open_tasks(tasks: &[Task]) -> Value {
 }
 
 fn entry_json(state: &FileState) -> Value {
-    json!({
+    let mut entry = json!({
         "path": state.path,
         "hash": state.hash,
         "size": state.size,
         "mod_time": rfc3339(state.modified),
         "type": kind_of(&state.path),
         "status": state.status,
-    })
+    });
+    // Whoever looks brings the hash up to date, so that only this still tells that no session has seen it.
+    if state.changed_outside {
+        entry["changed_outside"] = json!(true);
+    }
+    entry
 }
 
 /// A moment as programs read it.
@@ -494,6 +499,8 @@ fn parse(content: &[u8]) -> Option<Vec<FileState>> {
         size: u64,
         mod_time: String,
         status: FileStatus,
+        #[serde(default)]
+        changed_outside: bool,
     }
     let written: Written = serde_json::from_slice(content).ok()?;
     let state = |entry: Entry| {
@@ -503,7 +510,7 @@ fn parse(content: &[u8]) -> Option<Vec<FileState>> {
             size: entry.size,
             modified: entry.mod_time.parse::<jiff::Timestamp>().ok()?.as_millisecond(),
             status: entry.status,
-            changed_outside: false,
+            changed_outside: entry.changed_outside,
         })
     };
     written.files.into_iter().map(state).collect()

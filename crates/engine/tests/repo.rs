@@ -85,6 +85,30 @@ fn a_restart_goes_on_where_it_was_and_sees_what_changed_meanwhile() {
 }
 
 #[test]
+fn who_only_looks_leaves_the_mark_of_what_changed_outside() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
+    let mut first = session(dir.path());
+    ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut first, path));
+    first.call("edit_file", &edit("c.txt", "three", "3"));
+    drop(first);
+    fs::write(dir.path().join("a.txt"), "ONE\n").unwrap();
+    fs::remove_file(dir.path().join("b.txt")).unwrap();
+    // Each look is that of another process.
+    let look = || {
+        let state = RepoTracker::load(Workspace::open(dir.path(), fast()).unwrap()).snapshot();
+        state.files.iter().filter(|file| file.changed_outside).map(|file| file.path.to_string()).collect::<Vec<_>>()
+    };
+    for _ in 0..3 {
+        assert_eq!(look(), ["a.txt", "b.txt"]);
+    }
+    assert_eq!(state(dir.path())["files"][0]["changed_outside"], true);
+    read(&mut session(dir.path()), "a.txt");
+    assert_eq!(look(), ["b.txt"], "a session has seen it");
+    fs::write(dir.path().join("a.txt"), "1\n").unwrap();
+    assert_eq!(look(), ["a.txt", "b.txt"], "that was another version");
+}
+
+#[test]
 fn a_damaged_state_is_told_and_made_anew_from_the_files() {
     for damage in
         ["{\"work_dir\": \"/x\", \"files\": [{\"path\"", "", "[]", "{\"files\": [{\"path\": \"../x\", \"hash\": \"1\"}]}"]
