@@ -138,7 +138,7 @@ impl Session {
         paths.into_iter().filter(|path| changed.iter().all(|file| file.path != *path)).collect()
     }
 
-    /// Marks as read what a plain read command has printed.
+    /// Marks as read what a plain read command has printed, as if it had been read here.
     fn count_as_read(&mut self, command: &Command<'_>) -> Vec<Value> {
         let Some(readings) = shell::reads(command.line) else { return Vec::new() };
         let mut texts: HashMap<String, (RelPath, Text)> = HashMap::new();
@@ -150,12 +150,15 @@ impl Session {
             Some(text)
         };
         let seen: Vec<(String, LineSet)> = shell::seen(&readings, &mut text_of, command.output);
-        let mut told = Vec::new();
+        let (mut told, mut files) = (Vec::new(), Vec::new());
         for (name, lines) in seen {
             let Some((path, text)) = texts.get(&name) else { continue };
             self.show(path, text, &lines);
             told.push(json!({ "path": path, "shown": lines }));
+            files.push(json!({ "path": path, "version": text.version() }));
         }
+        let result = json!({ "success": true, "files": files });
+        self.track_files("read_file", &Reply { text: String::new(), is_error: false, result });
         told
     }
 }

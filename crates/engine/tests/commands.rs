@@ -7,7 +7,7 @@ use std::{fs, path::Path, process};
 
 use fixture::*;
 use serde_json::json;
-use surehand_engine::{Command, Reply, Session, Workspace, store::Which};
+use surehand_engine::{Command, RepoTracker, Reply, Session, Workspace, store::Which};
 
 /// Runs a command in the workspace, as an agent's shell tool does.
 fn run(session: &mut Session, dir: &Path, line: &str) -> Reply {
@@ -42,6 +42,19 @@ fn what_a_plain_read_prints_counts_as_read() {
     assert_eq!(reply.result["seen"].as_array().unwrap().len(), 2, "{}", reply.result);
     assert!(!session.call("edit_file", &edit("sub/b.txt", "beta", "BETA")).is_error);
     assert!(!session.call("write_file", &json!({ "path": "c.txt", "content": "all\n" })).is_error);
+}
+
+#[test]
+fn what_a_plain_read_prints_is_in_the_state_of_the_repository() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
+    let mut session = Session::new(Workspace::open(dir.path(), fast()).unwrap());
+    run(&mut session, dir.path(), "cat a.txt b.txt");
+    run(&mut session, dir.path(), "cat c.txt | wc -l");
+    drop(session);
+    fs::write(dir.path().join("b.txt"), "TWO\n").unwrap();
+    let state = RepoTracker::load(Workspace::open(dir.path(), fast()).unwrap()).snapshot();
+    let files: Vec<_> = state.files.iter().map(|file| (file.path.as_str(), file.changed_outside)).collect();
+    assert_eq!(files, [("a.txt", false), ("b.txt", true)]);
 }
 
 #[test]
