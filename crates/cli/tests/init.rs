@@ -524,9 +524,23 @@ fn the_doctor_knows_that_codex_wants_to_be_told_whom_to_trust() {
         "{told}"
     );
     let hooks = machine.path("project/.codex/hooks.json").display().to_string();
-    machine.write("home/.codex/config.toml", &format!("[hooks.state.'{hooks}:session_start:0:0']\ntrusted_hash = 'sha256:x'\n"));
-    let told = machine.run(&["doctor"]);
+    let told_with = |tell: &dyn Fn(&str) -> &'static str| {
+        let events = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "post_compact"];
+        let state = |event: &&str| format!("[hooks.state.'{hooks}:{event}:0:0']\n{}", tell(event));
+        machine.write("home/.codex/config.toml", &events.iter().map(state).collect::<String>());
+        machine.run(&["doctor"])
+    };
+    let told = told_with(&|_| "trusted_hash = 'sha256:x'\n");
     assert!(told.contains("ok    codex: hooks are trusted\n"), "{told}");
+    let told = told_with(&|event| match event {
+        "pre_tool_use" | "post_tool_use" => "enabled = false\ntrusted_hash = 'sha256:x'\n",
+        "post_compact" => "",
+        _ => "trusted_hash = 'sha256:x'\n",
+    });
+    assert!(!told.contains("hooks are trusted"), "{told}");
+    assert!(told.contains("warn  codex: the hooks for PostCompact are not trusted, so they do not run\n"), "{told}");
+    let off = "warn  codex: the hooks for PreToolUse, PostToolUse are switched off\n      do: type /hooks in Codex and switch them on\n";
+    assert!(told.contains(off), "{told}");
 }
 
 fn now() -> String {

@@ -7,7 +7,7 @@ use std::{fs, path::Path, process};
 
 use fixture::*;
 use serde_json::json;
-use surehand_engine::{Command, RepoTracker, Reply, Session, Workspace, store::Which};
+use surehand_engine::{Command, Reply, RepoTracker, Session, Workspace, store::Which};
 
 /// Runs a command in the workspace, as an agent's shell tool does.
 fn run(session: &mut Session, dir: &Path, line: &str) -> Reply {

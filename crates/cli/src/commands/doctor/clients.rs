@@ -1,21 +1,26 @@
 //! Each client: whether it is there, set up, and whether what it starts works.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Check, State, dry_run};
 use crate::commands::init::{
     client::{Client, Places, Scope},
+    json::OurHook,
     plan::found,
     program::{self, is_same, resolve},
-    save, toml,
+    save,
+    toml::{self, Leave},
 };
+
+/// What makes Codex run hooks.
+const TRUST: &str = "type /hooks in Codex and trust them";
 
 /// What a client has of ours.
 #[derive(Default)]
 struct Configured {
     servers: Vec<(Scope, Vec<String>)>,
-    /// Scope, file, event and words of each hook.
-    hooks: Vec<(Scope, PathBuf, String, Vec<String>)>,
+    /// Each hook, with the file that it is in.
+    hooks: Vec<(Scope, PathBuf, OurHook)>,
     troubles: Vec<String>,
 }
 
@@ -38,7 +43,7 @@ fn configured(client: Client, places: &Places) -> Configured {
             match found(&file) {
                 Ok(ours) => {
                     all.servers.extend(ours.server.map(|words| (scope, words)));
-                    all.hooks.extend(ours.hooks.into_iter().map(|(event, words)| (scope, file.path.clone(), event, words)));
+                    all.hooks.extend(ours.hooks.into_iter().map(|hook| (scope, file.path.clone(), hook)));
                 }
                 Err(error) => all.troubles.push(format!("{error:#}")),
             }
@@ -111,7 +116,7 @@ impl Looked<'_> {
     fn hooks(&self) -> Vec<Check> {
         let hooks = &self.configured.hooks;
         let mut checks = Vec::new();
-        let has = |event: &str| hooks.iter().any(|(_, _, known, _)| known == event);
+        let has = |event: &str| hooks.iter().any(|(.., hook)| hook.event == event);
         let missing: Vec<&str> = self.client.events().iter().map(|(event, _)| *event).filter(|event| !has(event)).collect();
         if hooks.is_empty() || !missing.is_empty() {
             let what = match hooks.is_empty() {
@@ -125,7 +130,7 @@ impl Looked<'_> {
             checks.push(self.check(State::Warn, what).remedy(self.init(" --remove")));
         }
         checks.extend(self.trust());
-        let mut commands: Vec<&Vec<String>> = hooks.iter().map(|(.., words)| words).collect();
+        let mut commands: Vec<&Vec<String>> = hooks.iter().map(|(.., hook)| &hook.words).collect();
         commands.sort();
         commands.dedup();
         checks.extend(commands.into_iter().map(|words| self.dry_run(words)));
@@ -146,17 +151,33 @@ impl Looked<'_> {
         }
     }
 
-    /// Codex runs no hook that nobody has trusted.
-    fn trust(&self) -> Option<Check> {
-        let (_, file, ..) = self.configured.hooks.first().filter(|_| self.client == Client::Codex)?;
+    /// Codex runs no hook that nobody has trusted, and none that somebody has switched off.
+    fn trust(&self) -> Vec<Check> {
+        if self.client != Client::Codex || self.configured.hooks.is_empty() {
+            return Vec::new();
+        }
         let settings = save::read(&self.places.codex().join("config.toml")).ok().flatten().unwrap_or_default();
-        let file = file.display().to_string();
-        let is_trusted = toml::trusted_hooks(&settings).iter().any(|name| name.starts_with(&file));
-        Some(match is_trusted {
-            true => self.check(State::Ok, "hooks are trusted"),
-            false => self
-                .check(State::Warn, "hooks are not trusted yet, so they do not run")
-                .remedy("type /hooks in Codex and trust them"),
-        })
+        let leave = |file: &Path, hook: &OurHook| toml::leave_of_hook(&settings, &toml::name_of_hook(file, hook));
+        let events = |wanted: Leave| -> Vec<&str> {
+            let hooks = self.configured.hooks.iter();
+            hooks.filter(|(_, file, hook)| leave(file, hook) == wanted).map(|(.., hook)| hook.event.as_str()).collect()
+        };
+        let mut checks = Vec::new();
+        let untold = events(Leave::Untold);
+        if untold.len() == self.configured.hooks.len() {
+            checks.push(self.check(State::Warn, "hooks are not trusted yet, so they do not run").remedy(TRUST));
+        } else if !untold.is_empty() {
+            let what = format!("the hooks for {} are not trusted, so they do not run", untold.join(", "));
+            checks.push(self.check(State::Warn, what).remedy(TRUST));
+        }
+        let off = events(Leave::SwitchedOff);
+        if !off.is_empty() {
+            let what = format!("the hooks for {} are switched off", off.join(", "));
+            checks.push(self.check(State::Warn, what).remedy("type /hooks in Codex and switch them on"));
+        }
+        if checks.is_empty() {
+            checks.push(self.check(State::Ok, "hooks are trusted"));
+        }
+        checks
     }
 }

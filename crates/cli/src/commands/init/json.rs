@@ -40,10 +40,21 @@ const VERSION: &str = "version";
 pub struct Ours {
     /// The words of the command that starts the server.
     pub server: Option<Vec<String>>,
-    /// Each hook: its event and the words of its command.
-    pub hooks: Vec<(String, Vec<String>)>,
+    /// Each hook.
+    pub hooks: Vec<OurHook>,
     /// Somebody else's server has our name.
     pub name_is_taken: bool,
+}
+
+/// A hook of ours in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OurHook {
+    /// Its event, as the client calls it.
+    pub event: String,
+    /// Where in the list of the event it is: which group, and which of the group.
+    pub place: (usize, usize),
+    /// The words of its command.
+    pub words: Vec<String>,
 }
 
 /// The text with all that is wanted. What is there already stays where it is; a program that has moved is corrected.
@@ -93,7 +104,7 @@ pub fn find(text: &str, wanted: &[Wanted]) -> Result<Ours, Broken> {
                 ours.server = words.filter(|words| program::is_ours(words));
             }
             Wanted::Hook { client, .. } if ours.hooks.is_empty() => {
-                ours.hooks = hooks(&root, client).into_iter().map(|hook| (hook.event, hook.words)).collect();
+                ours.hooks = hooks(&root, client).into_iter().map(OurHook::from).collect();
             }
             Wanted::Hook { .. } | Wanted::Version(_) => {}
         }
@@ -207,11 +218,19 @@ fn command_words(entry: &Object<'_>) -> Vec<String> {
 
 /// A hook of ours: where it is, as positions in objects and lists, and what it says.
 struct Hook {
+    /// Through the hooks, the event and the list to the entry, and on through its group, if it is one.
     path: Vec<usize>,
     /// How long the path is to what we put in: the hook alone, or the group that it is alone in.
     depth: usize,
     event: String,
     words: Vec<String>,
+}
+
+impl From<Hook> for OurHook {
+    fn from(hook: Hook) -> Self {
+        let place = (hook.path[2], hook.path.get(4).copied().unwrap_or_default());
+        Self { event: hook.event, place, words: hook.words }
+    }
 }
 
 fn hooks(root: &Object<'_>, client: &str) -> Vec<Hook> {

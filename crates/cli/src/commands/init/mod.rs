@@ -1,7 +1,7 @@
 //! `surehand init`: sets up clients, or takes out again what it put in. Shows what it will write, asks, and keeps what was there.
 
 pub mod client;
-mod json;
+pub mod json;
 mod jsonc;
 pub mod plan;
 pub mod program;

@@ -7,7 +7,7 @@ use surehand_engine::core::{Content, RelPath, render::unified::unified};
 
 use super::{
     client::{Client, ConfigFile, Needs, PLUGIN_MARK, Places, Scope},
-    json::{self, Ours},
+    json::{self, OurHook, Ours},
     jsonc::Broken,
     save, toml,
 };
@@ -134,7 +134,8 @@ fn found_in(needs: &Needs, text: &str) -> Result<Ours, Broken> {
             Ok(Ours { server: is_ours.then_some(words), name_is_taken, ..Ours::default() })
         }
         Needs::Whole(_) if text.contains(PLUGIN_MARK) => {
-            Ok(Ours { hooks: vec![("plugin".to_owned(), Vec::new())], ..Ours::default() })
+            let plugin = OurHook { event: "plugin".to_owned(), ..OurHook::default() };
+            Ok(Ours { hooks: vec![plugin], ..Ours::default() })
         }
         Needs::Whole(_) => Ok(Ours::default()),
     }

@@ -1,10 +1,14 @@
 //! Our server in a TOML configuration: put at the end as a table of its own, and taken out by its lines. Everything else stays as it is.
 
-use std::ops::Range;
+use std::{ops::Range, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use super::{json::NAME, jsonc::Broken, jsonc::line_of, program};
+use super::{
+    json::{NAME, OurHook},
+    jsonc::{Broken, line_of},
+    program,
+};
 
 const SERVERS: &str = "mcp_servers";
 
@@ -76,17 +80,40 @@ pub fn find(text: &str) -> Result<Vec<String>, Broken> {
     parse(text).map(|root| words(root.get_ref()))
 }
 
-/// What Codex keeps about hooks that somebody trusts: for each, a name that begins with the file that it is in.
-pub fn trusted_hooks(text: &str) -> Vec<String> {
-    let Ok(root) = parse(text) else { return Vec::new() };
+/// What somebody has told Codex about a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It may run. Whether it is still the hook that was meant only Codex can tell.
+    Trusted,
+    /// It may not.
+    SwitchedOff,
+    /// Nothing: it does not run.
+    Untold,
+}
+
+/// What the settings of Codex say about a hook, by the name that it has there.
+pub fn leave_of_hook(text: &str, name: &str) -> Leave {
+    let Ok(root) = parse(text) else { return Leave::Untold };
     let state = root.get_ref().get("hooks").and_then(|hooks| hooks.get_ref().get("state"));
-    let state = state.and_then(|state| state.get_ref().as_table());
-    state
-        .into_iter()
-        .flatten()
-        .filter(|(_, hook)| hook.get_ref().get("trusted_hash").is_some())
-        .map(|(key, _)| key.get_ref().to_string())
-        .collect()
+    let Some(hook) = state.and_then(|state| state.get_ref().get(name)).map(toml::Spanned::get_ref) else { return Leave::Untold };
+    match (hook.get("enabled").and_then(|enabled| enabled.get_ref().as_bool()), hook.get("trusted_hash")) {
+        (Some(false), _) => Leave::SwitchedOff,
+        (_, Some(_)) => Leave::Trusted,
+        (_, None) => Leave::Untold,
+    }
+}
+
+/// The name that Codex has for a hook: its file, its event, and its place there.
+pub fn name_of_hook(file: &Path, hook: &OurHook) -> String {
+    let mut event = String::new();
+    for letter in hook.event.chars() {
+        if letter.is_ascii_uppercase() && !event.is_empty() {
+            event.push('_');
+        }
+        event.push(letter.to_ascii_lowercase());
+    }
+    let (group, handler) = hook.place;
+    format!("{}:{event}:{group}:{handler}", file.display())
 }
 
 fn parse(text: &str) -> Result<toml::Spanned<DeTable<'_>>, Broken> {
@@ -212,6 +239,28 @@ mod tests {
         let line = |text: &str| add(text, "surehand").unwrap_err().line;
         assert_eq!(line("a = 1\nb = = 2\n"), 2);
         assert_eq!(line("a = 1\n\nmcp_servers = { a = { command = \"a\" } }\n"), 3);
+    }
+
+    #[track_caller]
+    fn check_leave(state: &str, expected: Leave) {
+        let place = OurHook { event: "PreToolUse".to_owned(), place: (1, 0), words: Vec::new() };
+        let name = name_of_hook(Path::new("/a.b/hooks.json"), &place);
+        assert_eq!(leave_of_hook(state, &name), expected, "{state}");
+    }
+
+    #[test]
+    fn codex_runs_a_hook_that_is_trusted_and_not_switched_off() {
+        check_leave("", Leave::Untold);
+        check_leave("[hooks.state]\n", Leave::Untold);
+        check_leave("hooks = 1\n", Leave::Untold);
+        check_leave("[hooks.state.\"/a.b/hooks.json:pre_tool_use:1:0\"]\ntrusted_hash = \"sha256:1\"\n", Leave::Trusted);
+        check_leave("[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = true\ntrusted_hash = 'x'\n", Leave::Trusted);
+        check_leave(
+            "[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = false\ntrusted_hash = 'x'\n",
+            Leave::SwitchedOff,
+        );
+        check_leave("[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = true\n", Leave::Untold);
+        check_leave("[hooks.state.'/a.b/hooks.json:pre_tool_use:0:0']\ntrusted_hash = 'x'\n", Leave::Untold);
     }
 
     proptest! {
