@@ -38,6 +38,10 @@ def text(result):
     return "".join(block["text"] for block in result["content"])
 
 
+# What a call asks for in its `_meta`, to have the result as an object.
+ASKED = {"surehand/result": True}
+
+
 def outcome(result):
     return result["_meta"]["surehand/result"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from checks import ENVIRONMENT, assert_done, assert_refused, check, http_server, outcome, text
+from checks import ASKED, ENVIRONMENT, assert_done, assert_refused, check, http_server, outcome, text
 
 BINARY = sys.argv[1]
 NAMES = [
@@ -87,7 +87,7 @@ async def python_calls(who, client, root):
     answers = []
 
     async def call(tool, **arguments):
-        answers.append(as_json(await client.call_tool(tool, arguments)))
+        answers.append(as_json(await client.call_tool(tool, arguments, meta=ASKED)))
         return answers[-1]
 
     file = root / "a.txt"
@@ -194,7 +194,9 @@ def inspect(who, era, root, server):
             return answer.get("result", answer)
 
         def call(tool, code=0, **arguments):
-            answer = ask("--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments), code=code)
+            # It takes all the words that follow for pairs, up to the next option.
+            asked = ["--tool-metadata", *(f"{name}=true" for name in ASKED)]
+            answer = ask(*asked, "--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments), code=code)
             assert "structuredContent" not in answer, answer
             return answer
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from checks import ENVIRONMENT, assert_done, check
+from checks import ASKED, ENVIRONMENT, assert_done, check
 
 BINARY = sys.argv[1]
 PATIENCE = 2.0
@@ -62,7 +62,7 @@ def request(method, params, id=5):
 
 
 def call(tool, arguments, id=5):
-    return request("tools/call", {"name": tool, "arguments": arguments}, id)
+    return request("tools/call", {"name": tool, "arguments": arguments, "_meta": ASKED}, id)
 
 
 def read(path, **more):

@@ -222,6 +222,24 @@ fn a_call_that_names_its_conversation_is_in_that_session() {
 }
 
 #[test]
+fn the_result_as_an_object_is_there_for_who_asks() {
+    let dir = workspace();
+    let mut client = Client::start(dir.path(), &[]);
+    let mut call = |tool: &str, arguments: &Value, asked: &Value| {
+        client.ask("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": asked } }))["result"]
+            .clone()
+    };
+    let refused = call("edit_file", &edit("one", "1"), &json!(true));
+    assert_eq!(refused["_meta"]["surehand/result"]["refusal"]["code"], "unread", "{refused}");
+    let done = call("read_file", &read(), &json!("true"));
+    assert_eq!(done["_meta"]["surehand/result"]["success"], true, "{done}");
+    let unasked = call("read_file", &read(), &json!(false));
+    for result in [unasked, client.call("read_file", &read()), client.call("read_file", &json!({}))] {
+        assert_eq!(result.get("_meta"), None, "{result}");
+    }
+}
+
+#[test]
 fn a_search_that_was_cancelled_is_not_answered_and_the_server_goes_on() {
     let dir = workspace();
     let mut client = Client::start(dir.path(), &[]);

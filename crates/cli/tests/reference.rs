@@ -55,8 +55,9 @@ fn rows(page: &mut String, prefix: &str, schema: &Value, required: &[&str]) {
 const RESULTS: &str = "
 ## Results
 
-A result is text for the model. Programs find the same as one JSON object in the MCP result's `_meta[\"surehand/result\"]`, in
-`surehand call --json` (with the text), and in `Reply::result`:
+A result is text for the model. Programs find the same as one JSON object in `surehand call --json` (with the text), in `Reply::result`, and over
+MCP in the result's `_meta[\"surehand/result\"]` if the call's `_meta` has `\"surehand/result\": true`. Without that there is none, because some clients
+show it to the model:
 
 - success: `success: true` and what applies of `path`, `version`, `total_lines`, `shown`, `diff`, `first_changed_line`,
   `shifted: [{after, by}]`, `created`, `noop` with `message`, `rewrites`, `rewritten`, `written`, `unchanged`, `forgotten`,

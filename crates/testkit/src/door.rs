@@ -98,7 +98,8 @@ impl Door for McpDoor {
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
-        let answer = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let asked = json!({ "surehand/result": true });
+        let answer = self.request("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": asked }));
         let result = &answer["result"];
         assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{answer}");
         assert_eq!(result.get("structuredContent"), None, "{answer}");

@@ -422,7 +422,7 @@ mod tests {
         let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
         send(address, "POST", id, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         let call = |tool: &str, arguments: serde_json::Value| {
-            let params = json!({ "name": tool, "arguments": arguments });
+            let params = json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": true } });
             send(address, "POST", id, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }))
         };
         assert!(call("write_file", json!({ "path": "a.txt", "content": "one\n" })).contains("\"success\":true"));

@@ -403,10 +403,20 @@ impl ServerHandler for Server {
         self.tell_touched(touched(tool, &reply), &context.peer).await;
         let content = vec![ContentBlock::text(reply.text)];
         let mut result = if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-        // Not as structured content: some clients would show the model that instead of the text.
-        result.meta = Some(MetaObject(JsonObject::from_iter([("surehand/result".to_owned(), reply.result)])));
+        // Not as structured content, and not unasked: some clients would show the model that instead of the text, or beside it.
+        if wants_object(&context) {
+            result.meta = Some(MetaObject(JsonObject::from_iter([(OBJECT.to_owned(), reply.result)])));
+        }
         Ok(result.into())
     }
+}
+
+/// What a program asks for in the `_meta` of a call, and finds in that of the result: the result as an object.
+const OBJECT: &str = "surehand/result";
+
+fn wants_object(context: &RequestContext<RoleServer>) -> bool {
+    // From a command line it may come as a word.
+    context.meta.get(OBJECT).is_some_and(|wanted| *wanted == true || *wanted == "true")
 }
 
 /// What a call changed of what is shown as a resource.
