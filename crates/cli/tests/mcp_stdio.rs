@@ -198,6 +198,32 @@ fn a_server_and_the_hooks_of_its_client_have_one_session() {
     assert_eq!(client.call("edit_file", &edit("2", "3"))["isError"], true, "and what is forgotten is forgotten in both");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_goes_on_with_its_client_to_the_next_conversation() {
+    let dir = workspace();
+    let environment = [("CLAUDE_CODE_SESSION_ID", "c1")];
+    let mut client = Client::start_as("claude-code", &json!({}), dir.path(), &[], &environment);
+    let next = |more: Value| {
+        let mut next = json!({ "session_id": "c2" });
+        next.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        next
+    };
+    hook(dir.path(), "SessionStart", "", &json!({ "source": "startup" }));
+    client.call("read_file", &read());
+    hook(dir.path(), "SessionStart", "", &next(json!({ "source": "clear" })));
+    assert_eq!(client.call("edit_file", &edit("one", "1"))["isError"], true, "that was read before");
+    let file =
+        json!({ "filePath": dir.path().join("a.txt"), "content": "one\ntwo\n", "startLine": 1, "numLines": 2, "totalLines": 2 });
+    let shown =
+        json!({ "tool_input": { "file_path": dir.path().join("a.txt") }, "tool_response": { "type": "text", "file": file } });
+    hook(dir.path(), "PostToolUse", "Read", &next(shown));
+    let done = client.call("edit_file", &edit("one", "1"));
+    assert!(done["isError"] != true, "read by the client's own tool: {done}");
+    let notes = fs::read_dir(dir.path().join(".surehand/hooks")).unwrap();
+    assert_eq!(notes.filter(|note| note.as_ref().unwrap().file_name().to_str().unwrap().starts_with("client-")).count(), 1);
+}
+
 #[test]
 fn a_name_in_the_environment_is_not_taken_for_another_client() {
     let dir = workspace();

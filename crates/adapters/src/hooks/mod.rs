@@ -3,6 +3,7 @@
 
 mod claude;
 mod codex;
+pub(crate) mod conversation;
 mod cursor;
 mod decide;
 mod gemini;
@@ -240,6 +241,9 @@ pub fn answer(
     workspace.pass_by();
     let agent = heard.agent.as_ref().map(|agent| format!("-{agent}")).unwrap_or_default();
     let id = SessionId(format!("{}-{}{agent}", client.name(), heard.session));
+    if matches!(heard.what, What::Begins(_)) && heard.agent.is_none() {
+        conversation::enter(&workspace, &id);
+    }
     let mut session = Session::continued(workspace.clone(), id);
     let hears = input[EVENT].as_str().is_some_and(|event| dialect.hears_at.contains(&event));
     let verdict = decide::decide(&mut session, &heard, dialect, hears);

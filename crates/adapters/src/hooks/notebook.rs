@@ -70,7 +70,7 @@ impl Notebook {
 }
 
 /// The directory of all notebooks.
-fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
+pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
     let state = workspace.state().dir();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match sys::openat(&*state, DIRECTORY, flags, Mode::empty()) {

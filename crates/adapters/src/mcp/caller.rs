@@ -47,10 +47,13 @@ impl Named {
     }
 }
 
-/// The session that the environment names for this client. A name that is there for another client was only inherited.
-pub(super) fn by_environment(named: &[Named], client: &str) -> Option<SessionId> {
+/// The session that the environment names for this client, or the one that the client is in by now, as its hooks say. A name that is there for
+/// another client was only inherited.
+pub(super) fn by_environment(named: &[Named], client: &str, present: impl FnOnce() -> Option<SessionId>) -> Option<SessionId> {
     let named = named.iter().find(|named| client.starts_with(named.client))?;
-    Some(SessionId(format!("{}-{}", named.client, named.conversation)))
+    let is_this_client = |id: &SessionId| id.0.strip_prefix(named.client).is_some_and(|rest| rest.starts_with('-'));
+    let first = || SessionId(format!("{}-{}", named.client, named.conversation));
+    Some(present().filter(is_this_client).unwrap_or_else(first))
 }
 
 /// The session that a call names itself, in what is sent along with it.
@@ -84,7 +87,7 @@ mod tests {
     #[track_caller]
     fn check_environment(variables: &[(&str, &str)], client: &str, expected: Option<&str>) {
         let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let found = by_environment(&Named::in_environment(find), client);
+        let found = by_environment(&Named::in_environment(find), client, || None);
         assert_eq!(found.map(|id| id.0), expected.map(str::to_owned));
     }
 
@@ -103,6 +106,15 @@ mod tests {
         let claude = ("CLAUDE_CODE_SESSION_ID", "c1");
         check_environment(&[claude], "codex-mcp-client", None);
         check_environment(&[claude, ("QWEN_CODE_SESSION_ID", "q")], "qwen-cli-mcp-client-fs", Some("qwen-q"));
+    }
+
+    #[test]
+    fn a_client_may_be_in_another_conversation_by_now() {
+        let named = Named::in_environment(|name| (name == "CLAUDE_CODE_SESSION_ID").then(|| "c1".to_owned()));
+        let session = |client: &str, present: &str| by_environment(&named, client, || Some(SessionId(present.to_owned())));
+        assert_eq!(session("claude-code", "claude-c2"), Some(SessionId("claude-c2".to_owned())));
+        assert_eq!(session("claude-code", "codex-c2"), Some(SessionId("claude-c1".to_owned())), "the note of another client");
+        assert_eq!(session("codex-mcp-client", "claude-c2"), None);
     }
 
     #[test]

@@ -43,6 +43,8 @@ use surehand_engine::{
     tools::{self, Hints},
 };
 
+use crate::{ancestry::Process, hooks::conversation};
+
 pub use self::{
     caller::Named,
     dialects::Dialect,
@@ -109,6 +111,8 @@ enum Door {
         /// The session of a client that does not name its conversation.
         own: Caller,
         named: Vec<Named>,
+        /// The process that has started the server.
+        client: Option<String>,
     },
     Http {
         /// Whether the client has shaken hands, and so has an id.
@@ -125,7 +129,8 @@ enum Where {
 impl Server {
     fn over_stdio(hub: Arc<Hub>, named: Vec<Named>) -> Self {
         let own = hub.fresh_seat();
-        Self::new(hub, Door::Stdio { own, named })
+        let client = Process::client().map(|client| client.name()).filter(|_| !named.is_empty());
+        Self::new(hub, Door::Stdio { own, named, client })
     }
 
     fn over_http(hub: Arc<Hub>) -> Self {
@@ -147,7 +152,10 @@ impl Server {
             return Caller::Shared(id);
         }
         match &self.door {
-            Door::Stdio { own, named } => by_environment(named, client).map_or_else(|| own.clone(), Caller::Shared),
+            Door::Stdio { own, named, client: process } => {
+                let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace, process));
+                by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
+            }
             Door::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
         }
     }

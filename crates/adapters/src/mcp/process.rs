@@ -6,6 +6,8 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
+use crate::ancestry::Process;
+
 /// A name for the process that has the other end of a connection: its number and when it began. `None` where the system does not
 /// tell: on another machine, of another user, or not on Linux.
 pub(super) fn at(far: SocketAddr, near: SocketAddr) -> Option<String> {
@@ -53,11 +55,7 @@ fn owner(socket: &str) -> Option<String> {
         let open = fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten();
         open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).any(|link| link.as_os_str() == socket)
     };
-    let number = numbers.into_iter().find(has_it)?;
-    let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name of the program, in brackets, may hold anything.
-    let begun = status.rsplit_once(')')?.1.split_whitespace().nth(19)?;
-    Some(format!("{number}-{begun}"))
+    numbers.into_iter().find(has_it).and_then(Process::find).map(|process| process.name())
 }
 
 #[cfg(all(test, target_os = "linux"))]
