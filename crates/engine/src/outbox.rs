@@ -46,6 +46,7 @@ struct Sheet {
 /// A record, as it is written down. The bytes that belong to it follow its line, because they may be no text.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and most are the large one")]
 enum Line {
     Happened {
         change: ChangeId,

@@ -284,7 +284,10 @@ impl Workspace {
     /// Brings to the store what processes did that have died since the start.
     pub(crate) fn bring_what_is_left(&self) {
         // A store that cannot be opened says so when it is asked.
-        drop(self.with_store(|store| Ok(outbox::bring(self, store))));
+        drop(self.with_store(|store| {
+            outbox::bring(self, store);
+            Ok(())
+        }));
     }
 
     /// Asks the store. What the recorder has not written yet is not in it.

@@ -129,7 +129,7 @@ enum Where {
 impl Server {
     fn over_stdio(hub: Arc<Hub>, named: Vec<Named>) -> Self {
         let own = hub.fresh_seat();
-        let client = Process::client().map(|client| client.name()).filter(|_| !named.is_empty());
+        let client = if named.is_empty() { None } else { Process::client().map(|client| client.name()) };
         Self::new(hub, Door::Stdio { own, named, client })
     }
 
