@@ -1,18 +1,21 @@
-//! The benchmark as a whole: which parts run, how long each may take, and where their workspaces are.
+//! The benchmark as a whole: who takes part, which parts run, how long each may take, and where their workspaces are.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::calls::{self, Kind};
-use crate::client::Client;
+use crate::client::{Answer, Client};
+use crate::files::{content, create, is_whole, text, token};
 use crate::floor::Durability;
+use crate::peer::{self, LeftOut, Peer, Wanted};
 use crate::report::Report;
-use crate::sample::{Pair, Side};
+use crate::sample::{Each, Seat};
 use crate::server::Launch;
-use crate::{depth, growth, machine, scan, search, start};
+use crate::tongue::{Edit, Tongue};
+use crate::{batch, depth, growth, hook, machine, scan, search, snapshot, start, throughput};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,10 +40,12 @@ impl Pace {
 pub struct Bench {
     /// How much is measured.
     pub pace: Pace,
-    /// Both servers without syncing.
-    pub fast: Pair<Launch>,
-    /// Both servers with syncing, if that is measured too.
-    pub full: Option<Pair<Launch>>,
+    /// All servers, ours and the floor without syncing.
+    pub fast: Each<Launch>,
+    /// All servers, ours and the floor with syncing.
+    pub full: Each<Launch>,
+    peers: Vec<&'static Peer>,
+    left_out: Vec<LeftOut>,
     directory: TempDir,
 }
 
@@ -50,58 +55,156 @@ pub struct Contender {
     pub client: Client,
     /// The workspace.
     pub root: PathBuf,
+    /// How it is spoken to.
+    pub tongue: Tongue,
+}
+
+impl Contender {
+    /// Starts a server on a workspace.
+    pub fn start(launch: &Launch, root: &Path) -> Result<Self> {
+        Ok(Self { client: Client::start(launch, root)?, root: root.to_owned(), tongue: launch.tongue })
+    }
+
+    /// Reads a file.
+    pub fn read(&mut self, path: &str) -> Result<Answer> {
+        let call = self.tongue.read(&self.root, path);
+        self.client.send_call(&call)
+    }
+
+    /// Edits a file; only the edit itself is timed.
+    pub fn edit(&mut self, edit: &Edit) -> Result<Answer> {
+        let call = self.tongue.edit(&mut self.client, &self.root, edit)?;
+        self.client.send_call(&call)
+    }
+
+    /// Edits many files, in one call or in one for each; gives the time of all calls together.
+    pub fn batch(&mut self, edits: &[Edit]) -> Result<Duration> {
+        let calls = self.tongue.batch(&mut self.client, &self.root, edits)?;
+        calls.iter().map(|call| Ok(self.client.send_call(call)?.took())).sum()
+    }
+
+    /// An edit that the server said was made must be in the file.
+    pub fn check(&self, edit: &Edit) -> Result<()> {
+        let is_made = text(&self.root, &edit.path)?.contains(&token(edit.to));
+        ensure!(is_made, "{}: the edit is not in the file", edit.path);
+        Ok(())
+    }
 }
 
 impl Bench {
-    /// Prepares to measure the server binary `server`, with synced edits if `durability` is full.
-    pub fn new(server: &Path, pace: Pace, durability: Durability) -> Result<Self> {
+    /// Prepares to measure the server binary `server` beside the peers that are wanted, which are kept below `cache`.
+    pub fn new(server: &Path, pace: Pace, wanted: Wanted, cache: &Path) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("surehand-bench-").tempdir().context("a temporary directory")?;
         machine::spread(directory.path());
-        let launches = |durability| Pair::of(|side| Launch::new(side, server, durability, directory.path()));
-        let full = (durability == Durability::Full).then(|| launches(Durability::Full)).transpose()?;
-        Ok(Self { pace, fast: launches(Durability::Fast)?, full, directory })
+        let (peers, left_out) = peer::gather(wanted, cache);
+        let launches = |durability, peers: &[&Peer]| {
+            Each::of(peers.len(), |seat| match seat {
+                Seat::Surehand => Ok(Launch::surehand(server, durability, directory.path())),
+                Seat::Floor => Launch::floor(durability, directory.path()),
+                Seat::Peer(peer) => Ok(Launch::peer(peers[peer], cache, directory.path())),
+            })
+        };
+        let (fast, full) = (launches(Durability::Fast, &peers)?, launches(Durability::Full, &peers)?);
+        let mut bench = Self { pace, fast, full, peers, left_out, directory };
+        bench.try_out()?;
+        Ok(bench)
+    }
+
+    /// Leaves out the peers that do not read and edit every size of file, so that a long run does not end because of them.
+    fn try_out(&mut self) -> Result<()> {
+        for place in (0..self.peers.len()).rev() {
+            let root = self.workspace()?;
+            if let Err(error) = try_out(&self.fast.peers[place], &root) {
+                let reason = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
+                self.left_out.push(LeftOut { peer: self.peers.remove(place), reason });
+                self.fast.peers.remove(place);
+                self.full.peers.remove(place);
+            }
+        }
+        Ok(())
     }
 
     /// Measures everything, one part after the other.
-    pub fn run(&self) -> Result<Report> {
+    pub fn run(self) -> Result<Report> {
         let began = Instant::now();
         // Described first, because a pinned program sees a single core.
         let machine = machine::describe();
         let pinned = machine::pin()?;
         progress("calls");
-        let mut calls = calls::measure(self, &self.fast, &Kind::UNSYNCED)?;
-        if let Some(full) = &self.full {
-            progress("synced edits");
-            calls.extend(calls::measure(self, full, &Kind::SYNCED)?);
-        }
+        let mut calls = calls::measure(&self, &self.fast, &Kind::UNSYNCED)?;
+        progress("synced edits");
+        calls.extend(calls::measure(&self, &self.full, &Kind::SYNCED)?);
+        progress("batches");
+        let batches =
+            vec![batch::measure(&self, "100 edits", &self.fast)?, batch::measure(&self, "100 edits, synced", &self.full)?];
         progress("depth");
-        let depth = depth::measure(self)?;
+        let depth = depth::measure(&self)?;
         progress("growth");
-        let (growth, grown) = growth::measure(self)?;
+        let (growth, grown) = growth::measure(&self)?;
         progress("start");
-        let start = start::measure(self, &grown, growth.files)?;
+        let start = start::measure(&self, &grown, growth.files)?;
+        progress("hooks");
+        let hook = hook::measure(&self)?;
         drop(pinned);
+        progress("throughput");
+        let throughput = throughput::measure(&self)?;
         // Last, because of the many files that they make: the system goes on writing them for a while.
         progress("search");
-        let search = search::measure(self)?;
+        let search = search::measure(&self)?;
         progress("scan");
-        let scan = scan::measure(self)?;
-        Ok(Report { machine, pace: self.pace, calls, depth, growth, start, search, scan, took: began.elapsed() })
+        let (scan, tree) = scan::measure(&self)?;
+        progress("snapshot");
+        let snapshot = snapshot::measure(&self, &tree)?;
+        Ok(Report {
+            machine,
+            pace: self.pace,
+            names: self.fast.map(|launch| launch.name.clone()),
+            peers: self.peers,
+            left_out: self.left_out,
+            calls,
+            batches,
+            throughput,
+            depth,
+            growth,
+            start,
+            hook,
+            search,
+            scan,
+            snapshot,
+            took: began.elapsed(),
+        })
+    }
+
+    /// A new empty workspace.
+    pub fn workspace(&self) -> Result<PathBuf> {
+        let directory = tempfile::Builder::new().prefix("workspace-").tempdir_in(self.directory.path());
+        Ok(directory.context("a workspace")?.keep())
     }
 
     /// A new empty workspace for each server.
-    pub fn workspaces(&self) -> Result<Pair<PathBuf>> {
-        Pair::of(|_| Ok(tempfile::Builder::new().prefix("workspace-").tempdir_in(self.directory.path())?.keep()))
-            .context("a workspace")
+    pub fn workspaces(&self) -> Result<Each<PathBuf>> {
+        Each::of(self.peers.len(), |_| self.workspace())
     }
 }
 
 /// Starts each server on its workspace.
-pub fn contenders(launches: &Pair<Launch>, roots: &Pair<PathBuf>) -> Result<Pair<Contender>> {
-    Pair::of(|side: Side| {
-        let root = roots.side(side).clone();
-        Ok(Contender { client: Client::start(launches.side(side), &root)?, root })
-    })
+pub fn contenders(launches: &Each<Launch>, roots: &Each<PathBuf>) -> Result<Each<Contender>> {
+    Each::of(launches.peers.len(), |seat| Contender::start(launches.at(seat), roots.at(seat)))
+}
+
+/// Has a server read and edit a file of each size, and looks whether it did.
+fn try_out(launch: &Launch, root: &Path) -> Result<()> {
+    let sizes = calls::SIZES.iter().map(|size| size.bytes);
+    let files: Vec<_> = sizes.map(|bytes| (format!("file-{bytes}.txt"), bytes)).collect();
+    files.iter().try_for_each(|(path, bytes)| create(root, path, &content(0, *bytes)))?;
+    let mut contender = Contender::start(launch, root)?;
+    for (path, bytes) in files {
+        ensure!(is_whole(&contender.read(&path)?.text, 0, bytes), "{path} is not shown whole");
+        let edit = Edit { path, from: 0, to: 1 };
+        contender.edit(&edit)?;
+        contender.check(&edit)?;
+    }
+    Ok(())
 }
 
 /// Says on stderr what is being measured, because a run takes a while.

@@ -1,16 +1,16 @@
-//! Round trips of reads and edits at four file sizes, the two servers in alternating rounds.
+//! Round trips of reads and edits at four file sizes, the servers in rounds that each of them opens in turn.
 
-use std::ops::Range;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use anyhow::{Result, ensure};
 
 use crate::bench::{Bench, Contender, Pace, contenders};
-use crate::files::{content, create, token};
+use crate::files::{content, create, is_whole};
 use crate::machine;
-use crate::sample::{Pair, Summary, order};
+use crate::sample::{Each, Seat, Summary};
 use crate::server::Launch;
+use crate::tongue::Edit;
 
 /// What is called again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub enum Kind {
     Edit,
     /// A token is replaced by one that was never there, so that no version of the file comes twice.
     EditNew,
-    /// As `Edit`, with both servers syncing.
+    /// As `Edit`, with ours and the floor syncing.
     EditSynced,
 }
 
 impl Kind {
     /// Measured in every run.
     pub const UNSYNCED: [Self; 4] = [Self::Read, Self::ReadOther, Self::Edit, Self::EditNew];
-    /// Measured on request.
+    /// Measured with a server of ours that syncs.
     pub const SYNCED: [Self; 1] = [Self::EditSynced];
 
     /// The name in the report.
@@ -44,19 +44,26 @@ impl Kind {
         }
     }
 
+    /// Whether nothing is changed.
+    fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::ReadOther)
+    }
+
     /// What the token is changed from and to in the given turn.
-    fn tokens(self, turn: usize) -> (String, String) {
+    fn tokens(self, turn: usize) -> (usize, usize) {
         match self {
-            Self::EditNew => (token(turn), token(turn + 1)),
-            _ => (token(turn % 2), token((turn + 1) % 2)),
+            Self::EditNew => (turn, turn + 1),
+            _ => (turn % 2, (turn + 1) % 2),
         }
     }
 }
 
 /// A file size and how often it is measured.
-struct Size {
-    label: &'static str,
-    bytes: usize,
+pub struct Size {
+    /// For people.
+    pub label: &'static str,
+    /// In bytes.
+    pub bytes: usize,
     /// Over how many files `ReadOther` goes.
     files: usize,
     /// Calls in a round.
@@ -65,7 +72,7 @@ struct Size {
 }
 
 /// The sizes; large files take longer, so they are called less often.
-const SIZES: [Size; 4] = [
+pub const SIZES: [Size; 4] = [
     Size { label: "1 KB", bytes: 1 << 10, files: 64, quick: 100, full: 500 },
     Size { label: "10 KB", bytes: 10 << 10, files: 64, quick: 100, full: 400 },
     Size { label: "100 KB", bytes: 100 << 10, files: 64, quick: 40, full: 200 },
@@ -80,22 +87,20 @@ pub struct CallRow {
     pub size: &'static str,
     /// The size of the file.
     pub bytes: usize,
-    /// The times of both servers.
-    pub times: Pair<Summary>,
+    /// The times of all servers.
+    pub times: Each<Summary>,
 }
 
-/// Measures the kinds at all sizes, with both servers running side by side.
-pub fn measure(bench: &Bench, launches: &Pair<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
+/// Measures the kinds at all sizes, with all servers running side by side.
+pub fn measure(bench: &Bench, launches: &Each<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
     let roots = bench.workspaces()?;
     let workloads: Vec<_> = kinds.iter().flat_map(|&kind| SIZES.iter().map(move |size| Workload { kind, size })).collect();
     for workload in &workloads {
-        for root in [&roots.surehand, &roots.floor] {
-            workload.paths().enumerate().try_for_each(|(seed, path)| create(root, &path, &content(seed, workload.size.bytes)))?;
-        }
+        roots.iter().try_for_each(|root| workload.create(root))?;
     }
     machine::settle();
-    let mut pair = contenders(launches, &roots)?;
-    workloads.iter().map(|workload| workload.measure(bench.pace, &mut pair)).collect()
+    let mut field = contenders(launches, &roots)?;
+    workloads.iter().map(|workload| workload.measure(bench.pace, &mut field)).collect()
 }
 
 /// One kind of call at one size, on files of its own.
@@ -104,58 +109,85 @@ struct Workload {
     size: &'static Size,
 }
 
+/// How far a server has come.
+#[derive(Default)]
+struct Track {
+    turn: usize,
+    times: Vec<Duration>,
+}
+
+/// What a server does before it is the turn of the next: so many calls, or fewer if they take too long.
+#[derive(Clone, Copy)]
+struct Stint {
+    calls: usize,
+    within: Duration,
+}
+
 impl Workload {
-    fn measure(&self, pace: Pace, pair: &mut Pair<Contender>) -> Result<CallRow> {
-        let calls = pace.pick(self.size.quick, self.size.full);
-        let rounds = pace.pick(4, 8);
-        let mut times = Pair::<Vec<Duration>>::default();
-        // The first turns only warm up; every file has been read once after them, which an edit requires.
-        let mut first = self.size.files.max(calls / 2);
-        for side in order(0) {
-            self.prepare(pair.side_mut(side), first)?;
+    fn create(&self, root: &PathBuf) -> Result<()> {
+        self.paths().enumerate().try_for_each(|(seed, path)| create(root, &path, &content(seed, self.size.bytes)))
+    }
+
+    fn measure(&self, pace: Pace, field: &mut Each<Contender>) -> Result<CallRow> {
+        let mut tracks = field.map(|_| Track::default());
+        for seat in field.order(0) {
+            self.prepare(field.at_mut(seat), tracks.at_mut(seat), self.stint(pace, seat))?;
         }
-        for round in 0..rounds {
-            let turns = first..first + calls;
-            for side in order(round) {
-                times.side_mut(side).extend(self.round(pair.side_mut(side), turns.clone())?);
+        for round in 0..pace.pick(4, 8) {
+            for seat in field.order(round) {
+                self.round(field.at_mut(seat), tracks.at_mut(seat), self.stint(pace, seat))?;
             }
-            first = turns.end;
         }
-        Ok(CallRow { kind: self.kind, size: self.size.label, bytes: self.size.bytes, times: times.map(|all| Summary::of(all)) })
+        let times = tracks.map(|track| Summary::of(&track.times));
+        Ok(CallRow { kind: self.kind, size: self.size.label, bytes: self.size.bytes, times })
     }
 
-    /// Reads every file once and makes the calls that are not counted.
-    fn prepare(&self, contender: &mut Contender, turns: usize) -> Result<()> {
+    /// The slowest peers take a thousand times as long as the floor; they are known well enough after fewer calls.
+    fn stint(&self, pace: Pace, seat: Seat) -> Stint {
+        let within = match seat {
+            Seat::Peer(_) => Duration::from_millis(pace.pick(15, 120)),
+            Seat::Surehand | Seat::Floor => Duration::MAX,
+        };
+        Stint { calls: pace.pick(self.size.quick, self.size.full), within }
+    }
+
+    /// Reads every file once, which our edits require, and makes calls that are not counted.
+    fn prepare(&self, contender: &mut Contender, track: &mut Track, stint: Stint) -> Result<()> {
         for path in self.paths() {
-            contender.client.call("read_file", json!({"path": path}))?;
+            contender.read(&path)?;
         }
-        self.round(contender, 0..turns).map(drop)
+        self.round(contender, track, Stint { calls: self.size.files.max(stint.calls / 2), ..stint })?;
+        track.times.clear();
+        Ok(())
     }
 
-    /// The calls of some turns, and a look at what they left on the disk.
-    fn round(&self, contender: &mut Contender, turns: Range<usize>) -> Result<Vec<Duration>> {
-        let last = turns.end - 1;
-        let times = turns.map(|turn| self.call(contender, turn)).collect::<Result<_>>()?;
-        if !matches!(self.kind, Kind::Read | Kind::ReadOther) {
-            let path = contender.root.join(self.path(last));
-            let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            ensure!(text.contains(&self.kind.tokens(last).1), "{}: the edit is not on the disk", path.display());
+    /// The calls of a stint, and a look at what they left on the disk.
+    fn round(&self, contender: &mut Contender, track: &mut Track, stint: Stint) -> Result<()> {
+        let began = Instant::now();
+        for call in 0..stint.calls {
+            if call > 0 && began.elapsed() > stint.within {
+                break;
+            }
+            track.times.push(self.call(contender, track.turn)?);
+            track.turn += 1;
         }
-        Ok(times)
+        if self.kind.is_read() { Ok(()) } else { contender.check(&self.edit(track.turn - 1)) }
     }
 
     /// One timed call.
     fn call(&self, contender: &mut Contender, turn: usize) -> Result<Duration> {
-        let path = self.path(turn);
-        if matches!(self.kind, Kind::Read | Kind::ReadOther) {
-            let answer = contender.client.call("read_file", json!({"path": path}))?;
-            // Every line gains its number, so a whole file makes a text that is longer than the file.
-            ensure!(answer.text.len() > self.size.bytes, "{path}: only {} bytes were returned", answer.text.len());
-            return Ok(answer.took());
+        if !self.kind.is_read() {
+            return Ok(contender.edit(&self.edit(turn))?.took());
         }
-        let (old, new) = self.kind.tokens(turn);
-        let answer = contender.client.call("edit_file", json!({"path": path, "old_string": old, "new_string": new}))?;
+        let path = self.path(turn);
+        let answer = contender.read(&path)?;
+        ensure!(is_whole(&answer.text, turn % self.files(), self.size.bytes), "{path} is not shown whole");
         Ok(answer.took())
+    }
+
+    fn edit(&self, turn: usize) -> Edit {
+        let (from, to) = self.kind.tokens(turn);
+        Edit { path: self.path(turn), from, to }
     }
 
     /// The file of a turn.
@@ -179,7 +211,7 @@ mod tests {
     #[test]
     fn every_edit_starts_from_what_the_one_before_left() {
         for kind in [Kind::Edit, Kind::EditNew, Kind::EditSynced] {
-            assert_eq!(kind.tokens(0).0, token(0));
+            assert_eq!(kind.tokens(0).0, 0);
             for turn in 0..5 {
                 let (old, new) = kind.tokens(turn);
                 assert_ne!(old, new);

@@ -1,4 +1,4 @@
-//! An MCP client over the pipes of a child process: one request at a time, every answer checked.
+//! An MCP client over the pipes of a child process: one request at a time or several in flight, every answer checked.
 //! The clock stops when the answer's line is complete; parsing and checking it are not counted.
 
 use std::fs;
@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::server::Launch;
+use crate::tongue::Call;
 
 /// The protocol revision that the client asks for.
 const PROTOCOL: &str = "2025-06-18";
@@ -68,7 +69,7 @@ impl Client {
             output: BufReader::with_capacity(64 * 1024, output),
             line: Vec::new(),
             next_id: 1,
-            name: format!("{:?}", launch.side).to_lowercase(),
+            name: launch.name.clone(),
             log: launch.log.clone(),
         };
         client.shake_hands().map_err(|error| client.explain(error))?;
@@ -78,6 +79,55 @@ impl Client {
     /// Calls a tool; an error of any kind ends the benchmark.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Answer> {
         self.try_call(tool, &arguments).map_err(|error| self.explain(error).context(format!("{tool} {}", arguments["path"])))
+    }
+
+    /// Sends a call; an error of any kind ends the benchmark.
+    pub fn send_call(&mut self, call: &Call) -> Result<Answer> {
+        let done = self.try_call(call.tool, &call.arguments);
+        done.map_err(|error| self.explain(error).context(format!("{} {}", call.tool, call.arguments)))
+    }
+
+    /// Sends calls with at most `in_flight` of them unanswered, in whatever order the answers come; gives the time from the first
+    /// request to the last answer.
+    pub fn pipeline(&mut self, calls: &[Call], in_flight: usize) -> Result<Duration> {
+        self.try_pipeline(calls, in_flight).map_err(|error| self.explain(error).context("calls in flight"))
+    }
+
+    fn try_pipeline(&mut self, calls: &[Call], in_flight: usize) -> Result<Duration> {
+        let first = self.next_id;
+        let lines: Vec<_> = calls.iter().map(|call| self.request_line("tools/call", call.params())).collect();
+        let mut unsent = lines.iter();
+        let mut answered = vec![false; calls.len()];
+        let mut messages = Vec::with_capacity(calls.len());
+        let began = Instant::now();
+        for line in unsent.by_ref().take(in_flight) {
+            self.send(line)?;
+        }
+        let mut ended = began;
+        while messages.len() < calls.len() {
+            self.line.clear();
+            ensure!(self.output.read_until(b'\n', &mut self.line)? > 0, "the server closed its stdout");
+            ended = Instant::now();
+            // To parse large answers here would measure this program; a notification is short, and nearly all lines are answers.
+            if is_notification(&self.line) {
+                continue;
+            }
+            messages.push(std::mem::take(&mut self.line));
+            if let Some(line) = unsent.next() {
+                self.send(line)?;
+            }
+        }
+        for message in messages {
+            let message: Value = serde_json::from_slice(&message).context("the server's answer")?;
+            let call = message["id"].as_u64().and_then(|id| usize::try_from(id.checked_sub(first)?).ok());
+            let Some(answered) = call.and_then(|call| answered.get_mut(call)) else {
+                bail!("an answer to nothing: {}", message["id"])
+            };
+            ensure!(!std::mem::replace(answered, true), "two answers to {}", message["id"]);
+            let is_good = message.get("result").is_some_and(|result| result["isError"] != true);
+            ensure!(is_good, "refused: {message}");
+        }
+        Ok(ended - began)
     }
 
     /// Resident memory of the server in KiB.
@@ -110,8 +160,7 @@ impl Client {
     /// Sends a request and returns its result with the moments of sending and of the complete answer.
     fn request(&mut self, method: &str, params: Value) -> Result<(Value, Instant, Instant)> {
         let id = self.next_id;
-        self.next_id += 1;
-        let request = line_of(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let request = self.request_line(method, params);
         let began = Instant::now();
         self.send(&request)?;
         loop {
@@ -124,6 +173,13 @@ impl Client {
             let Some(result) = message.get_mut("result") else { bail!("refused: {}", message["error"]) };
             return Ok((result.take(), began, ended));
         }
+    }
+
+    /// A request with an id of its own, as it goes out.
+    fn request_line(&mut self, method: &str, params: Value) -> Vec<u8> {
+        let id = self.next_id;
+        self.next_id += 1;
+        line_of(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
     fn send(&mut self, line: &[u8]) -> Result<()> {
@@ -170,3 +226,11 @@ fn line_of(message: &Value) -> Vec<u8> {
     line.push(b'\n');
     line
 }
+
+/// Whether a line is a message that answers nothing.
+fn is_notification(line: &[u8]) -> bool {
+    line.len() < SHORT && serde_json::from_slice::<Value>(line).is_ok_and(|message| message.get("method").is_some())
+}
+
+/// No notification is longer than this.
+const SHORT: usize = 4 << 10;

@@ -25,7 +25,7 @@ pub struct Depth {
 
 /// Measures edits of a file that nobody else touches, of one that somebody changes before each, and taking them back.
 pub fn measure(bench: &Bench) -> Result<Depth> {
-    let root = bench.workspaces()?.surehand;
+    let root = bench.workspace()?;
     create(&root, "surehand.toml", "[policy]\non_change = \"rebase\"\n")?;
     let lines: String =
         (1..=LINES).map(|line| if line == EDITED { "value 0\n".to_owned() } else { format!("line {line} of it\n") }).collect();

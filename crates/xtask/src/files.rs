@@ -10,22 +10,43 @@ pub fn token(n: usize) -> String {
     format!("token_{n:08}")
 }
 
+/// The line that has the token, without its end.
+pub fn token_line(n: usize) -> String {
+    format!("    let state = \"{}\";", token(n))
+}
+
 /// At least `size` bytes in lines of about 40 characters, with `token(0)` in the middle; `seed` makes it differ from other files.
 pub fn content(seed: usize, size: usize) -> String {
-    let mut text = String::with_capacity(size + 100);
+    let mut text = String::with_capacity(size + 120);
     let mut line = 0;
     let mut marked = false;
     while text.len() < size {
         if !marked && text.len() >= size / 2 {
-            text.push_str(&format!("    let state = \"{}\";\n", token(0)));
+            text.push_str(&token_line(0));
+            text.push('\n');
             marked = true;
         }
         // JSON escapes quotes; about as many lines have them as in code.
         let value = if line % 4 == 0 { "map[\"key\"]" } else { "map[index]" };
-        text.push_str(&format!("    let v{seed:05}_{line:05} = {value} + 1;\n"));
+        text.push_str(&format!("    let {} = {value} + 1;\n", name(seed, line)));
         line += 1;
     }
+    text.push_str(&last_line(seed));
     text
+}
+
+/// Whether what a server showed of a file is all of it, in whatever form: its first line, its last line, and no less text.
+pub fn is_whole(shown: &str, seed: usize, size: usize) -> bool {
+    shown.len() >= size && shown.contains(&name(seed, 0)) && shown.contains(last_line(seed).trim_end())
+}
+
+/// The variable of a line.
+fn name(seed: usize, line: usize) -> String {
+    format!("v{seed:05}_{line:05}")
+}
+
+fn last_line(seed: usize) -> String {
+    format!("// end of {seed:05}\n")
 }
 
 /// Writes a file and the directories above it.
@@ -36,6 +57,12 @@ pub fn create(root: &Path, path: &str, content: &str) -> Result<()> {
     fs::write(&path, content).with_context(|| path.display().to_string())
 }
 
+/// The text of a file.
+pub fn text(root: &Path, path: &str) -> Result<String> {
+    let path = root.join(path);
+    fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,8 +71,18 @@ mod tests {
     fn a_file_has_its_size_and_one_token() {
         for size in [200, 1024, 100 * 1024] {
             let text = content(3, size);
-            assert!((size..size + 80).contains(&text.len()), "{} bytes for {size}", text.len());
-            assert_eq!(text.matches(&token(0)).count(), 1);
+            assert!((size..size + 120).contains(&text.len()), "{} bytes for {size}", text.len());
+            assert_eq!(text.matches(&token_line(0)).count(), 1);
         }
+    }
+
+    #[test]
+    fn a_part_of_a_file_is_not_the_whole() {
+        let text = content(3, 1024);
+        let (begin, end) = (&text[..1000], &text[40..]);
+        assert!(is_whole(&text, 3, 1024));
+        assert!(!is_whole(&text, 4, 1024));
+        assert!(!is_whole(begin, 3, 900));
+        assert!(!is_whole(end, 3, 900));
     }
 }

@@ -74,6 +74,7 @@ impl Floor {
         let outcome = match params["name"].as_str() {
             Some("read_file") => self.read_file(arguments),
             Some("edit_file") => self.edit_file(arguments),
+            Some("multi_edit") => self.multi_edit(arguments),
             _ => Err(anyhow!("unknown tool")),
         };
         let failed = outcome.is_err();
@@ -108,6 +109,12 @@ impl Floor {
         self.replace(path, mode)?;
         say(&format!("{path}: 1 replacement, base {base}"), &mut self.answer);
         Ok(())
+    }
+
+    /// Makes the edits one after the other; unlike ours it leaves those that were made when one cannot be.
+    fn multi_edit(&mut self, arguments: &Value) -> Result<()> {
+        let edits = arguments["edits"].as_array().context("missing argument: edits")?;
+        edits.iter().try_for_each(|edit| self.edit_file(edit))
     }
 
     /// Reads a file into `self.content` and returns its mode.
@@ -165,6 +172,7 @@ fn tools() -> Value {
     json!({"tools": [
         {"name": "read_file", "inputSchema": schema(&["path"])},
         {"name": "edit_file", "inputSchema": schema(&["path", "old_string", "new_string"])},
+        {"name": "multi_edit", "inputSchema": {"type": "object", "required": ["edits"]}},
     ]})
 }
 
@@ -290,6 +298,14 @@ mod tests {
         let (text, failed, after) = call("b b\n", "edit_file", json!({"path": "a.txt", "old_string": "b", "new_string": "c"}));
         assert!(failed);
         assert_eq!((text.as_str(), after.as_str()), ("Error: old_string is not unique", "b b\n"));
+    }
+
+    #[test]
+    fn many_edits_are_one_call() {
+        let edit = |old, new| json!({"path": "a.txt", "old_string": old, "new_string": new});
+        let (_, failed, after) = call("a b c\n", "multi_edit", json!({"edits": [edit("a", "one"), edit("c", "three")]}));
+        assert!(!failed);
+        assert_eq!(after, "one b three\n");
     }
 
     #[test]

@@ -1,20 +1,23 @@
-//! Whether a session slows down as it touches more files: every file of a large workspace is read and edited once.
+//! Whether a session slows down as it touches more files: every file of a large workspace is read and edited once. The peers, most of
+//! which are slower by far, do a tenth of it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, ensure};
 
 use crate::bench::{Bench, Contender, contenders};
-use crate::files::{content, create, token};
+use crate::files::{content, create, is_whole};
 use crate::machine;
-use crate::sample::{Pair, median, order};
+use crate::sample::{Each, Seat, median};
+use crate::tongue::Edit;
 
 /// Size of a file in bytes.
 const BYTES: usize = 200;
-/// Files in a directory; also the files that one server does before it is the other's turn.
+/// Files in a directory; also the files that a server does before it is the turn of the next.
 const CHUNK: usize = 100;
+/// A peer does one file where ours and the floor do so many.
+const SHARE: usize = 10;
 /// Files before the early window: the first calls find everything cold.
 const SKIPPED: usize = 10;
 /// Files in the early and in the late window.
@@ -22,69 +25,89 @@ const WINDOW: usize = 100;
 
 /// What was found.
 pub struct Growth {
-    /// How many files were read and edited.
+    /// How many files ours and the floor have read and edited.
     pub files: usize,
-    /// One row for reads and one for edits.
-    pub rows: [GrowthRow; 2],
-    /// Resident memory of the servers after all calls, in KiB.
-    pub resident_kib: Pair<u64>,
+    /// How many the peers have.
+    pub files_of_peers: usize,
+    /// Reads, then edits.
+    pub rows: [(&'static str, Each<Windows>); 2],
+    /// Resident memory of the servers after the calls that the peers make too, in KiB.
+    pub resident_kib: Each<u64>,
+    /// Resident memory of ours after all calls, and of the floor.
+    pub resident_kib_after_all: [u64; 2],
 }
 
 /// Medians at the beginning and at the end of the session.
-pub struct GrowthRow {
-    /// The kind of call.
-    pub label: &'static str,
+#[derive(Clone, Copy)]
+pub struct Windows {
     /// Around the first files.
-    pub early: Pair<Duration>,
+    pub early: Duration,
     /// Around the last files.
-    pub late: Pair<Duration>,
+    pub late: Duration,
 }
 
-impl Growth {
-    /// The calls that each server answered.
-    pub fn operations(&self) -> usize {
-        self.files * self.rows.len()
-    }
+/// The times of one server, and its memory after the calls that all make.
+#[derive(Default)]
+struct Track {
+    reads: Vec<Duration>,
+    edits: Vec<Duration>,
+    resident_kib: u64,
 }
 
 /// Measures growth, and returns the workspaces with the state that it left in them.
-pub fn measure(bench: &Bench) -> Result<(Growth, Pair<PathBuf>)> {
+pub fn measure(bench: &Bench) -> Result<(Growth, Each<PathBuf>)> {
     let files = bench.pace.pick(5_000, 10_000);
+    let files_of_peers = files / SHARE;
     let roots = bench.workspaces()?;
-    for root in [&roots.surehand, &roots.floor] {
-        (0..files).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
+    for (seat, root) in roots.seats() {
+        (0..files / share(seat)).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
     }
     machine::settle();
-    let mut pair = contenders(&bench.fast, &roots)?;
-    let mut reads = Pair::<Vec<Duration>>::default();
-    let mut edits = Pair::<Vec<Duration>>::default();
+    let mut field = contenders(&bench.fast, &roots)?;
+    let mut tracks = field.map(|_| Track::default());
     for chunk in 0..files / CHUNK {
-        for side in order(chunk) {
-            for file in chunk * CHUNK..(chunk + 1) * CHUNK {
-                let (read, edit) = visit(pair.side_mut(side), file)?;
-                reads.side_mut(side).push(read);
-                edits.side_mut(side).push(edit);
+        for seat in field.order(chunk) {
+            let size = CHUNK / share(seat);
+            let (contender, track) = (field.at_mut(seat), tracks.at_mut(seat));
+            for file in chunk * size..(chunk + 1) * size {
+                visit(contender, track, file)?;
+            }
+            if track.reads.len() == files_of_peers {
+                track.resident_kib = contender.client.resident_kib()?;
             }
         }
     }
-    let resident_kib = Pair::of(|side| pair.side(side).client.resident_kib())?;
-    Ok((Growth { files, rows: [row("read", &reads), row("edit", &edits)], resident_kib }, roots))
+    let growth = Growth {
+        files,
+        files_of_peers,
+        rows: [("read", tracks.map(|track| windows(&track.reads))), ("edit", tracks.map(|track| windows(&track.edits)))],
+        resident_kib: tracks.map(|track| track.resident_kib),
+        resident_kib_after_all: [field.surehand.client.resident_kib()?, field.floor.client.resident_kib()?],
+    };
+    Ok((growth, roots))
+}
+
+/// How many times as many files ours and the floor do.
+fn share(seat: Seat) -> usize {
+    match seat {
+        Seat::Surehand | Seat::Floor => 1,
+        Seat::Peer(_) => SHARE,
+    }
 }
 
 /// Reads and edits a file.
-fn visit(contender: &mut Contender, file: usize) -> Result<(Duration, Duration)> {
-    let path = path(file);
-    let read = contender.client.call("read_file", json!({"path": path}))?;
-    let edit = json!({"path": path, "old_string": token(0), "new_string": token(1)});
-    let edit = contender.client.call("edit_file", edit)?;
-    Ok((read.took(), edit.took()))
+fn visit(contender: &mut Contender, track: &mut Track, file: usize) -> Result<()> {
+    let edit = Edit { path: path(file), from: 0, to: 1 };
+    let shown = contender.read(&edit.path)?;
+    ensure!(is_whole(&shown.text, file, BYTES), "{} is not shown whole", edit.path);
+    track.reads.push(shown.took());
+    track.edits.push(contender.edit(&edit)?.took());
+    contender.check(&edit)
 }
 
 /// Reduces the times of all files to the two windows.
-fn row(label: &'static str, times: &Pair<Vec<Duration>>) -> GrowthRow {
-    let early = times.map(|all| median(&all[SKIPPED..SKIPPED + WINDOW]));
-    let late = times.map(|all| median(&all[all.len() - WINDOW..]));
-    GrowthRow { label, early, late }
+fn windows(all: &[Duration]) -> Windows {
+    Windows { early: median(&all[SKIPPED..SKIPPED + WINDOW]), late: median(&all[all.len() - WINDOW..]) }
 }
 
 /// The path of a file in the workspace.

@@ -1,12 +1,14 @@
 //! Chores of this repository, run as `cargo xtask`.
 //! `torture` shows that nothing is lost.
 //! `histories` replays a git history through rebase. `context` weighs the agent's prompts over a long story. `bench` measures Surehand beside a bare
-//! server; `floor` is that bare server, started by `bench`.
+//! server and beside the servers that people would pick; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
+mod batch;
 mod bench;
 mod calls;
+mod chart;
 mod client;
 mod context;
 mod depth;
@@ -14,16 +16,26 @@ mod files;
 mod floor;
 mod growth;
 mod histories;
+mod hook;
 mod machine;
+mod page;
+mod peer;
 mod report;
 mod sample;
 mod scan;
 mod search;
 mod server;
+mod snapshot;
 mod start;
+<<<<<<< HEAD
 mod torture;
+=======
+mod table;
+mod throughput;
+mod tongue;
+>>>>>>> 2308878 (bench: beside the servers that people would pick)
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
@@ -31,6 +43,7 @@ use surehand_testkit::dice;
 
 use crate::bench::{Bench, Pace};
 use crate::floor::Durability;
+use crate::peer::Wanted;
 
 /// What was typed after `cargo xtask`.
 #[derive(Parser)]
@@ -43,7 +56,7 @@ struct Cli {
 /// The chores.
 #[derive(Subcommand)]
 enum Command {
-    /// Measure the server beside a bare one and print a markdown report
+    /// Measure the server beside a bare one and beside the servers that people would pick; print a markdown report
     Bench(BenchArgs),
     /// Weigh the prompts of the agent over a long story, in both modes, and print a markdown table
     Context(ContextArgs),
@@ -68,9 +81,12 @@ struct BenchArgs {
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
-    /// `full` adds synced edits, beside a floor that syncs too
-    #[arg(long, value_enum, default_value_t = Durability::Fast)]
-    durability: Durability,
+    /// Write docs/benchmarks.md and docs/benchmarks.svg instead of printing
+    #[arg(long, conflicts_with = "json")]
+    write: bool,
+    /// Which other servers take part; they are installed by name below target/peers [default: all, with --quick installed]
+    #[arg(long, value_enum)]
+    peers: Option<Wanted>,
 }
 
 /// The flags of `context`.
@@ -151,9 +167,13 @@ fn bench(args: BenchArgs) -> Result<()> {
         None => server::build()?,
     };
     let pace = if args.quick { Pace::Quick } else { Pace::Full };
-    let report = Bench::new(&server, pace, args.durability)?.run()?;
+    let wanted = args.peers.unwrap_or(pace.pick(Wanted::Installed, Wanted::All));
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
+    let report = Bench::new(&server, pace, wanted, &cache)?.run()?;
     if args.json {
         println!("{:#}", report.to_json());
+    } else if args.write {
+        page::write(&report)?.iter().for_each(|path| println!("{}", path.display()));
     } else {
         print!("{}", report.to_markdown());
     }

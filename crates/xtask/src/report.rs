@@ -1,17 +1,25 @@
-//! The report: markdown tables for people and documents, or one JSON object for programs.
+//! The report: markdown for people and documents. The same numbers for programs are in `report::json`, as a picture in `chart`.
+
+mod json;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+pub use crate::table::table;
 
+use crate::batch::{BatchRow, FILES};
 use crate::bench::Pace;
-use crate::calls::CallRow;
+use crate::calls::{CallRow, Kind};
 use crate::depth::{Depth, LINES};
 use crate::growth::Growth;
-use crate::sample::{Pair, Side, Summary, ratio};
+use crate::hook::Hook;
+use crate::peer::{LeftOut, Peer};
+use crate::sample::{Each, Summary};
 use crate::scan::Scan;
 use crate::search::Search;
+use crate::snapshot::Snapshot;
 use crate::start::StartRow;
+use crate::table::{micros, millis, none, times_as_long};
+use crate::throughput::{IN_FLIGHT, ThroughputRow};
 
 /// Everything that was measured.
 pub struct Report {
@@ -19,143 +27,253 @@ pub struct Report {
     pub machine: String,
     /// How much was measured.
     pub pace: Pace,
+    /// What the servers are called.
+    pub names: Each<String>,
+    /// The peers that took part.
+    pub peers: Vec<&'static Peer>,
+    /// The peers that did not.
+    pub left_out: Vec<LeftOut>,
     /// Round trips.
     pub calls: Vec<CallRow>,
+    /// Changes of many files.
+    pub batches: Vec<BatchRow>,
+    /// Calls in a second.
+    pub throughput: Vec<ThroughputRow>,
     /// What else an edit may need.
     pub depth: Depth,
     /// Early and late calls of a long session.
     pub growth: Growth,
     /// Starts.
     pub start: Vec<StartRow>,
+    /// Hooks.
+    pub hook: Hook,
     /// Searches.
     pub search: Search,
     /// Scans.
     pub scan: Scan,
+    /// The state as a model gets it.
+    pub snapshot: Snapshot,
     /// How long the whole run took.
     pub took: Duration,
 }
 
 impl Report {
-    /// One table for each part, ready to be pasted into a document.
+    /// A section for each part, ready to be put into a document.
     pub fn to_markdown(&self) -> String {
-        let pace = self.pace.pick("quick run", "full run");
         let parts = [
-            format!(
-                "{}; {pace}, {:.0} s. Both servers in turn in one run, each on one core together with its client.",
-                self.machine,
-                self.took.as_secs_f64()
-            ),
-            "Round trips over MCP stdio, µs (floor = a bare server: read, hash, write a temporary file, swap):".into(),
+            self.introduction(),
+            "## Summary".into(),
+            "Medians in µs, over MCP stdio. Times faster: the time of the best peer by ours.".into(),
+            self.summary_table(),
+            "## The peers".into(),
+            self.peers_part(),
+            "## Calls".into(),
+            "Round trips over MCP stdio, µs; medians where nothing else is said. In the rows called synced ours and the floor sync file and directory."
+                .into(),
             self.calls_table(),
+            "## Batch".into(),
+            format!("{FILES} files of 1 KB changed, in one call where the server can (surehand, floor, text-editor), else in {FILES} calls; median ms:"),
+            self.batch_table(),
+            "## Throughput".into(),
+            format!("Calls in a second with {IN_FLIGHT} under way at once, on all cores:"),
+            self.throughput_table(),
+            "## Growth and memory".into(),
+            self.growth_words(),
+            self.growth_table(),
+            self.memory_words(),
+            self.memory_table(),
+            "## Start".into(),
+            "From spawn to answer, median ms:".into(),
+            self.start_table(),
+            "## Hooks".into(),
+            "From exec to exit, ms. The agent asks before an edit, and it is permitted:".into(),
+            self.hook_table(),
+            "## Rebase and undo".into(),
             format!("A file of {LINES} lines, µs:"),
             self.depth_table(),
-            format!("Growth: {} files read and edited once each in one session, median µs:", self.growth.files),
-            self.growth_table(),
-            format!("Resident memory after those {} calls:", self.growth.operations()),
-            self.memory_table(),
-            "Start: from spawn to answer, median ms:".into(),
-            self.start_table(),
-            format!("Search of {} files on all cores, {}, median ms:", self.search.files, self.ripgrep()),
+            "## Search".into(),
+            format!("{} files on all cores, {}, median ms:", self.search.files, self.ripgrep()),
             self.search_table(),
-            format!("Scan of {} files on all cores, median ms:", self.scan.files),
+            "## Scan and snapshot".into(),
+            format!("{} files on all cores, median ms:", self.scan.files),
             self.scan_table(),
+            format!("The state of that repository as a model gets it, {} tokens, ms:", self.snapshot.tokens),
+            self.snapshot_table(),
         ];
         parts.map(|part| part + "\n").join("\n")
     }
 
-    /// The same numbers for programs; durations in µs.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "machine": self.machine,
-            "pace": self.pace.pick("quick", "full"),
-            "took_s": self.took.as_secs_f64(),
-            "calls": self.calls.iter().map(|row| json!({
-                "call": row.kind.label(), "bytes": row.bytes, "times": summaries(&row.times),
-            })).collect::<Vec<_>>(),
-            "depth": self.depth.rows.iter().map(|(label, times)| json!({ "call": label, "times": summary(times) })).collect::<Vec<_>>(),
-            "growth": {
-                "files": self.growth.files,
-                "operations": self.growth.operations(),
-                "rows": self.growth.rows.iter().map(|row| json!({
-                    "call": row.label,
-                    "surehand": windows(row.early.surehand, row.late.surehand),
-                    "floor": windows(row.early.floor, row.late.floor),
-                })).collect::<Vec<_>>(),
-                "resident_kib": {"surehand": self.growth.resident_kib.surehand, "floor": self.growth.resident_kib.floor},
-            },
-            "start": self.start.iter().map(|row| json!({
-                "workspace": row.workspace, "initialize": summaries(&row.greeting), "first_read": summaries(&row.read),
-            })).collect::<Vec<_>>(),
-            "search": {
-                "files": self.search.files,
-                "ripgrep": self.search.ripgrep,
-                "rows": self.search.rows.iter().map(|row| json!({
-                    "pattern": row.label,
-                    "surehand_p50_us": exact_micros(row.surehand.p50),
-                    "ripgrep_p50_us": row.ripgrep.map(|ripgrep| exact_micros(ripgrep.p50)),
-                    "ratio": row.ripgrep.map(|ripgrep| ratio(row.surehand.p50, ripgrep.p50)),
-                })).collect::<Vec<_>>(),
-            },
-            "scan": {
-                "files": self.scan.files,
-                "rows": self.scan_rows().map(|(label, surehand, beside, other)| json!({
-                    "scan": label,
-                    "surehand_p50_us": exact_micros(surehand.p50),
-                    "beside": beside,
-                    "beside_p50_us": exact_micros(other.p50),
-                    "ratio": ratio(surehand.p50, other.p50),
-                })),
-            },
-        })
+    fn introduction(&self) -> String {
+        let pace = self.pace.pick("quick run", "full run");
+        let seconds = self.took.as_secs_f64();
+        format!(
+            "{}; {pace}, {seconds:.0} s. All servers in one run, in turn, each on one core together with its client where nothing else is said.",
+            self.machine
+        )
+    }
+
+    /// The names of all servers as columns, the peers that sync marked.
+    fn columns(&self) -> impl Iterator<Item = String> {
+        ["surehand", "floor"].into_iter().map(str::to_owned).chain(self.peer_columns())
+    }
+
+    fn peer_columns(&self) -> impl Iterator<Item = String> {
+        (0..self.peers.len()).map(|peer| self.peer_label(peer))
+    }
+
+    /// The name of a peer, with a mark if it syncs.
+    pub fn peer_label(&self, peer: usize) -> String {
+        let Peer { label, syncs, .. } = self.peers[peer];
+        format!("{label}{}", if *syncs { "*" } else { "" })
+    }
+
+    /// What the mark means, if there is one.
+    pub fn mark_of_sync(&self) -> &'static str {
+        if self.peers.iter().any(|peer| peer.syncs) { " · * syncs every edit" } else { "" }
+    }
+
+    fn summary_table(&self) -> String {
+        let header = ["call", "size", "surehand", "floor", "surehand / floor"].map(String::from).into_iter();
+        let header: Vec<_> =
+            header.chain(self.with_peers(|| ["best peer", "official", "times faster"].map(String::from).into())).collect();
+        let shown = [Kind::Read, Kind::Edit, Kind::EditSynced];
+        let rows = self.calls.iter().filter(|row| shown.contains(&row.kind)).map(|row| {
+            let times = row.times.map(|times| times.p50);
+            let ours = times.surehand;
+            let words =
+                [row.kind.label().into(), row.size.into(), micros(ours), micros(times.floor), times_as_long(ours, times.floor)];
+            let beside = self.with_peers(|| {
+                let (place, best) = times.best_peer().expect("there are peers");
+                let official =
+                    self.peers.iter().position(|peer| peer.label == "official").map(|place| micros(times.peers[place]));
+                let best_peer = format!("{} {}", self.peers[place].label, micros(best));
+                vec![best_peer, official.unwrap_or_else(none), times_as_long(best, ours)]
+            });
+            words.into_iter().chain(beside).collect::<Vec<_>>()
+        });
+        table(2, header, rows)
+    }
+
+    /// Cells that there are only if there are peers.
+    fn with_peers(&self, cells: impl FnOnce() -> Vec<String>) -> Vec<String> {
+        if self.peers.is_empty() { Vec::new() } else { cells() }
+    }
+
+    fn peers_part(&self) -> String {
+        let header = ["name here", "package", "from", "version", "runs on", "an edit is synced"];
+        let rows = self.peers.iter().map(|peer| {
+            let synced = if peer.syncs { "yes" } else { "no" };
+            [peer.label, peer.package, peer.registry.label(), peer.version, peer.runtime, synced].map(String::from)
+        });
+        let left_out = self
+            .left_out
+            .iter()
+            .map(|LeftOut { peer, reason }| format!("Left out: {} {}: {reason}.", peer.package, peer.version));
+        let taking_part = (!self.peers.is_empty()).then(|| table(6, header, rows));
+        taking_part.into_iter().chain(left_out).collect::<Vec<_>>().join("\n\n")
     }
 
     fn calls_table(&self) -> String {
-        let header = ["call", "size", "surehand p50", "surehand p95", "floor p50", "floor p95", "surehand / floor"];
-        let rows = self.calls.iter().map(|CallRow { kind, size, times, .. }| {
-            let Pair { surehand, floor } = times;
-            [
-                kind.label().into(),
-                (*size).into(),
-                micros(surehand.p50),
-                micros(surehand.p95),
-                micros(floor.p50),
-                micros(floor.p95),
-                times_as_long(surehand.p50, floor.p50),
-            ]
+        let before = ["call", "size", "surehand", "p95", "floor"].map(String::from).into_iter().chain(self.peer_columns());
+        let header: Vec<_> = before.chain(self.ratio_columns()).collect();
+        let rows = self.calls.iter().map(|row| {
+            let ours = row.times.surehand;
+            let words =
+                [row.kind.label().into(), row.size.into(), micros(ours.p50), micros(ours.p95), micros(row.times.floor.p50)];
+            let peers = row.times.peers.iter().map(|peer| micros(peer.p50));
+            words.into_iter().chain(peers).chain(self.ratios(&row.times)).collect::<Vec<_>>()
         });
         table(2, header, rows)
+    }
+
+    fn ratio_columns(&self) -> Vec<String> {
+        let beside = self.with_peers(|| vec!["best peer / surehand".into()]);
+        ["surehand / floor".to_owned()].into_iter().chain(beside).collect()
+    }
+
+    fn ratios(&self, times: &Each<Summary>) -> Vec<String> {
+        let times = times.map(|times| times.p50);
+        let best = times.best_peer().map(|(_, best)| times_as_long(best, times.surehand));
+        [times_as_long(times.surehand, times.floor)].into_iter().chain(best).collect()
+    }
+
+    fn batch_table(&self) -> String {
+        let header: Vec<_> = ["batch".to_owned()].into_iter().chain(self.columns()).chain(self.ratio_columns()).collect();
+        let rows = self.batches.iter().map(|row| {
+            let times = row.times.iter().map(|times| millis(times.p50));
+            [row.label.to_owned()].into_iter().chain(times).chain(self.ratios(&row.times)).collect::<Vec<_>>()
+        });
+        table(1, header, rows)
+    }
+
+    fn throughput_table(&self) -> String {
+        let header: Vec<_> = ["call".to_owned()].into_iter().chain(self.columns()).collect();
+        let rows = self.throughput.iter().map(|row| {
+            let rates = row.per_second.iter().map(|rate| format!("{rate:.0}"));
+            [row.label.to_owned()].into_iter().chain(rates).collect::<Vec<_>>()
+        });
+        table(1, header, rows)
+    }
+
+    fn growth_words(&self) -> String {
+        let Growth { files, files_of_peers, .. } = self.growth;
+        let peers = if self.peers.is_empty() { String::new() } else { format!(" (peers {files_of_peers})") };
+        format!("{files} files{peers} of 200 bytes, read and edited once each in one session, median µs:")
     }
 
     fn growth_table(&self) -> String {
         let header = ["call", "server", "files 10 to 110", "last 100 files", "late / early"];
-        let rows = self.growth.rows.iter().flat_map(|row| {
-            [("surehand", Side::Surehand), ("floor", Side::Floor)].map(|(name, side)| {
-                let (early, late) = (*row.early.side(side), *row.late.side(side));
-                [row.label.into(), name.into(), micros(early), micros(late), times_as_long(late, early)]
+        let rows = self.growth.rows.iter().flat_map(|(label, windows)| {
+            self.names.iter().zip(windows.iter()).map(|(name, windows)| {
+                let (early, late) = (windows.early, windows.late);
+                [(*label).into(), name.clone(), micros(early), micros(late), times_as_long(late, early)]
             })
         });
         table(2, header, rows)
+    }
+
+    fn memory_words(&self) -> String {
+        format!(
+            "Resident memory after {} of those calls, and after all {}, MiB:",
+            2 * self.growth.files_of_peers,
+            2 * self.growth.files
+        )
+    }
+
+    fn memory_table(&self) -> String {
+        let mebibytes = |kib: &u64| format!("{:.1}", *kib as f64 / 1024.0);
+        let all = self.growth.resident_kib_after_all.iter().map(mebibytes).chain(std::iter::repeat_with(none));
+        let rows = self.names.iter().zip(self.growth.resident_kib.iter()).zip(all);
+        table(1, ["server", "VmRSS", "after all"], rows.map(|((name, kib), all)| [name.clone(), mebibytes(kib), all]))
+    }
+
+    fn start_table(&self) -> String {
+        let header: Vec<_> = ["workspace", "answer"]
+            .map(String::from)
+            .into_iter()
+            .chain(self.columns())
+            .chain(["surehand / floor".into()])
+            .collect();
+        let rows = self.start.iter().flat_map(|row| {
+            [("initialize", &row.greeting), ("first read", &row.read)].map(|(answer, times)| {
+                let mut cells = vec![row.workspace.clone(), answer.into()];
+                cells.extend(times.iter().map(|times| millis(times.p50)));
+                cells.resize_with(2 + self.names.iter().count(), none);
+                cells.push(times_as_long(times.surehand.p50, times.floor.p50));
+                cells
+            })
+        });
+        table(2, header, rows)
+    }
+
+    fn hook_table(&self) -> String {
+        let rows = self.hook.rows.iter().map(|(label, times)| [label.clone(), millis(times.p50), millis(times.p95)]);
+        table(1, ["process", "p50", "p95"], rows)
     }
 
     fn depth_table(&self) -> String {
         let rows = self.depth.rows.iter().map(|(label, times)| [label.to_string(), micros(times.p50), micros(times.p95)]);
         table(1, ["call", "p50", "p95"], rows)
-    }
-
-    fn memory_table(&self) -> String {
-        let Pair { surehand, floor } = self.growth.resident_kib.map(|&kib| format!("{:.1}", kib as f64 / 1024.0));
-        table(1, ["server", "VmRSS, MiB"], [["surehand".into(), surehand], ["floor".into(), floor]])
-    }
-
-    fn start_table(&self) -> String {
-        let header = ["workspace", "answer", "surehand", "floor", "surehand / floor"];
-        let rows = self.start.iter().flat_map(|row| {
-            [("initialize", &row.greeting), ("first read_file", &row.read)].map(|(answer, Pair { surehand, floor })| {
-                let ratio = times_as_long(surehand.p50, floor.p50);
-                [row.workspace.clone(), answer.into(), millis(surehand.p50), millis(floor.p50), ratio]
-            })
-        });
-        table(2, header, rows)
     }
 
     fn ripgrep(&self) -> String {
@@ -169,7 +287,6 @@ impl Report {
         let header = ["pattern", "surehand", "ripgrep", "surehand / ripgrep"];
         let rows = self.search.rows.iter().map(|row| {
             let ours = row.surehand.p50;
-            let none = || "—".to_owned();
             let theirs = row.ripgrep.map(|ripgrep| ripgrep.p50);
             [
                 row.label.into(),
@@ -199,83 +316,10 @@ impl Report {
         });
         table(2, ["scan", "beside", "surehand", "the other", "surehand / other"], rows)
     }
-}
 
-/// A markdown table whose columns line up as plain text too; the first `left` columns are words, the rest numbers.
-pub fn table<const N: usize>(left: usize, header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let rows: Vec<_> = rows.into_iter().collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(header[column].len());
-    let line = |cells: [&str; N]| {
-        let padded: Vec<_> = (0..N)
-            .map(|column| match (cells[column], width(column)) {
-                (cell, width) if column < left => format!("{cell:<width$}"),
-                (cell, width) => format!("{cell:>width$}"),
-            })
-            .collect();
-        format!("| {} |", padded.join(" | "))
-    };
-    let rule: Vec<_> = (0..N)
-        .map(|column| match "-".repeat(width(column)) {
-            dashes if column < left => format!("-{dashes}-"),
-            dashes => format!("-{dashes}:"),
-        })
-        .collect();
-    let mut lines = vec![line(header), format!("|{}|", rule.join("|"))];
-    lines.extend(rows.iter().map(|row| line(row.each_ref().map(String::as_str))));
-    lines.join("\n")
-}
-
-fn micros(duration: Duration) -> String {
-    format!("{:.0}", duration.as_secs_f64() * 1e6)
-}
-
-fn millis(duration: Duration) -> String {
-    format!("{:.2}", duration.as_secs_f64() * 1e3)
-}
-
-fn times_as_long(a: Duration, b: Duration) -> String {
-    format!("{:.2}", ratio(a, b))
-}
-
-/// Both servers' percentiles and the ratio of the medians.
-fn summaries(times: &Pair<Summary>) -> Value {
-    let Pair { surehand, floor } = times.map(summary);
-    json!({"surehand": surehand, "floor": floor, "ratio": ratio(times.surehand.p50, times.floor.p50)})
-}
-
-fn summary(times: &Summary) -> Value {
-    json!({"p50_us": exact_micros(times.p50), "p95_us": exact_micros(times.p95), "calls": times.calls})
-}
-
-/// The two windows of a long session and their ratio.
-fn windows(early: Duration, late: Duration) -> Value {
-    json!({"early_p50_us": exact_micros(early), "late_p50_us": exact_micros(late), "ratio": ratio(late, early)})
-}
-
-/// Microseconds with the clock's resolution.
-fn exact_micros(duration: Duration) -> f64 {
-    duration.as_nanos() as f64 / 1e3
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_lines_up_words_left_and_numbers_right() {
-        let rows = [["read".into(), "7".into()], ["edit, synced".into(), "1234567".into()]];
-        let expected = "\
-| call         |     p50 |
-|--------------|--------:|
-| read         |       7 |
-| edit, synced | 1234567 |";
-        assert_eq!(table(1, ["call", "p50"], rows), expected);
-    }
-
-    #[test]
-    fn durations_are_rounded_for_people() {
-        assert_eq!(micros(Duration::from_nanos(15_600)), "16");
-        assert_eq!(millis(Duration::from_micros(1_534)), "1.53");
-        assert_eq!(times_as_long(Duration::from_micros(30), Duration::from_micros(20)), "1.50");
+    fn snapshot_table(&self) -> String {
+        let Snapshot { call, command, .. } = &self.snapshot;
+        let rows = [("repo_state over MCP", call), ("surehand snapshot, exec to exit", command)];
+        table(1, ["how", "p50", "p95"], rows.map(|(label, times)| [label.into(), millis(times.p50), millis(times.p95)]))
     }
 }

@@ -1,58 +1,92 @@
-//! What a measurement leaves behind: durations of the two servers, reduced to percentiles and a ratio.
+//! What a measurement leaves behind: durations of all that are compared, reduced to percentiles and ratios.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-/// One of the two servers that are compared.
+/// One of those that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum Seat {
     /// The server under test.
     Surehand,
     /// The bare server.
     Floor,
+    /// A server that people would pick instead, by its place among them.
+    Peer(usize),
 }
 
-/// Something that both servers have.
+impl Seat {
+    /// All of them, with so many peers.
+    fn all(peers: usize) -> impl Iterator<Item = Self> {
+        [Self::Surehand, Self::Floor].into_iter().chain((0..peers).map(Self::Peer))
+    }
+}
+
+/// Something that each of them has.
 #[derive(Clone, Debug, Default)]
-pub struct Pair<T> {
+pub struct Each<T> {
     /// The one of the server under test.
     pub surehand: T,
     /// The one of the bare server.
     pub floor: T,
+    /// Those of the peers.
+    pub peers: Vec<T>,
 }
 
-impl<T> Pair<T> {
-    /// Makes one for each side.
-    pub fn of(mut make: impl FnMut(Side) -> Result<T>) -> Result<Self> {
-        Ok(Self { surehand: make(Side::Surehand)?, floor: make(Side::Floor)? })
+impl<T> Each<T> {
+    /// Makes one for each seat, with so many peers.
+    pub fn of(peers: usize, mut make: impl FnMut(Seat) -> Result<T>) -> Result<Self> {
+        let peers = (0..peers).map(|peer| make(Seat::Peer(peer))).collect::<Result<_>>()?;
+        Ok(Self { surehand: make(Seat::Surehand)?, floor: make(Seat::Floor)?, peers })
     }
 
-    /// The one of a side.
-    pub fn side(&self, side: Side) -> &T {
-        match side {
-            Side::Surehand => &self.surehand,
-            Side::Floor => &self.floor,
+    /// The one of a seat.
+    pub fn at(&self, seat: Seat) -> &T {
+        match seat {
+            Seat::Surehand => &self.surehand,
+            Seat::Floor => &self.floor,
+            Seat::Peer(peer) => &self.peers[peer],
         }
     }
 
-    /// The one of a side, to be changed.
-    pub fn side_mut(&mut self, side: Side) -> &mut T {
-        match side {
-            Side::Surehand => &mut self.surehand,
-            Side::Floor => &mut self.floor,
+    /// The one of a seat, to be changed.
+    pub fn at_mut(&mut self, seat: Seat) -> &mut T {
+        match seat {
+            Seat::Surehand => &mut self.surehand,
+            Seat::Floor => &mut self.floor,
+            Seat::Peer(peer) => &mut self.peers[peer],
         }
+    }
+
+    /// All of them: Surehand's, the floor's, the peers'.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        [&self.surehand, &self.floor].into_iter().chain(&self.peers)
     }
 
     /// What `reduce` makes of each.
-    pub fn map<U>(&self, reduce: impl Fn(&T) -> U) -> Pair<U> {
-        Pair { surehand: reduce(&self.surehand), floor: reduce(&self.floor) }
+    pub fn map<U>(&self, reduce: impl Fn(&T) -> U) -> Each<U> {
+        Each { surehand: reduce(&self.surehand), floor: reduce(&self.floor), peers: self.peers.iter().map(reduce).collect() }
+    }
+
+    /// Each with its seat.
+    pub fn seats(&self) -> impl Iterator<Item = (Seat, &T)> {
+        Seat::all(self.peers.len()).zip(self.iter())
+    }
+
+    /// Who goes after whom in a round: everybody is first in turn, so that nobody always finds the caches of the same other.
+    pub fn order(&self, round: usize) -> Vec<Seat> {
+        let mut seats: Vec<_> = Seat::all(self.peers.len()).collect();
+        let first = round % seats.len();
+        seats.rotate_left(first);
+        seats
     }
 }
 
-/// Which server goes first in a round: they take turns, so that neither always finds the caches of the other.
-pub fn order(round: usize) -> [Side; 2] {
-    if round.is_multiple_of(2) { [Side::Surehand, Side::Floor] } else { [Side::Floor, Side::Surehand] }
+impl Each<Duration> {
+    /// The fastest peer: its place and its time.
+    pub fn best_peer(&self) -> Option<(usize, Duration)> {
+        self.peers.iter().copied().enumerate().min_by_key(|&(_, time)| time)
+    }
 }
 
 /// The percentiles of many calls.
@@ -111,8 +145,26 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_take_turns_in_going_first() {
-        assert_eq!(order(0), [Side::Surehand, Side::Floor]);
-        assert_eq!(order(1), [Side::Floor, Side::Surehand]);
+    fn everybody_goes_first_in_turn() {
+        use Seat::{Floor, Peer, Surehand};
+        let each = Each { surehand: (), floor: (), peers: vec![()] };
+        assert_eq!(each.order(0), [Surehand, Floor, Peer(0)]);
+        assert_eq!(each.order(1), [Floor, Peer(0), Surehand]);
+        assert_eq!(each.order(2), [Peer(0), Surehand, Floor]);
+        assert_eq!(each.order(3), each.order(0));
+    }
+
+    #[test]
+    fn without_peers_the_two_take_turns() {
+        let each = Each::<()>::default();
+        assert_eq!(each.order(0), [Seat::Surehand, Seat::Floor]);
+        assert_eq!(each.order(1), [Seat::Floor, Seat::Surehand]);
+    }
+
+    #[test]
+    fn the_best_peer_is_the_fastest() {
+        let times = |peers: &[u64]| Each { peers: peers.iter().map(|&n| Duration::from_micros(n)).collect(), ..Each::default() };
+        assert_eq!(times(&[9, 4, 7]).best_peer(), Some((1, Duration::from_micros(4))));
+        assert_eq!(times(&[]).best_peer(), None);
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -45,13 +45,12 @@ pub struct Scan {
     pub sums: Summary,
 }
 
-/// Measures scans in turn with the others.
-pub fn measure(bench: &Bench) -> Result<Scan> {
+/// Measures scans in turn with the others, and returns the tree.
+pub fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
     let files = bench.pace.pick(20_000, 100_000);
-    let root = bench.workspaces()?.surehand;
+    let root = bench.workspace()?;
     for file in 0..files {
-        let directory = file / IN_DIRECTORY;
-        create(&root, &format!("area-{:03}/module-{directory:05}/source-{file:06}.rs", directory / 100), &content(file, BYTES))?;
+        create(&root, &path(file), &content(file, BYTES))?;
     }
     create(&root, ".gitignore", RULES)?;
     git(&root, &["init", "--quiet"])?;
@@ -73,11 +72,17 @@ pub fn measure(bench: &Bench) -> Result<Scan> {
         ensure!(seen == files + 1, "the bare walk has seen {seen} files");
     }
     let [warm, warm_inside, git, bare, cold, sums] = times.map(|times| Summary::of(&times));
-    Ok(Scan { files, warm, warm_inside, git, bare, cold, sums })
+    Ok((Scan { files, warm, warm_inside, git, bare, cold, sums }, root))
+}
+
+/// The path of a file in the tree.
+pub fn path(file: usize) -> String {
+    let directory = file / IN_DIRECTORY;
+    format!("area-{:03}/module-{directory:05}/source-{file:06}.rs", directory / 100)
 }
 
 /// Runs something and keeps the time that it took.
-fn keep<T>(times: &mut Vec<Duration>, act: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn keep<T>(times: &mut Vec<Duration>, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     let done = act();
     times.push(began.elapsed());

@@ -48,7 +48,7 @@ pub struct SearchRow {
 /// Measures searches in turn with ripgrep.
 pub fn measure(bench: &Bench) -> Result<Search> {
     let files = bench.pace.pick(5_000, 20_000);
-    let root = bench.workspaces()?.surehand;
+    let root = bench.workspace()?;
     for file in 0..files {
         let mut text = content(file, BYTES);
         if file % RARE == 0 {

@@ -1,7 +1,8 @@
-//! How the two servers are found and started: program, arguments and environment.
-//! Talking to them is left to `client`.
+//! How the servers are found and started: program, arguments and environment.
+//! Talking to them is left to `client` and `tongue`, installing the peers to `peer`.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +11,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::floor::Durability;
-use crate::sample::Side;
+use crate::peer::Peer;
+use crate::tongue::Tongue;
 
 /// The server binary at a path that was typed.
 pub fn locate(path: &Path) -> Result<PathBuf> {
@@ -39,24 +41,63 @@ fn executable(messages: &[u8]) -> Option<PathBuf> {
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
+/// How a server is told its workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootBy {
+    /// The last argument names it.
+    Argument,
+    /// It is the directory that the server is started in.
+    Directory,
+}
+
 /// A server that can be started on any workspace.
+#[derive(Clone)]
 pub struct Launch {
-    /// Which of the two it is.
-    pub side: Side,
+    /// The name in the report.
+    pub name: String,
+    /// How it is spoken to.
+    pub tongue: Tongue,
     /// Where its stderr goes.
     pub log: PathBuf,
     program: PathBuf,
-    durability: Durability,
+    arguments: Vec<OsString>,
+    root: RootBy,
+    environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Launch {
-    /// The server under test if `side` says so, else this program as the floor; logs go to `directory`.
-    pub fn new(side: Side, server: &Path, durability: Durability, directory: &Path) -> Result<Self> {
-        let program = match side {
-            Side::Surehand => server.to_owned(),
-            Side::Floor => env::current_exe().context("the path of this program")?,
-        };
-        Ok(Self { side, log: directory.join(format!("{side:?}.stderr")), program, durability })
+    /// The server under test; its log goes to `directory`.
+    pub fn surehand(server: &Path, durability: Durability, directory: &Path) -> Self {
+        let arguments = ["mcp", "--root"].map(OsString::from).into();
+        let environment = settings(durability).into();
+        Self { environment, ..Self::new("surehand", server, arguments, RootBy::Argument, directory) }
+    }
+
+    /// This program as the floor.
+    pub fn floor(durability: Durability, directory: &Path) -> Result<Self> {
+        let program = env::current_exe().context("the path of this program")?;
+        let sync = (durability == Durability::Full).then_some("--sync");
+        let arguments = ["floor"].into_iter().chain(sync).chain(["--root"]).map(OsString::from).collect();
+        Ok(Self::new("floor", &program, arguments, RootBy::Argument, directory))
+    }
+
+    /// A peer that is installed below `cache`.
+    pub fn peer(peer: &Peer, cache: &Path, directory: &Path) -> Self {
+        let (program, arguments) = peer.command(cache);
+        Self { tongue: peer.tongue, ..Self::new(peer.label, &program, arguments, peer.root, directory) }
+    }
+
+    fn new(name: &str, program: &Path, arguments: Vec<OsString>, root: RootBy, directory: &Path) -> Self {
+        let log = directory.join(format!("{name}.stderr"));
+        Self {
+            name: name.into(),
+            tongue: Tongue::Surehand,
+            log,
+            program: program.into(),
+            arguments,
+            root,
+            environment: Vec::new(),
+        }
     }
 
     /// The binary.
@@ -69,12 +110,10 @@ impl Launch {
         let mut command = Command::new(&self.program);
         // What happens to be set in the caller's shell must not configure the server.
         command.env_clear().envs(["PATH", "HOME"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
-        match self.side {
-            Side::Surehand => command.arg("mcp").arg("--root").arg(root).envs(settings(self.durability)),
-            Side::Floor => {
-                command.arg("floor").arg("--root").arg(root).args((self.durability == Durability::Full).then_some("--sync"))
-            }
-        };
+        command.envs(self.environment.iter().copied()).args(&self.arguments).current_dir(root);
+        if self.root == RootBy::Argument {
+            command.arg(root);
+        }
         let log = File::create(&self.log).with_context(|| self.log.display().to_string())?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         Ok(command)

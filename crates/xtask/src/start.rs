@@ -3,69 +3,78 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, ensure};
 
-use crate::bench::Bench;
-use crate::client::Client;
-use crate::files::{content, create, token};
-use crate::sample::{Pair, Summary, order};
+use crate::bench::{Bench, Contender};
+use crate::files::{content, create, is_whole};
+use crate::sample::{Each, Seat, Summary};
 use crate::server::Launch;
+use crate::tongue::Edit;
 use crate::{growth, machine};
 
-/// The times of both servers in one kind of workspace.
+/// A peer is started where ours and the floor are started so many times.
+const SHARE: usize = 3;
+
+/// The times of the servers in one kind of workspace.
 pub struct StartRow {
     /// The kind of workspace.
     pub workspace: String,
     /// From the spawn to the answer to `initialize`.
-    pub greeting: Pair<Summary>,
-    /// From the spawn to the answer to the first `read_file`.
-    pub read: Pair<Summary>,
+    pub greeting: Each<Summary>,
+    /// From the spawn to the answer to the first read.
+    pub read: Each<Summary>,
 }
 
-/// Measures starts in fresh workspaces, in one with little state, and in those that `grown` names.
-pub fn measure(bench: &Bench, grown: &Pair<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
+/// Measures starts in fresh workspaces, and for those that keep state in one with little of it and in those that `grown` names.
+pub fn measure(bench: &Bench, grown: &Each<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
     let path = growth::path(0);
     let starts = bench.pace.pick(10, 30);
     let fresh: Vec<_> = (0..starts).map(|_| workspaces(bench, &path)).collect::<Result<_>>()?;
-    let used = workspaces(bench, &path)?;
-    leave_state(&bench.fast, &used, &path)?;
+    let used = without_peers(&workspaces(bench, &path)?);
+    let kept = without_peers(&bench.fast);
+    leave_state(&kept, &used, &path)?;
     machine::settle();
     Ok(vec![
         row("cold: fresh workspace".into(), &bench.fast, &fresh, &path)?,
-        row("warm: state of 1 file".into(), &bench.fast, &vec![used; starts], &path)?,
-        row(format!("warm: state of {files} files"), &bench.fast, &vec![grown.clone(); starts], &path)?,
+        row("warm: state of 1 file".into(), &kept, &vec![used; starts], &path)?,
+        row(format!("warm: state of {files} files"), &kept, &vec![without_peers(grown); starts], &path)?,
     ])
 }
 
+/// Ours and the floor's only: the peers keep nothing, so they always start in a fresh workspace.
+fn without_peers<T: Clone>(each: &Each<T>) -> Each<T> {
+    Each { surehand: each.surehand.clone(), floor: each.floor.clone(), peers: Vec::new() }
+}
+
 /// A workspace with one file for each server.
-fn workspaces(bench: &Bench, path: &str) -> Result<Pair<PathBuf>> {
+fn workspaces(bench: &Bench, path: &str) -> Result<Each<PathBuf>> {
     let roots = bench.workspaces()?;
-    for root in [&roots.surehand, &roots.floor] {
-        create(root, path, &content(0, 1 << 10))?;
-    }
+    roots.iter().try_for_each(|root| create(root, path, &content(0, 1 << 10)))?;
     Ok(roots)
 }
 
 /// Has each server read and edit a file, so that its workspace is not fresh any more.
-fn leave_state(launches: &Pair<Launch>, roots: &Pair<PathBuf>, path: &str) -> Result<()> {
-    for side in order(0) {
-        let mut client = Client::start(launches.side(side), roots.side(side))?;
-        client.call("read_file", json!({"path": path}))?;
-        client.call("edit_file", json!({"path": path, "old_string": token(0), "new_string": token(1)}))?;
+fn leave_state(launches: &Each<Launch>, roots: &Each<PathBuf>, path: &str) -> Result<()> {
+    for (seat, root) in roots.seats() {
+        let mut contender = Contender::start(launches.at(seat), root)?;
+        contender.read(path)?;
+        contender.edit(&Edit { path: path.into(), from: 0, to: 1 })?;
     }
     Ok(())
 }
 
-/// Starts both servers in turn, once for every entry of `roots`.
-fn row(workspace: String, launches: &Pair<Launch>, roots: &[Pair<PathBuf>], path: &str) -> Result<StartRow> {
-    let mut greetings = Pair::<Vec<Duration>>::default();
-    let mut reads = Pair::<Vec<Duration>>::default();
+/// Starts the servers in turn, once for every entry of `roots`, peers less often.
+fn row(workspace: String, launches: &Each<Launch>, roots: &[Each<PathBuf>], path: &str) -> Result<StartRow> {
+    let mut greetings = launches.map(|_| Vec::<Duration>::new());
+    let mut reads = launches.map(|_| Vec::<Duration>::new());
     for (round, roots) in roots.iter().enumerate() {
-        for side in order(round) {
-            let (greeting, read) = start(launches.side(side), roots.side(side), path)?;
-            greetings.side_mut(side).push(greeting);
-            reads.side_mut(side).push(read);
+        for seat in roots.order(round) {
+            if matches!(seat, Seat::Peer(_)) && round % SHARE != 0 {
+                continue;
+            }
+            let (greeting, read) = start(launches.at(seat), roots.at(seat), path)?;
+            greetings.at_mut(seat).push(greeting);
+            reads.at_mut(seat).push(read);
         }
     }
     Ok(StartRow { workspace, greeting: greetings.map(|all| Summary::of(all)), read: reads.map(|all| Summary::of(all)) })
@@ -73,7 +82,9 @@ fn row(workspace: String, launches: &Pair<Launch>, roots: &[Pair<PathBuf>], path
 
 /// One start: the time to the greeting and the time to the first read.
 fn start(launch: &Launch, root: &Path, path: &str) -> Result<(Duration, Duration)> {
-    let mut client = Client::start(launch, root)?;
-    let answer = client.call("read_file", json!({"path": path}))?;
+    let mut contender = Contender::start(launch, root)?;
+    let answer = contender.read(path)?;
+    ensure!(is_whole(&answer.text, 0, 100), "{path} is not shown whole");
+    let Contender { client, .. } = &contender;
     Ok((client.greeted - client.spawned, answer.ended - client.spawned))
 }

@@ -1,0 +1,55 @@
+//! A change of many files at once: in one call where the server can, else in one call for each file.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::bench::{Bench, contenders};
+use crate::files::{content, create};
+use crate::machine;
+use crate::sample::{Each, Summary};
+use crate::server::Launch;
+use crate::tongue::Edit;
+
+/// Files that are changed.
+pub const FILES: usize = 100;
+/// Size of a file in bytes.
+const BYTES: usize = 1 << 10;
+
+/// What a batch cost.
+pub struct BatchRow {
+    /// The kind of batch.
+    pub label: &'static str,
+    /// The times of all servers, each for all files together.
+    pub times: Each<Summary>,
+}
+
+/// Measures batches in turn; the first one of each server only warms up.
+pub fn measure(bench: &Bench, label: &'static str, launches: &Each<Launch>) -> Result<BatchRow> {
+    let roots = bench.workspaces()?;
+    for root in roots.iter() {
+        (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
+    }
+    machine::settle();
+    let mut field = contenders(launches, &roots)?;
+    let mut times = field.map(|_| Vec::<Duration>::new());
+    for round in 0..=bench.pace.pick(4, 16) {
+        for seat in field.order(round) {
+            let contender = field.at_mut(seat);
+            if round == 0 {
+                (0..FILES).try_for_each(|file| contender.read(&path(file)).map(drop))?;
+            }
+            let edits: Vec<_> = (0..FILES).map(|file| Edit { path: path(file), from: round, to: round + 1 }).collect();
+            let took = contender.batch(&edits)?;
+            edits.iter().try_for_each(|edit| contender.check(edit))?;
+            if round > 0 {
+                times.at_mut(seat).push(took);
+            }
+        }
+    }
+    Ok(BatchRow { label, times: times.map(|all| Summary::of(all)) })
+}
+
+fn path(file: usize) -> String {
+    format!("batch/file-{file:02}.txt")
+}

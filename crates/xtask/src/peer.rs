@@ -1,0 +1,245 @@
+//! The servers that people would pick instead: which they are, and how each is installed by its name, in a fixed version, below a
+//! directory that is kept from run to run. Starting them is left to `server`, speaking to them to `tongue`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use crate::server::RootBy;
+use crate::tongue::Tongue;
+
+/// Which peers take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Wanted {
+    /// None of them.
+    None,
+    /// Those that an earlier run has installed.
+    Installed,
+    /// All of them; those that are missing are installed.
+    All,
+}
+
+/// Where a package comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registry {
+    /// `npm install`.
+    Npm,
+    /// `pip install` into an environment of its own.
+    PyPi,
+    /// `cargo install`.
+    Crates,
+}
+
+impl Registry {
+    /// The name in the report.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::PyPi => "PyPI",
+            Self::Crates => "crates.io",
+        }
+    }
+}
+
+/// A server that people would pick.
+#[derive(Debug)]
+pub struct Peer {
+    /// The name in the tables.
+    pub label: &'static str,
+    /// The name of the package.
+    pub package: &'static str,
+    /// The version of the package.
+    pub version: &'static str,
+    /// Where it comes from.
+    pub registry: Registry,
+    /// What it runs on, and what else is installed for that, by name and version.
+    pub runtime: &'static str,
+    with: &'static [&'static str],
+    /// Whether an edit is on the disk when it is answered.
+    pub syncs: bool,
+    /// How it is spoken to.
+    pub tongue: Tongue,
+    /// How it is told its workspace.
+    pub root: RootBy,
+    /// The words that start it; what begins with `./` is in its directory.
+    words: &'static [&'static str],
+}
+
+/// All that are known, the official one first.
+pub static PEERS: [Peer; 5] = [
+    Peer {
+        label: "official",
+        package: "@modelcontextprotocol/server-filesystem",
+        version: "2026.8.31",
+        registry: Registry::Npm,
+        runtime: "Node",
+        with: &[],
+        syncs: false,
+        tongue: Tongue::Filesystem,
+        root: RootBy::Argument,
+        words: &["node", "./node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"],
+    },
+    Peer {
+        label: "rust-mcp",
+        package: "rust-mcp-filesystem",
+        version: "0.4.5",
+        registry: Registry::Crates,
+        runtime: "Rust",
+        with: &[],
+        syncs: false,
+        tongue: Tongue::Filesystem,
+        root: RootBy::Argument,
+        words: &["./bin/rust-mcp-filesystem", "--allow-write"],
+    },
+    Peer {
+        label: "text-editor",
+        package: "mcp-text-editor",
+        version: "1.0.2",
+        registry: Registry::PyPi,
+        runtime: "Python",
+        // It names no upper bound, and does not start with the second major version of the SDK.
+        with: &["mcp==1.30.0"],
+        syncs: false,
+        tongue: Tongue::TextEditor,
+        root: RootBy::Directory,
+        words: &["./bin/mcp-text-editor"],
+    },
+    Peer {
+        label: "hashline",
+        package: "hashline",
+        version: "0.2.1",
+        registry: Registry::Crates,
+        runtime: "Rust",
+        with: &[],
+        syncs: true,
+        tongue: Tongue::Hashline,
+        root: RootBy::Directory,
+        words: &["./bin/hashline", "mcp"],
+    },
+    Peer {
+        label: "hashline-edit",
+        package: "mcp-hashline-edit-server",
+        version: "0.2.0",
+        registry: Registry::Npm,
+        runtime: "Bun",
+        with: &["bun@1.4.4"],
+        syncs: false,
+        tongue: Tongue::HashlineEdit,
+        root: RootBy::Directory,
+        words: &["./node_modules/.bin/bun", "./node_modules/mcp-hashline-edit-server/src/index.ts"],
+    },
+];
+
+/// A peer that does not take part.
+pub struct LeftOut {
+    /// Which one.
+    pub peer: &'static Peer,
+    /// Why.
+    pub reason: String,
+}
+
+/// Those that are wanted and there, installed below `cache` if need be, and those that are not, with the reason.
+pub fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>) {
+    let (mut ready, mut left_out) = (Vec::new(), Vec::new());
+    for peer in &PEERS {
+        match peer.prepare(wanted, cache) {
+            Ok(()) => ready.push(peer),
+            Err(error) => left_out.push(LeftOut { peer, reason: format!("{error:#}") }),
+        }
+    }
+    (ready, left_out)
+}
+
+impl Peer {
+    /// The program and its first arguments.
+    pub fn command(&self, cache: &Path) -> (PathBuf, Vec<OsString>) {
+        let home = self.home(cache);
+        let word = |word: &&str| match word.strip_prefix("./") {
+            Some(inside) => home.join(inside).into_os_string(),
+            None => OsString::from(word),
+        };
+        let mut words = self.words.iter().map(word);
+        let program = words.next().expect("every peer has a program");
+        (program.into(), words.collect())
+    }
+
+    fn prepare(&self, wanted: Wanted, cache: &Path) -> Result<()> {
+        ensure!(wanted != Wanted::None, "not asked for");
+        let stamp = self.home(cache).join("installed");
+        if stamp.exists() {
+            return Ok(());
+        }
+        ensure!(wanted == Wanted::All, "not installed");
+        eprintln!("installing {} {} ...", self.package, self.version);
+        self.install(&self.home(cache))?;
+        // Last, so that what was interrupted is not taken for installed.
+        fs::write(&stamp, self.version).with_context(|| stamp.display().to_string())
+    }
+
+    /// Where this version of it is.
+    fn home(&self, cache: &Path) -> PathBuf {
+        cache.join(format!("{}-{}", self.label, self.version))
+    }
+
+    fn install(&self, home: &Path) -> Result<()> {
+        fs::create_dir_all(home).with_context(|| home.display().to_string())?;
+        match self.registry {
+            Registry::Npm => {
+                let package = format!("{}@{}", self.package, self.version);
+                let flags = ["install", "--silent", "--no-fund", "--no-audit", "--prefix"];
+                run(Command::new("npm").args(flags).arg(home).arg(package).args(self.with))
+            }
+            Registry::PyPi => {
+                run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
+                let package = format!("{}=={}", self.package, self.version);
+                run(Command::new(home.join("bin/pip")).args(["install", "--quiet", &package]).args(self.with))
+            }
+            Registry::Crates => {
+                let flags = ["install", "--quiet", "--locked", "--version", self.version, self.package, "--root"];
+                run(Command::new("cargo").args(flags).arg(home))
+            }
+        }
+    }
+}
+
+/// Runs a command to its end; what it says on stdout is not for the report.
+fn run(command: &mut Command) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| program.clone())?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    ensure!(output.status.success(), "{program}: {}", said.lines().last().unwrap_or("failed"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_its_own_directory_are_found_there() {
+        let (program, arguments) = PEERS[0].command(Path::new("/cache"));
+        assert_eq!(program, Path::new("node"));
+        assert!(arguments[0].to_str().unwrap().starts_with("/cache/official-"), "{arguments:?}");
+        let (program, arguments) = PEERS[1].command(Path::new("/cache"));
+        assert!(program.starts_with("/cache"), "{}", program.display());
+        assert_eq!(arguments, ["--allow-write"]);
+    }
+
+    #[test]
+    fn a_peer_that_is_not_there_is_named_with_the_reason() {
+        let empty = tempfile::tempdir().unwrap();
+        let (ready, left_out) = gather(Wanted::Installed, empty.path());
+        assert!(ready.is_empty());
+        assert_eq!(left_out.len(), PEERS.len());
+        assert!(left_out.iter().all(|left_out| left_out.reason == "not installed"));
+    }
+
+    #[test]
+    fn labels_are_short_enough_for_columns() {
+        assert!(PEERS.iter().all(|peer| peer.label.len() <= 13));
+    }
+}

@@ -1,0 +1,53 @@
+//! The state of a large repository as a model gets it: how long it takes to tell, and how many tokens it has.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bpe_openai::o200k_base;
+use serde_json::json;
+
+use crate::bench::{Bench, Contender};
+use crate::sample::Summary;
+use crate::scan::{keep, path};
+use crate::tongue::Edit;
+
+/// Files that are read, and of these so many edited, so that there is something to tell.
+const READ: usize = 40;
+const EDITED: usize = 10;
+
+/// What was found.
+pub struct Snapshot {
+    /// Round trips of `repo_state`.
+    pub call: Summary,
+    /// Runs of `surehand snapshot`, from the start of the process to its end.
+    pub command: Summary,
+    /// Tokens of what is told, by the tokenizer o200k.
+    pub tokens: usize,
+}
+
+/// Measures in the tree of the scan.
+pub fn measure(bench: &Bench, root: &Path) -> Result<Snapshot> {
+    let launch = &bench.fast.surehand;
+    let mut contender = Contender::start(launch, root)?;
+    for file in 0..READ {
+        contender.read(&path(file))?;
+    }
+    for file in 0..EDITED {
+        contender.edit(&Edit { path: path(file), from: 0, to: 1 })?;
+    }
+    let (mut calls, mut commands) = (Vec::<Duration>::new(), Vec::<Duration>::new());
+    let mut told = String::new();
+    for _ in 0..bench.pace.pick(10, 40) {
+        let answer = contender.client.call("repo_state", json!({}))?;
+        calls.push(answer.took());
+        told = answer.text;
+        let output = keep(&mut commands, || {
+            Command::new(launch.program()).args(["snapshot", "--root"]).arg(root).output().context("surehand snapshot")
+        })?;
+        ensure!(output.status.success(), "surehand snapshot: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let tokens = o200k_base().count(told.as_str());
+    Ok(Snapshot { call: Summary::of(&calls), command: Summary::of(&commands), tokens })
+}

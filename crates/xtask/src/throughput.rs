@@ -1,0 +1,76 @@
+//! How many calls a server answers in a second when several are under way at once. Not pinned to a core: some servers use all of them.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::bench::{Bench, Contender, contenders};
+use crate::files::{content, create};
+use crate::machine;
+use crate::sample::{Each, median};
+use crate::tongue::Edit;
+
+/// Calls that are under way at once.
+pub const IN_FLIGHT: usize = 8;
+/// Files, each of which is called for once in a burst, so that no two calls under way are for the same one.
+const FILES: usize = 64;
+/// Size of a file in bytes.
+const BYTES: usize = 10 << 10;
+
+/// What was found.
+pub struct ThroughputRow {
+    /// The kind of call.
+    pub label: &'static str,
+    /// Calls in a second.
+    pub per_second: Each<f64>,
+}
+
+/// The two kinds of burst.
+#[derive(Clone, Copy)]
+enum Burst {
+    Reads,
+    Edits,
+}
+
+/// Measures bursts of reads and of edits in turn.
+pub fn measure(bench: &Bench) -> Result<Vec<ThroughputRow>> {
+    let roots = bench.workspaces()?;
+    for root in roots.iter() {
+        (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
+    }
+    machine::settle();
+    let mut field = contenders(&bench.fast, &roots)?;
+    let mut row = |label, burst| -> Result<ThroughputRow> {
+        let mut times = field.map(|_| Vec::<Duration>::new());
+        for round in 0..=bench.pace.pick(5, 20) {
+            for seat in field.order(round) {
+                let took = go(field.at_mut(seat), burst, round)?;
+                // The first burst only warms up.
+                if round > 0 {
+                    times.at_mut(seat).push(took);
+                }
+            }
+        }
+        Ok(ThroughputRow { label, per_second: times.map(|all| FILES as f64 / median(all).as_secs_f64()) })
+    };
+    Ok(vec![row("read, 10 KB", Burst::Reads)?, row("edit, 10 KB", Burst::Edits)?])
+}
+
+/// One burst. Edits are looked for in the files afterwards; that reads are whole, the other parts have made sure of.
+fn go(contender: &mut Contender, burst: Burst, round: usize) -> Result<Duration> {
+    let edits: Vec<_> = (0..FILES).map(|file| Edit { path: path(file), from: round, to: round + 1 }).collect();
+    let Contender { client, root, tongue } = contender;
+    let calls: Vec<_> = match burst {
+        Burst::Reads => edits.iter().map(|edit| tongue.read(root, &edit.path)).collect(),
+        Burst::Edits => edits.iter().map(|edit| tongue.edit(client, root, edit)).collect::<Result<_>>()?,
+    };
+    let took = client.pipeline(&calls, IN_FLIGHT)?;
+    if matches!(burst, Burst::Edits) {
+        edits.iter().try_for_each(|edit| contender.check(edit))?;
+    }
+    Ok(took)
+}
+
+fn path(file: usize) -> String {
+    format!("throughput/file-{file:02}.txt")
+}

@@ -1,0 +1,184 @@
+//! How each server is spoken to: the names of its tools and of their arguments. A server that wants hashes with an edit is asked for
+//! them first, by a read that nobody times, as a model would have them from an earlier turn.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::files::{text, token, token_line};
+
+/// A call that is ready to be sent.
+pub struct Call {
+    /// The tool.
+    pub tool: &'static str,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+impl Call {
+    /// The parameters of `tools/call`.
+    pub fn params(&self) -> Value {
+        json!({"name": self.tool, "arguments": self.arguments})
+    }
+}
+
+/// The token of a file is to be changed.
+pub struct Edit {
+    /// The file, relative to the workspace.
+    pub path: String,
+    /// The state that the token has.
+    pub from: usize,
+    /// The state that it shall have.
+    pub to: usize,
+}
+
+/// The tools of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tongue {
+    /// Our own; the floor has the same.
+    Surehand,
+    /// The filesystem server of the protocol's authors, and those that follow it.
+    Filesystem,
+    /// `mcp-text-editor`: hashes of the file and of the lines.
+    TextEditor,
+    /// The crate `hashline`: lines by number and hash, answers as JSON.
+    Hashline,
+    /// `mcp-hashline-edit-server`: the same as text.
+    HashlineEdit,
+}
+
+/// More lines than any file has, for servers that show only the beginning of a long one.
+const ALL_LINES: usize = 10_000_000;
+
+impl Tongue {
+    /// Reads a whole file.
+    pub fn read(self, root: &Path, path: &str) -> Call {
+        let absolute = root.join(path);
+        match self {
+            Self::Surehand => Call { tool: "read_file", arguments: json!({"path": path}) },
+            Self::Filesystem => Call { tool: "read_text_file", arguments: json!({"path": absolute}) },
+            Self::TextEditor => Call {
+                tool: "get_text_file_contents",
+                arguments: json!({"files": [{"file_path": absolute, "ranges": [{"start": 1}]}]}),
+            },
+            Self::Hashline => Call { tool: "hashline_read", arguments: json!({"file": absolute}) },
+            Self::HashlineEdit => Call { tool: "read_file", arguments: json!({"path": absolute, "limit": ALL_LINES}) },
+        }
+    }
+
+    /// Changes the token of a file; asks the server before for what it wants to be told.
+    pub fn edit(self, client: &mut Client, root: &Path, edit: &Edit) -> Result<Call> {
+        let absolute = root.join(&edit.path);
+        Ok(match self {
+            Self::Surehand => Call { tool: "edit_file", arguments: replacement(edit) },
+            Self::Filesystem => Call {
+                tool: "edit_file",
+                arguments: json!({"path": absolute, "edits": [{"oldText": token(edit.from), "newText": token(edit.to)}]}),
+            },
+            Self::TextEditor => {
+                Call { tool: "edit_text_file_contents", arguments: json!({"files": [patch(client, root, edit)?]}) }
+            }
+            Self::Hashline => {
+                let anchor = anchor_in_json(&client.send_call(&self.read(root, &edit.path))?.text, edit)?;
+                Call {
+                    tool: "hashline_edit",
+                    arguments: json!({"file": absolute, "anchor": anchor, "content": token_line(edit.to)}),
+                }
+            }
+            Self::HashlineEdit => {
+                let only = json!({"path": absolute, "offset": line_number(root, edit)?, "limit": 1});
+                let anchor = anchor_in_text(&client.call("read_file", only)?.text, edit)?;
+                let set_line = json!({"anchor": anchor, "new_text": token_line(edit.to)});
+                Call { tool: "edit_file", arguments: json!({"path": absolute, "edits": [{"set_line": set_line}]}) }
+            }
+        })
+    }
+
+    /// Changes many files: in one call where the server can, else in one for each.
+    pub fn batch(self, client: &mut Client, root: &Path, edits: &[Edit]) -> Result<Vec<Call>> {
+        Ok(match self {
+            Self::Surehand => {
+                let edits: Vec<_> = edits.iter().map(replacement).collect();
+                vec![Call { tool: "multi_edit", arguments: json!({"edits": edits}) }]
+            }
+            Self::TextEditor => {
+                let files: Vec<_> = edits.iter().map(|edit| patch(client, root, edit)).collect::<Result<_>>()?;
+                vec![Call { tool: "edit_text_file_contents", arguments: json!({"files": files}) }]
+            }
+            Self::Filesystem | Self::Hashline | Self::HashlineEdit => {
+                edits.iter().map(|edit| self.edit(client, root, edit)).collect::<Result<_>>()?
+            }
+        })
+    }
+}
+
+/// An edit for `edit_file`, or one of many for `multi_edit`.
+fn replacement(edit: &Edit) -> Value {
+    json!({"path": edit.path, "old_string": token(edit.from), "new_string": token(edit.to)})
+}
+
+/// A file of `edit_text_file_contents`, with the hashes that it must name.
+fn patch(client: &mut Client, root: &Path, edit: &Edit) -> Result<Value> {
+    let (absolute, line) = (root.join(&edit.path), line_number(root, edit)?);
+    let only = json!({"files": [{"file_path": absolute, "ranges": [{"start": line, "end": line}]}]});
+    let answer: Value = serde_json::from_str(&client.call("get_text_file_contents", only)?.text).context("its answer")?;
+    let file = &answer[absolute.to_str().context("a path that is no text")?];
+    ensure!(file["file_hash"].is_string(), "no hash: {answer}");
+    let contents = token_line(edit.to) + "\n";
+    let range_hash = &file["ranges"][0]["range_hash"];
+    let patch = json!({"line_start": line, "line_end": line, "range_hash": range_hash, "contents": contents});
+    Ok(json!({"path": absolute, "file_hash": file["file_hash"], "patches": [patch]}))
+}
+
+/// The line of the token, from 1.
+fn line_number(root: &Path, edit: &Edit) -> Result<usize> {
+    let wanted = token_line(edit.from);
+    let before = text(root, &edit.path)?.lines().position(|line| line == wanted);
+    Ok(before.with_context(|| format!("{}: {wanted} is not there", edit.path))? + 1)
+}
+
+/// `LINE:HASH` of the token in an answer of the crate `hashline`.
+fn anchor_in_json(answer: &str, edit: &Edit) -> Result<String> {
+    let answer: Value = serde_json::from_str(answer).context("its answer")?;
+    let lines = answer["data"]["lines"].as_array().context("no lines in its answer")?;
+    let wanted = token_line(edit.from);
+    let line =
+        lines.iter().find(|line| line["content"] == wanted).with_context(|| format!("{}: {wanted} is not shown", edit.path))?;
+    Ok(format!("{}:{}", line["n"], line["hash"].as_str().context("a line without a hash")?))
+}
+
+/// `LINE:HASH` of the token in an answer that has `LINE:HASH|text`.
+fn anchor_in_text(answer: &str, edit: &Edit) -> Result<String> {
+    let wanted = token_line(edit.from);
+    let mut lines = answer.lines().filter_map(|line| line.split_once('|'));
+    let found = lines.find(|(_, text)| *text == wanted);
+    Ok(found.with_context(|| format!("{}: {wanted} is not shown", edit.path))?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit() -> Edit {
+        Edit { path: "a.txt".into(), from: 0, to: 1 }
+    }
+
+    #[test]
+    fn an_anchor_is_taken_from_the_line_of_the_token() {
+        let shown = format!("File: a.txt (2 lines)\n\n```\n1:60|one\n2:b1|{}\n```", token_line(0));
+        assert_eq!(anchor_in_text(&shown, &edit()).unwrap(), "2:b1");
+    }
+
+    #[test]
+    fn a_token_that_is_not_shown_is_an_error() {
+        assert!(anchor_in_text("1:60|one\n", &edit()).is_err());
+    }
+
+    #[test]
+    fn our_batch_is_one_call() {
+        let replaced = replacement(&edit());
+        assert_eq!(replaced, json!({"path": "a.txt", "old_string": token(0), "new_string": token(1)}));
+    }
+}
