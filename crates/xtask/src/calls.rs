@@ -1,6 +1,6 @@
 //! Round trips of reads and edits at four file sizes, the servers in rounds that each of them opens in turn.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -124,7 +124,7 @@ struct Stint {
 }
 
 impl Workload {
-    fn create(&self, root: &PathBuf) -> Result<()> {
+    fn create(&self, root: &Path) -> Result<()> {
         self.paths().enumerate().try_for_each(|(seed, path)| create(root, &path, &content(seed, self.size.bytes)))
     }
 
@@ -145,7 +145,7 @@ impl Workload {
     /// The slowest peers take a thousand times as long as the floor; they are known well enough after fewer calls.
     fn stint(&self, pace: Pace, seat: Seat) -> Stint {
         let within = match seat {
-            Seat::Peer(_) => Duration::from_millis(pace.pick(15, 120)),
+            Seat::Peer(_) => Duration::from_millis(pace.pick(15, 100)),
             Seat::Surehand | Seat::Floor => Duration::MAX,
         };
         Stint { calls: pace.pick(self.size.quick, self.size.full), within }

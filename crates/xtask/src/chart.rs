@@ -95,16 +95,16 @@ const TOP: f64 = 74.0;
 /// Height of the numbers of the axis.
 const AXIS: f64 = 30.0;
 
-/// The colours, and those for a dark page.
+/// The colours, and those for a dark page. A value has a rim in the colour of the page, so that no line of the grid runs through it.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px;fill:#1f2328}\
 .title{font-size:15px;font-weight:600}.kind{font-size:13px;font-weight:600}.size{font-weight:600}\
-.note,.axis{fill:#59636e}.axis{font-size:11px}.value{font-size:11px;fill:#59636e}\
+.note,.axis{fill:#59636e}.axis{font-size:11px}.value{font-size:11px;fill:#59636e;stroke:#fff;stroke-width:3px;paint-order:stroke}\
 .strong{font-weight:600;fill:#0b6bcb}\
-.grid{stroke:#d1d9e0;stroke-width:1}\
+.grid{stroke:#dfe4ea;stroke-width:1}\
 .ours{fill:#0b6bcb}.peer{fill:#afb8c1}.floor{fill:none;stroke:#818b98;stroke-width:1;stroke-dasharray:3 2}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.note,.axis,.value{fill:#9198a1}.strong{fill:#58a6ff}\
-.grid{stroke:#3d444d}.ours{fill:#58a6ff}.peer{fill:#656c76}.floor{stroke:#9198a1}}";
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.note,.axis,.value{fill:#9198a1}.value{stroke:#0d1117}.strong{fill:#58a6ff}\
+.grid{stroke:#2d333b}.ours{fill:#58a6ff}.peer{fill:#656c76}.floor{stroke:#9198a1}}";
 
 /// Draws the panels side by side, all with the same axis.
 pub fn draw(title: &str, note: &str, panels: &[Panel]) -> String {

@@ -84,7 +84,7 @@ struct BenchArgs {
     /// Write docs/benchmarks.md and docs/benchmarks.svg instead of printing
     #[arg(long, conflicts_with = "json")]
     write: bool,
-    /// Which other servers take part; they are installed by name below target/peers [default: all, with --quick installed]
+    /// Which other servers take part; they are installed by name below target/peers [default: all, with --quick none]
     #[arg(long, value_enum)]
     peers: Option<Wanted>,
 }
@@ -167,7 +167,7 @@ fn bench(args: BenchArgs) -> Result<()> {
         None => server::build()?,
     };
     let pace = if args.quick { Pace::Quick } else { Pace::Full };
-    let wanted = args.peers.unwrap_or(pace.pick(Wanted::Installed, Wanted::All));
+    let wanted = args.peers.unwrap_or(pace.pick(Wanted::None, Wanted::All));
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
     let report = Bench::new(&server, pace, wanted, &cache)?.run()?;
     if args.json {

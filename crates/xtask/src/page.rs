@@ -21,7 +21,11 @@ pub fn write(report: &Report) -> Result<[PathBuf; 2]> {
     let before = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
     let after = replace(&before, &report.to_markdown()).with_context(|| format!("{}: no marks", page.display()))?;
     fs::write(&page, after).with_context(|| page.display().to_string())?;
-    let note = format!("median, logarithmic: shorter is faster · {}{}", report.machine, report.mark_of_sync());
+    let note = format!(
+        "median, logarithmic: shorter is faster · floor: bare system calls{} · {}",
+        report.mark_of_sync(),
+        report.machine
+    );
     let drawn = chart::draw("Round trip of a call over MCP", &note, &chart::panels(report));
     fs::write(&picture, drawn).with_context(|| picture.display().to_string())?;
     Ok([page, picture])

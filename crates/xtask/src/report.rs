@@ -72,7 +72,7 @@ impl Report {
                 .into(),
             self.calls_table(),
             "## Batch".into(),
-            format!("{FILES} files of 1 KB changed, in one call where the server can (surehand, floor, text-editor), else in {FILES} calls; median ms:"),
+            format!("{FILES} files of 1 KB changed, in one call where the server can, else in {FILES} calls; median ms:"),
             self.batch_table(),
             "## Throughput".into(),
             format!("Calls in a second with {IN_FLIGHT} under way at once, on all cores:"),
@@ -160,17 +160,14 @@ impl Report {
     }
 
     fn peers_part(&self) -> String {
-        let header = ["name here", "package", "from", "version", "runs on", "an edit is synced"];
+        let header = ["name here", "package", "from", "version", "runs on", "edits are synced", "one call for many files"];
         let rows = self.peers.iter().map(|peer| {
-            let synced = if peer.syncs { "yes" } else { "no" };
-            [peer.label, peer.package, peer.registry.label(), peer.version, peer.runtime, synced].map(String::from)
+            let [synced, batches] = [peer.syncs, peer.tongue.has_batches()].map(|is_so| if is_so { "yes" } else { "no" });
+            [peer.label, peer.package, peer.registry.label(), peer.version, peer.runtime, synced, batches].map(String::from)
         });
-        let left_out = self
-            .left_out
-            .iter()
-            .map(|LeftOut { peer, reason }| format!("Left out: {} {}: {reason}.", peer.package, peer.version));
-        let taking_part = (!self.peers.is_empty()).then(|| table(6, header, rows));
-        taking_part.into_iter().chain(left_out).collect::<Vec<_>>().join("\n\n")
+        let taking_part = if self.peers.is_empty() { "None took part.".into() } else { table(7, header, rows) };
+        let named = |LeftOut { peer, reason }: &LeftOut| format!("Left out: {} {}: {reason}.", peer.package, peer.version);
+        [taking_part].into_iter().chain(self.left_out.iter().map(named)).collect::<Vec<_>>().join("\n\n")
     }
 
     fn calls_table(&self) -> String {

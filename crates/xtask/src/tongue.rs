@@ -96,6 +96,11 @@ impl Tongue {
         })
     }
 
+    /// Whether one call can change many files.
+    pub fn has_batches(self) -> bool {
+        matches!(self, Self::Surehand | Self::TextEditor)
+    }
+
     /// Changes many files: in one call where the server can, else in one for each.
     pub fn batch(self, client: &mut Client, root: &Path, edits: &[Edit]) -> Result<Vec<Call>> {
         Ok(match self {
