@@ -1,7 +1,6 @@
 //! The chart of the benchmark: horizontal bars on a logarithmic axis, reads beside edits, grouped by the size of the file. An SVG without
 //! scripts and fonts of its own, legible on light and on dark pages.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use crate::calls::Kind;
@@ -168,11 +167,8 @@ fn draw_bar(bar: &Bar, scale: &Scale, left: f64, y: f64) -> String {
 }
 
 fn text(x: f64, y: f64, class: &str, anchor: &str, words: &str) -> String {
-    let mut element = String::new();
     let words = escaped(words);
-    write!(element, r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{words}</text>"#)
-        .expect("a string takes all");
-    element
+    format!(r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{words}</text>"#)
 }
 
 fn escaped(words: &str) -> String {

@@ -1,6 +1,7 @@
 //! An MCP client over the pipes of a child process: one request at a time or several in flight, every answer checked.
 //! The clock stops when the answer's line is complete; parsing and checking it are not counted.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -97,36 +98,20 @@ impl Client {
         let first = self.next_id;
         let lines: Vec<_> = calls.iter().map(|call| self.request_line("tools/call", call.params())).collect();
         let mut unsent = lines.iter();
-        let mut answered = vec![false; calls.len()];
-        let mut messages = Vec::with_capacity(calls.len());
+        let mut answers = Vec::with_capacity(calls.len());
         let began = Instant::now();
-        for line in unsent.by_ref().take(in_flight) {
-            self.send(line)?;
-        }
         let mut ended = began;
-        while messages.len() < calls.len() {
-            self.line.clear();
-            ensure!(self.output.read_until(b'\n', &mut self.line)? > 0, "the server closed its stdout");
-            ended = Instant::now();
-            // To parse large answers here would measure this program; a notification is short, and nearly all lines are answers.
+        unsent.by_ref().take(in_flight).try_for_each(|line| self.send(line))?;
+        while answers.len() < calls.len() {
+            ended = self.receive_line()?;
             if is_notification(&self.line) {
                 continue;
             }
-            messages.push(std::mem::take(&mut self.line));
-            if let Some(line) = unsent.next() {
-                self.send(line)?;
-            }
+            // To parse large answers here would measure this program.
+            answers.push(std::mem::take(&mut self.line));
+            unsent.next().map_or(Ok(()), |line| self.send(line))?;
         }
-        for message in messages {
-            let message: Value = serde_json::from_slice(&message).context("the server's answer")?;
-            let call = message["id"].as_u64().and_then(|id| usize::try_from(id.checked_sub(first)?).ok());
-            let Some(answered) = call.and_then(|call| answered.get_mut(call)) else {
-                bail!("an answer to nothing: {}", message["id"])
-            };
-            ensure!(!std::mem::replace(answered, true), "two answers to {}", message["id"]);
-            let is_good = message.get("result").is_some_and(|result| result["isError"] != true);
-            ensure!(is_good, "refused: {message}");
-        }
+        check_answers(first, &answers)?;
         Ok(ended - began)
     }
 
@@ -188,11 +173,17 @@ impl Client {
 
     /// The next message and the moment when its line was complete.
     fn receive(&mut self) -> Result<(Value, Instant)> {
+        let ended = self.receive_line()?;
+        Ok((serde_json::from_slice(&self.line).context("the server's answer")?, ended))
+    }
+
+    /// Fills `self.line` with the next message; gives the moment when it was complete.
+    fn receive_line(&mut self) -> Result<Instant> {
         self.line.clear();
         let length = self.output.read_until(b'\n', &mut self.line).context("the server's stdout")?;
         let ended = Instant::now();
         ensure!(length > 0, "the server closed its stdout");
-        Ok((serde_json::from_slice(&self.line).context("the server's answer")?, ended))
+        Ok(ended)
     }
 
     /// Adds the server's name and what it wrote to stderr.
@@ -227,6 +218,19 @@ fn line_of(message: &Value) -> Vec<u8> {
     line
 }
 
+/// There must be one good answer to each request, the ids of which begin with `first`.
+fn check_answers(first: u64, answers: &[Vec<u8>]) -> Result<()> {
+    let mut open: BTreeSet<_> = (first..first + answers.len() as u64).collect();
+    for answer in answers {
+        let answer: Value = serde_json::from_slice(answer).context("the server's answer")?;
+        let is_asked = answer["id"].as_u64().is_some_and(|id| open.remove(&id));
+        ensure!(is_asked, "an answer to nothing: {}", answer["id"]);
+        let is_good = answer.get("result").is_some_and(|result| result["isError"] != true);
+        ensure!(is_good, "refused: {answer}");
+    }
+    Ok(())
+}
+
 /// Whether a line is a message that answers nothing.
 fn is_notification(line: &[u8]) -> bool {
     line.len() < SHORT && serde_json::from_slice::<Value>(line).is_ok_and(|message| message.get("method").is_some())
@@ -234,3 +238,35 @@ fn is_notification(line: &[u8]) -> bool {
 
 /// No notification is longer than this.
 const SHORT: usize = 4 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(answers: &[Value], expected: Result<(), &str>) {
+        let lines: Vec<_> = answers.iter().map(line_of).collect();
+        assert_eq!(check_answers(5, &lines).map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn answers_may_come_in_any_order_but_each_only_once() {
+        let good = |id: u64| json!({"id": id, "result": {}});
+        check(&[good(6), good(5)], Ok(()));
+        check(&[good(5), good(5)], Err("an answer to nothing: 5"));
+        check(&[good(5), good(9)], Err("an answer to nothing: 9"));
+    }
+
+    #[test]
+    fn a_refusal_among_many_answers_is_found() {
+        let refused = json!({"id": 5, "result": {"isError": true}});
+        let expected = format!("refused: {refused}");
+        check(&[refused], Err(&expected));
+    }
+
+    #[test]
+    fn a_message_with_a_method_answers_nothing() {
+        assert!(is_notification(br#"{"jsonrpc":"2.0","method":"notifications/message"}"#));
+        assert!(!is_notification(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+    }
+}

@@ -8,14 +8,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::ValueEnum;
 use memchr::memmem;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, fsync, openat, renameat_with, unlinkat};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// How far an edit has reached the disk when it is answered.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// Atomic against crashes of programs; nothing is synced.
     Fast,

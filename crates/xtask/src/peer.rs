@@ -145,7 +145,8 @@ pub struct LeftOut {
 /// Those that are wanted and there, installed below `cache` if need be, and those that are not, with the reason.
 pub fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>) {
     let (mut ready, mut left_out) = (Vec::new(), Vec::new());
-    for peer in PEERS.iter().filter(|_| wanted != Wanted::None) {
+    let all: &[Peer] = if wanted == Wanted::None { &[] } else { &PEERS };
+    for peer in all {
         match peer.prepare(wanted, cache) {
             Ok(()) => ready.push(peer),
             Err(error) => left_out.push(LeftOut { peer, reason: format!("{error:#}") }),
@@ -235,6 +236,13 @@ mod tests {
         assert!(ready.is_empty());
         assert_eq!(left_out.len(), PEERS.len());
         assert!(left_out.iter().all(|left_out| left_out.reason == "not installed"));
+    }
+
+    #[test]
+    fn when_none_are_wanted_none_are_missed() {
+        let empty = tempfile::tempdir().unwrap();
+        let (ready, left_out) = gather(Wanted::None, empty.path());
+        assert!(ready.is_empty() && left_out.is_empty());
     }
 
     #[test]
