@@ -63,12 +63,12 @@ impl Report {
         let parts = [
             self.introduction(),
             "## Summary".into(),
-            "Medians in µs, over MCP stdio. Times faster: the time of the best peer by ours.".into(),
+            "Medians in µs, over MCP stdio. Times faster: the time of the best peer by ours. Peers with a * sync every edit, the others none.".into(),
             self.summary_table(),
             "## The peers".into(),
             self.peers_part(),
             "## Calls".into(),
-            "Round trips over MCP stdio, µs; medians where nothing else is said. In the rows called synced ours and the floor sync file and directory."
+            "Round trips over MCP stdio, µs; medians where nothing else is said. In the rows called synced ours and the floor sync file and directory; the peers do what they always do."
                 .into(),
             self.calls_table(),
             "## Batch".into(),
@@ -146,7 +146,7 @@ impl Report {
                 let (place, best) = times.best_peer().expect("there are peers");
                 let official =
                     self.peers.iter().position(|peer| peer.label == "official").map(|place| micros(times.peers[place]));
-                let best_peer = format!("{} {}", self.peers[place].label, micros(best));
+                let best_peer = format!("{} {}", self.peer_label(place), micros(best));
                 vec![best_peer, official.unwrap_or_else(none), times_as_long(best, ours)]
             });
             words.into_iter().chain(beside).collect::<Vec<_>>()
