@@ -2,17 +2,17 @@
 //! of a session that has only seen the file before both. Where the edit is rebased, the result must be the one of a session
 //! that saw the first commit; where it touches what that commit changed, it must be refused.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use surehand_core::edit::lines::LineEdit;
 use surehand_core::edit::replace::Replace;
 use surehand_core::gate::Tracking;
 use surehand_core::{
     Anchor, Hunk, Limits, LineMap, LineNo, OnChange, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, plan,
 };
+
+use crate::git;
 
 /// What came of the edits.
 #[derive(Debug, Default)]
@@ -30,13 +30,13 @@ pub struct Tally {
 /// Replays the history of a repository, newest commits first, at most so many pairs.
 pub fn replay(repository: &Path, most: usize) -> Result<Tally> {
     let mut tally = Tally::default();
-    for versions in histories(repository)?.into_values() {
+    for versions in git::versions(repository)?.into_values() {
         // Newest first: the edit, the outside change, and what was there before both.
         for three in versions.windows(3) {
             if tally.pairs == most {
                 return Ok(tally);
             }
-            let texts = three.iter().map(|id| text(repository, id)).collect::<Result<Option<Vec<Text>>>>()?;
+            let texts = three.iter().map(|id| git::text(repository, id)).collect::<Result<Option<Vec<Text>>>>()?;
             if let Some([edited, outside, seen]) = texts.as_deref() {
                 tally.pairs += 1;
                 replay_pair(&mut tally, seen, outside, edited)?;
@@ -44,28 +44,6 @@ pub fn replay(repository: &Path, most: usize) -> Result<Tally> {
         }
     }
     Ok(tally)
-}
-
-/// The versions of every file, newest first, as object names.
-fn histories(repository: &Path) -> Result<BTreeMap<String, Vec<String>>> {
-    let log = git(repository, &["log", "--no-merges", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=AM", "--format="])?;
-    let mut histories: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in String::from_utf8_lossy(&log).lines() {
-        let Some((meta, path)) = line.split_once('\t') else { continue };
-        let Some(id) = meta.split(' ').nth(3) else { continue };
-        histories.entry(path.to_owned()).or_default().push(id.to_owned());
-    }
-    Ok(histories)
-}
-
-fn text(repository: &Path, id: &str) -> Result<Option<Text>> {
-    Ok(Text::new(git(repository, &["cat-file", "blob", id])?).ok())
-}
-
-fn git(repository: &Path, words: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new("git").arg("-C").arg(repository).args(words).output().context("git")?;
-    ensure!(output.status.success(), "git {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
-    Ok(output.stdout)
 }
 
 fn replay_pair(tally: &mut Tally, seen: &Text, outside: &Text, edited: &Text) -> Result<()> {
@@ -178,7 +156,7 @@ mod tests {
     #[test]
     fn a_history_is_replayed() {
         let dir = tempfile::tempdir().unwrap();
-        let run = |words: &[&str]| drop(git(dir.path(), words).unwrap());
+        let run = |words: &[&str]| drop(git::git(dir.path(), words).unwrap());
         run(&["init", "-q"]);
         let lines = |change: &dyn Fn(usize) -> String| (1..=20).map(|line| change(line) + "\n").collect::<String>();
         let plain = |line: usize| format!("line {line}");
