@@ -1,7 +1,7 @@
 //! Chores of this repository, run as `cargo xtask`.
-//! `torture` shows that nothing is lost.
-//! `histories` replays a git history through rebase. `context` weighs the agent's prompts over a long story. `bench` measures Surehand beside a bare
-//! server and beside the servers that people would pick; `floor` is that bare server, started by `bench`.
+//! `torture` shows that nothing is lost. `histories` replays a git history through rebase. `context` weighs the agent's prompts over a
+//! long story, `economy` counts the tokens of edits. `bench` measures Surehand beside a bare server and beside the servers that people would
+//! pick; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
@@ -12,8 +12,10 @@ mod chart;
 mod client;
 mod context;
 mod depth;
+mod economy;
 mod files;
 mod floor;
+mod git;
 mod growth;
 mod histories;
 mod hook;
@@ -27,13 +29,7 @@ mod search;
 mod server;
 mod snapshot;
 mod start;
-<<<<<<< HEAD
-mod torture;
-=======
-mod table;
-mod throughput;
-mod tongue;
->>>>>>> 2308878 (bench: beside the servers that people would pick)
+mod economy;
 
 use std::path::{Path, PathBuf};
 
@@ -42,6 +38,7 @@ use clap::{Args, Parser, Subcommand};
 use surehand_testkit::dice;
 
 use crate::bench::{Bench, Pace};
+use crate::economy::{Economy, Packages};
 use crate::floor::Durability;
 use crate::peer::Wanted;
 
@@ -60,6 +57,8 @@ enum Command {
     Bench(BenchArgs),
     /// Weigh the prompts of the agent over a long story, in both modes, and print a markdown table
     Context(ContextArgs),
+    /// Count the tokens of edits over real histories, by dialect, without and with outside changes, and print markdown tables
+    Economy(EconomyArgs),
     /// Replay the history of a git repository: rebased edits must be what somebody would have done who saw the other change
     Histories(HistoriesArgs),
     /// Kill, race and starve real processes on real files: nothing may be lost
@@ -103,6 +102,26 @@ struct ContextArgs {
     json: bool,
 }
 
+/// The flags of `economy`.
+#[derive(Args)]
+struct EconomyArgs {
+    /// A git repository whose history is measured; may be given several times
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repository: Vec<PathBuf>,
+    /// Measure releases of well-known packages as well; cargo, npm and pip fetch them into target/economy, once
+    #[arg(long)]
+    packages: bool,
+    /// At most so many edits of each repository and package, spread over all of it
+    #[arg(long, default_value_t = 400)]
+    limit: usize,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Put the tables into docs/economy.md
+    #[arg(long, conflicts_with = "json")]
+    write: bool,
+}
+
 /// The flags of `histories`.
 #[derive(Args)]
 struct HistoriesArgs {
@@ -129,6 +148,7 @@ fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Bench(args) => bench(args),
         Command::Context(args) => context(&args),
+        Command::Economy(args) => economy(args),
         Command::Histories(args) => histories(&args),
         Command::Torture(args) => torture::run(args),
         Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
@@ -144,6 +164,20 @@ fn context(args: &ContextArgs) -> Result<()> {
         println!("{:#}", found.to_json());
     } else {
         print!("{}", found.to_markdown());
+    }
+    Ok(())
+}
+
+/// Plays the edits of histories and says what they cost.
+fn economy(args: EconomyArgs) -> Result<()> {
+    let packages = if args.packages { Packages::Fetched } else { Packages::None };
+    let tally = Economy { repositories: args.repository, packages, limit: args.limit }.measure()?;
+    if args.json {
+        println!("{:#}", tally.to_json());
+    } else if args.write {
+        economy::write(&tally.to_markdown())?;
+    } else {
+        print!("{}", tally.to_markdown());
     }
     Ok(())
 }

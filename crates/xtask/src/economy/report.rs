@@ -1,0 +1,292 @@
+//! The report: markdown tables for the page about the economy, or one JSON object for programs.
+
+use serde_json::{Value, json};
+
+use super::change::Contact;
+use super::dialect::{DIALECTS, Dialect};
+use super::play::{AROUND, Again, Cost, OUTPUT_PRICE, READINGS, Reading, STRATEGIES, Strategy};
+use super::tally::{Group, Sample, Tally, median};
+use crate::report::table;
+
+/// Sizes of files and of edits, in lines: from, below, and what that is called.
+type Sizes = [(usize, usize, &'static str); 4];
+const FILE_SIZES: Sizes =
+    [(0, 100, "below 100"), (100, 300, "100 to 299"), (300, 1000, "300 to 999"), (1000, usize::MAX, "1000 and more")];
+const EDIT_SIZES: Sizes = [(0, 1, "none"), (1, 3, "1 or 2"), (3, 11, "3 to 10"), (11, usize::MAX, "11 and more")];
+
+impl Tally {
+    /// Tables with a line before each.
+    pub fn to_markdown(&self) -> String {
+        let price = format!("cost = input tokens + {OUTPUT_PRICE} × output tokens");
+        let parts = [
+            "### Where the edits come from".to_owned(),
+            self.sources_table(),
+            format!("### Without outside changes\n\nTokens of an edit, from the first read to the right content, by o200k; {price}:"),
+            self.quiet_table(),
+            "Cost of an edit by lines of the file, the file read whole; median:".to_owned(),
+            self.by_size(&FILE_SIZES, |sample| sample.lines, Sample::total, Reading::Whole),
+            format!("The same where only the changed lines and {AROUND} around them are read:"),
+            self.by_size(&FILE_SIZES, |sample| sample.lines, Sample::total, Reading::Needed),
+            "Cost after the read, by how many lines of the file the edit replaces or removes; median:".to_owned(),
+            self.by_size(&EDIT_SIZES, |sample| sample.replaced, Sample::rest, Reading::Whole),
+            "### With an outside change between read and edit\n\nWhat it costs on top of the undisturbed edit; mean, and how that compares. \
+             The file read whole, and whole again where it is read again:"
+                .to_owned(),
+            self.extra_table(Reading::Whole),
+            format!("Only the changed lines and {AROUND} around them read, the first time and again:"),
+            self.extra_table(Reading::Needed),
+            "All of it, from the first read to the right content; mean cost:".to_owned(),
+            self.total_table(),
+            "The same by source: what comes on top, over all dialects, the file read whole; mean, and how that compares:".to_owned(),
+            self.source_table(),
+            "What is shown to pay for a refusal: tokens of input on top of the undisturbed edit by str_replace, mean of an edit:".to_owned(),
+            self.input_table(),
+            "### Without a gate\n\nEdits whose file does not hold in the end what somebody would have written who saw everything, of those with an outside \
+             change; the file read whole:"
+                .to_owned(),
+            self.blind_table(),
+            "### Doing again what was done\n\nMedian tokens:".to_owned(),
+            self.again_table(),
+        ];
+        parts.map(|part| part + "\n").join("\n")
+    }
+
+    fn sources_table(&self) -> String {
+        let header =
+            ["source", "files", "edits", "after a change elsewhere", "after a change of the same lines", "too large", "not made"];
+        let rows = self.sources.iter().map(|source| {
+            let counts = [source.files, source.edits, source.elsewhere, source.same_lines, source.too_large, source.unmade];
+            let [files, edits, elsewhere, same, large, unmade] = counts.map(|count| count.to_string());
+            [source.name.clone(), files, edits, elsewhere, same, large, unmade]
+        });
+        table(1, header, rows)
+    }
+
+    fn quiet(&self, dialect: Dialect, reading: Reading) -> Group<'_> {
+        self.of(move |sample| sample.contact.is_none() && sample.dialect == dialect && sample.reading == reading)
+    }
+
+    fn outside(&self, contact: Contact, dialect: Dialect, reading: Reading, strategy: Strategy) -> Group<'_> {
+        self.of(move |sample| {
+            sample.contact == Some(contact) && (sample.dialect, sample.reading, sample.strategy) == (dialect, reading, strategy)
+        })
+    }
+
+    fn quiet_table(&self) -> String {
+        let header = ["dialect", "calls", "output", "input", "cost, mean", "cost, median", "reads what it needs: mean", "median"];
+        let rows = DIALECTS.map(|dialect| {
+            let (whole, needed) = (self.quiet(dialect, Reading::Whole), self.quiet(dialect, Reading::Needed));
+            [
+                dialect.name().to_owned(),
+                format!("{:.1}", whole.mean(|sample| calls(sample) as f64)),
+                number(whole.mean(|sample| both(sample, |cost| cost.output))),
+                number(whole.mean(|sample| both(sample, |cost| cost.input))),
+                number(whole.mean(Sample::total)),
+                number(whole.median(Sample::total)),
+                number(needed.mean(Sample::total)),
+                number(needed.median(Sample::total)),
+            ]
+        });
+        table(1, header, rows)
+    }
+
+    fn by_size(&self, sizes: &Sizes, size: fn(&Sample) -> usize, of: fn(&Sample) -> f64, reading: Reading) -> String {
+        let group = |dialect: Dialect, (from, below, _): (usize, usize, &str)| {
+            self.of(move |sample| {
+                let is_so = sample.contact.is_none() && sample.dialect == dialect && sample.reading == reading;
+                is_so && (from..below).contains(&size(sample))
+            })
+        };
+        let names = sizes.map(|(_, _, name)| name);
+        let counts = sizes.map(|size| group(Dialect::Replace, size).count().to_string());
+        let edits = row("edits", counts);
+        let rows = DIALECTS.map(|dialect| row(dialect.name(), sizes.map(|size| number(group(dialect, size).median(of)))));
+        table(1, ["lines", names[0], names[1], names[2], names[3]], [edits].into_iter().chain(rows))
+    }
+
+    fn extra_table(&self, reading: Reading) -> String {
+        let header =
+            ["outside change", "dialect", "read again", "Surehand", "/ read again", "rebase", "/ read again", "rebased at once"];
+        let rows = contacts().flat_map(|contact| DIALECTS.map(|dialect| (contact, dialect))).map(|(contact, dialect)| {
+            let group = |strategy| self.outside(contact, dialect, reading, strategy);
+            let [again, repair, rebase] =
+                [Strategy::Reread, Strategy::Repair, Strategy::Rebase].map(|one| group(one).mean(Sample::extra));
+            let rebased = group(Strategy::Rebase);
+            let at_once = rebased.mean(|sample| f64::from(u8::from(sample.outcome.rest.calls == sample.undisturbed.calls)));
+            [
+                name(contact).to_owned(),
+                dialect.name().to_owned(),
+                number(again),
+                number(repair),
+                ratio(repair, again),
+                number(rebase),
+                ratio(rebase, again),
+                format!("{:.0} %", at_once * 100.0),
+            ]
+        });
+        table(2, header, rows)
+    }
+
+    fn total_table(&self) -> String {
+        let header =
+            ["outside change", "dialect", "read again", "Surehand", "rebase", "what it needs: read again", "Surehand", "rebase"];
+        let rows = contacts().flat_map(|contact| DIALECTS.map(|dialect| (contact, dialect))).map(|(contact, dialect)| {
+            let total = |reading, strategy| number(self.outside(contact, dialect, reading, strategy).mean(Sample::total));
+            let of = |reading| [Strategy::Reread, Strategy::Repair, Strategy::Rebase].map(|strategy| total(reading, strategy));
+            let ([a, b, c], [d, e, f]) = (of(Reading::Whole), of(Reading::Needed));
+            [name(contact).to_owned(), dialect.name().to_owned(), a, b, c, d, e, f]
+        });
+        table(2, header, rows)
+    }
+
+    fn source_table(&self) -> String {
+        let header = ["source", "outside change", "read again", "Surehand", "/ read again", "rebase", "/ read again"];
+        let places =
+            self.sources.iter().enumerate().flat_map(|(index, source)| contacts().map(move |contact| (index, source, contact)));
+        let rows = places.map(|(index, source, contact)| {
+            let extra = |strategy: Strategy| {
+                let wanted = (Some(contact), Reading::Whole, strategy, index);
+                let group = self.of(move |sample| (sample.contact, sample.reading, sample.strategy, sample.source) == wanted);
+                group.mean(Sample::extra)
+            };
+            let [again, repair, rebase] = [Strategy::Reread, Strategy::Repair, Strategy::Rebase].map(extra);
+            let (repair_ratio, rebase_ratio) = (ratio(repair, again), ratio(rebase, again));
+            let numbers = [number(again), number(repair), repair_ratio, number(rebase), rebase_ratio];
+            let [again, repair, repair_ratio, rebase, rebase_ratio] = numbers;
+            [source.name.clone(), name(contact).to_owned(), again, repair, repair_ratio, rebase, rebase_ratio]
+        });
+        table(2, header, rows)
+    }
+
+    fn input_table(&self) -> String {
+        let header = ["outside change", "reads", "read again", "Surehand", "rebase"];
+        let rows = contacts().flat_map(|contact| READINGS.map(|reading| (contact, reading))).map(|(contact, reading)| {
+            let input = |strategy| {
+                let group = self.outside(contact, Dialect::Replace, reading, strategy);
+                number(group.mean(|sample| sample.outcome.rest.input as f64 - sample.undisturbed.input as f64))
+            };
+            let [again, repair, rebase] = [Strategy::Reread, Strategy::Repair, Strategy::Rebase].map(input);
+            [name(contact).to_owned(), reading_name(reading).to_owned(), again, repair, rebase]
+        });
+        table(2, header, rows)
+    }
+
+    fn blind_table(&self) -> String {
+        let rows = DIALECTS.map(|dialect| {
+            let wrong = contacts().map(|contact| {
+                let group = self.outside(contact, dialect, Reading::Whole, Strategy::Blind);
+                format!("{} of {} ({:.0} %)", group.wrong(), group.count(), group.wrong() as f64 / group.count() as f64 * 100.0)
+            });
+            let [elsewhere, same]: [String; 2] = wrong.collect::<Vec<_>>().try_into().expect("there are two contacts");
+            [dialect.name().to_owned(), elsewhere, same]
+        });
+        table(1, ["dialect", "other lines changed", "the same lines changed"], rows)
+    }
+
+    fn again_table(&self) -> String {
+        let middle = |of: &dyn Fn(&Again) -> usize| number(median(self.again.iter().map(|again| of(again) as f64).collect()));
+        let row = |what: &str, of: fn(&Again) -> Cost| {
+            [what.to_owned(), middle(&|again| of(again).output), middle(&|again| of(again).input)]
+        };
+        let rows = [
+            row("read_file of an unchanged file", |again| again.read),
+            row("the same with policy.short_rereads", |again| again.short_read),
+            row("write_file of the edited file", |again| again.write),
+            row("the same write_file again", |again| again.same_write),
+        ];
+        table(1, ["call", "output", "input"], rows)
+    }
+
+    /// Means and medians of every combination.
+    pub fn to_json(&self) -> Value {
+        let quiet = DIALECTS.iter().flat_map(|dialect| READINGS.map(|reading| (*dialect, reading))).map(|(dialect, reading)| {
+            let mut row = group_json(&self.quiet(dialect, reading));
+            (row["dialect"], row["reads"]) = (json!(dialect.name()), json!(reading_name(reading)));
+            row
+        });
+        let mut outside = Vec::new();
+        for contact in contacts() {
+            for dialect in DIALECTS {
+                for reading in READINGS {
+                    for strategy in STRATEGIES {
+                        let mut row = group_json(&self.outside(contact, dialect, reading, strategy));
+                        (row["dialect"], row["reads"]) = (json!(dialect.name()), json!(reading_name(reading)));
+                        (row["outside_change"], row["strategy"]) = (json!(name(contact)), json!(strategy_name(strategy)));
+                        outside.push(row);
+                    }
+                }
+            }
+        }
+        let sources = self.sources.iter().map(|source| {
+            json!({
+                "name": source.name, "files": source.files, "edits": source.edits, "elsewhere": source.elsewhere,
+                "same_lines": source.same_lines, "too_large": source.too_large, "not_made": source.unmade,
+            })
+        });
+        json!({
+            "output_price": OUTPUT_PRICE, "sources": sources.collect::<Vec<_>>(), "quiet": quiet.collect::<Vec<_>>(), "outside": outside,
+        })
+    }
+}
+
+fn group_json(group: &Group<'_>) -> Value {
+    json!({
+        "edits": group.count(), "wrong": group.wrong(),
+        "calls_mean": group.mean(|sample| calls(sample) as f64),
+        "output_mean": group.mean(|sample| both(sample, |cost| cost.output)),
+        "input_mean": group.mean(|sample| both(sample, |cost| cost.input)),
+        "cost_mean": group.mean(Sample::total), "cost_median": group.median(Sample::total),
+        "after_read_mean": group.mean(Sample::rest), "after_read_median": group.median(Sample::rest),
+        "on_top_mean": group.mean(Sample::extra), "on_top_median": group.median(Sample::extra),
+    })
+}
+
+/// Of the read and all that follows.
+fn both(sample: &Sample, of: impl Fn(&Cost) -> usize) -> f64 {
+    (of(&sample.outcome.read) + of(&sample.outcome.rest)) as f64
+}
+
+fn calls(sample: &Sample) -> usize {
+    sample.outcome.read.calls + sample.outcome.rest.calls
+}
+
+fn row(name: &str, cells: [String; 4]) -> [String; 5] {
+    let [a, b, c, d] = cells;
+    [name.to_owned(), a, b, c, d]
+}
+
+fn contacts() -> impl Iterator<Item = Contact> {
+    [Contact::Elsewhere, Contact::SameLines].into_iter()
+}
+
+fn name(contact: Contact) -> &'static str {
+    match contact {
+        Contact::Elsewhere => "other lines",
+        Contact::SameLines => "the same lines",
+    }
+}
+
+fn reading_name(reading: Reading) -> &'static str {
+    match reading {
+        Reading::Whole => "the whole file",
+        Reading::Needed => "what it needs",
+    }
+}
+
+fn strategy_name(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Reread => "read again",
+        Strategy::Repair => "surehand",
+        Strategy::Rebase => "surehand, rebase",
+        Strategy::Blind => "no gate",
+    }
+}
+
+fn number(number: f64) -> String {
+    if number.is_nan() { "—".to_owned() } else { format!("{number:.0}") }
+}
+
+fn ratio(ours: f64, theirs: f64) -> String {
+    let ratio = ours / theirs;
+    if ratio.is_finite() { format!("{ratio:.2}") } else { "—".to_owned() }
+}
