@@ -184,11 +184,12 @@ fn measure_edit(tally: &mut Tally, source: &mut Source, stage: &mut Stage, edit:
             for strategy in STRATEGIES {
                 let (path, goal, outside) = (edit.path, edit.goal, Some(edit.base));
                 let outcome = stage.play(Script { path, seen, outside, meant: &meant, goal, dialect, reading, strategy })?;
-                ensure!(
-                    outcome.end == End::Right || strategy == Strategy::Blind,
-                    "{path}: {strategy:?} ended wrong by {}",
-                    dialect.name()
-                );
+                let is_good = match strategy {
+                    Strategy::Reread | Strategy::Repair => outcome.end == End::Right,
+                    Strategy::Rebase => outcome.end != End::Wrong,
+                    Strategy::Blind => true,
+                };
+                ensure!(is_good, "{path}: {strategy:?} ended wrong by {}", dialect.name());
                 let mut sample = edit.sample(dialect, reading, strategy, outcome);
                 (sample.contact, sample.undisturbed) = (Some(contact), undisturbed(&sample));
                 tally.samples.push(sample);

@@ -48,6 +48,22 @@ pub struct Picture<'a> {
     pub numbers: &'a [usize],
 }
 
+impl Picture<'_> {
+    /// How the model names a line.
+    pub fn anchor(&self, line: usize) -> String {
+        let number = LineNo::at_index(self.numbers[line] - 1);
+        Anchor::of(number, self.text.line(LineNo::at_index(line))).to_string()
+    }
+}
+
+/// The lines that a change is named by.
+pub fn named(change: &Change) -> Vec<usize> {
+    match change.lines {
+        Range { start, end } if start < end => vec![start, end - 1],
+        Range { start, .. } => vec![start.saturating_sub(1)],
+    }
+}
+
 impl Dialect {
     /// What it is called in the report.
     pub fn name(self) -> &'static str {
@@ -155,10 +171,7 @@ pub fn shifted(change: &Change, by: i64) -> Change {
 }
 
 fn line_edits(picture: &Picture<'_>, changes: &[Change]) -> Value {
-    let anchor = |line: usize| {
-        let number = LineNo::at_index(picture.numbers[line] - 1);
-        Anchor::of(number, picture.text.line(LineNo::at_index(line))).to_string()
-    };
+    let anchor = |line: usize| picture.anchor(line);
     let edit = |change: &Change| {
         let Range { start, end } = change.lines;
         let text = new_lines(&change.with);

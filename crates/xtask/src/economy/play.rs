@@ -11,12 +11,12 @@ use anyhow::{Context as _, Result, ensure};
 use bpe_openai::o200k_base;
 use serde_json::{Value, json};
 use surehand_core::refusal::Excerpt;
-use surehand_core::{Anchor, LineMap, LineSet, OnChange, Policy, Text, instructions};
+use surehand_core::{Anchor, LineMap, LineNo, LineRange, LineSet, OnChange, Policy, Text, instructions};
 use surehand_engine::{Config, Durability, Session, Workspace};
 use tempfile::TempDir;
 
 use super::change::{Change, applied, between, joined};
-use super::dialect::{Call, Dialect, Picture, shifted};
+use super::dialect::{Call, Dialect, Picture, named, shifted};
 
 /// What an output token costs, in input tokens.
 pub const OUTPUT_PRICE: usize = 5;
@@ -111,8 +111,25 @@ pub struct Outcome {
 pub enum End {
     /// What somebody would have written who saw everything.
     Right,
-    /// Something else.
+    /// The same lines in another order: both added lines at the end of the file.
+    OtherOrder,
+    /// Something else: a change was lost, or made where it does not belong.
     Wrong,
+}
+
+impl End {
+    fn of(found: &Text, goal: &Text) -> Self {
+        let sorted = |text: &Text| {
+            let mut lines: Vec<String> = text.full_lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        match found == goal {
+            true => End::Right,
+            false if sorted(found) == sorted(goal) => End::OtherOrder,
+            false => End::Wrong,
+        }
+    }
 }
 
 /// What a tool says that asks for another read: these are the words of a widespread agent.
@@ -202,7 +219,7 @@ impl Stage {
         player.edit().with_context(|| {
             format!("{} by {} ({:?}, {:?})", script.path, script.dialect.name(), script.strategy, script.reading)
         })?;
-        let end = if player.on_disk()? == *script.goal { End::Right } else { End::Wrong };
+        let end = End::of(&player.on_disk()?, script.goal);
         let outcome = Outcome { read, rest: player.cost.minus(&read), end };
         fs::remove_file(&player.file)?;
         Ok(outcome)
@@ -338,10 +355,8 @@ impl<'a> Player<'a> {
             }
             // What was missing is shown, and counts as read.
             (Strategy::Repair | Strategy::Rebase, "partial") => Ok(()),
-            (Strategy::Repair | Strategy::Rebase, "anchor_mismatch")
-                if refusal["remaps"].as_array().is_some_and(|all| !all.is_empty()) =>
-            {
-                self.take_remaps(refusal);
+            (Strategy::Repair | Strategy::Rebase, "anchor_mismatch") => {
+                self.take_mismatches(refusal);
                 Ok(())
             }
             _ => {
@@ -359,27 +374,48 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Lines that a refusal does not show keep the numbers that they were shown under. Gives those that it should have shown, but
-    /// had no room for.
+    /// Lines that a refusal does not show keep the numbers that they were shown under, unless it shows another one under that: then
+    /// the model can tell by how much they moved. Gives those that it should have shown, but had no room for.
     fn take_stale(&mut self, seen: &Text, refusal: &Value) -> LineSet {
         let map = LineMap::between(seen, &self.picture);
+        let fresh = Excerpt::of(&self.picture, &map.affected());
         for (run, shift) in map.kept() {
-            for old in run {
+            for old in run.filter(|old| !fresh.shown.contains(LineNo::at_index(*old))) {
                 let new = usize::try_from(old as i64 + shift).expect("a kept line has a place");
                 self.numbers[new] = old + 1;
             }
         }
-        let fresh = Excerpt::of(&self.picture, &map.affected());
-        fresh.shown.iter().for_each(|line| self.numbers[line.index()] = line.index() + 1);
+        self.take_shown(&fresh.shown);
         self.take_remaps(refusal);
         fresh.omitted
     }
 
-    fn take_remaps(&mut self, refusal: &Value) {
-        let to = |remap: &Value| remap["to"].as_str().and_then(|anchor| anchor.parse::<Anchor>().ok());
-        for anchor in refusal["remaps"].as_array().into_iter().flatten().filter_map(to) {
-            self.numbers[anchor.line.index()] = anchor.line.index() + 1;
+    /// Anchors that do not fit are answered with lines; where these are not the ones that were meant, it takes a read.
+    fn take_mismatches(&mut self, refusal: &Value) {
+        let bad: Vec<&str> =
+            refusal["mismatches"].as_array().into_iter().flatten().filter_map(|one| one["anchor"].as_str()).collect();
+        let picture = Picture { path: self.script.path, text: &self.picture, numbers: &self.numbers };
+        let meant: Vec<usize> =
+            self.left.iter().flat_map(named).filter(|line| bad.contains(&picture.anchor(*line).as_str())).collect();
+        let shown: LineSet = serde_json::from_value(refusal["affected_ranges"].clone()).unwrap_or_default();
+        self.take_shown(&shown);
+        let remapped = self.take_remaps(refusal);
+        if !meant.iter().all(|line| shown.contains(LineNo::at_index(*line)) || remapped.contains(line)) {
+            self.read_ranges(&self.around());
         }
+    }
+
+    fn take_shown(&mut self, shown: &LineSet) {
+        shown.iter().for_each(|line| self.numbers[line.index()] = line.index() + 1);
+    }
+
+    /// Takes the new anchors of lines; gives these lines.
+    fn take_remaps(&mut self, refusal: &Value) -> Vec<usize> {
+        let to = |remap: &Value| remap["to"].as_str().and_then(|anchor| anchor.parse::<Anchor>().ok());
+        let lines: Vec<usize> =
+            refusal["remaps"].as_array().into_iter().flatten().filter_map(to).map(|anchor| anchor.line.index()).collect();
+        lines.iter().for_each(|line| self.numbers[*line] = line + 1);
+        lines
     }
 
     /// Whoever writes the whole file must know all of it; any other the lines that it changes.
@@ -397,12 +433,7 @@ impl<'a> Player<'a> {
 
     fn read(&mut self) -> Result<()> {
         if self.script.reading == Reading::Needed && self.script.dialect != Dialect::WholeFile {
-            let around = |change: &Change| {
-                change.lines.start.saturating_sub(AROUND)..(change.lines.end + AROUND).min(self.picture.line_count())
-            };
-            let wanted: LineSet =
-                self.left.iter().filter_map(|change| surehand_core::LineRange::from_indexes(around(change))).collect();
-            self.read_ranges(&wanted);
+            self.read_ranges(&self.around());
             return Ok(());
         }
         let mut arguments = json!({ "path": self.script.path });
@@ -420,13 +451,20 @@ impl<'a> Player<'a> {
         }
     }
 
+    /// The lines that are left to be changed, with some around them.
+    fn around(&self) -> LineSet {
+        let total = self.picture.line_count();
+        let around = |change: &Change| change.lines.start.saturating_sub(AROUND)..(change.lines.end + AROUND).min(total);
+        self.left.iter().filter_map(|change| LineRange::from_indexes(around(change))).collect()
+    }
+
     fn read_ranges(&mut self, wanted: &LineSet) {
         let arguments = match wanted.ranges() {
             [only] => json!({ "path": self.script.path, "offset": only.start, "limit": only.count() }),
             ranges => json!({ "path": self.script.path, "ranges": ranges }),
         };
         self.send_read(arguments);
-        wanted.iter().for_each(|line| self.numbers[line.index()] = line.index() + 1);
+        self.take_shown(wanted);
     }
 
     fn send_read(&mut self, mut arguments: Value) -> Value {
@@ -524,6 +562,24 @@ mod tests {
             (Strategy::Blind, Dialect::WholeFile) => (End::Right, 1),
             (Strategy::Blind, _) => (End::Right, 3),
         });
+    }
+
+    /// Both add lines at the end: the last line is where it was, so an edit of it is rebased, above what the other added.
+    #[test]
+    fn two_additions_to_a_file_may_change_places() {
+        let (seen, outside) = (changed(&[]), changed(&[(30, "line 30\ntheirs")]));
+        let goal = changed(&[(30, "line 30\ntheirs\nours")]);
+        let (meant, _) = meant(&seen, &outside, &goal).unwrap();
+        let mut stage = Stage::open().unwrap();
+        let mut end = |dialect: Dialect, strategy: Strategy| {
+            let (path, reading) = ("a.rs", Reading::Whole);
+            let (seen, outside, goal) = (&seen, Some(&outside), &goal);
+            stage.play(Script { path, seen, outside, meant: &meant, goal, dialect, reading, strategy }).unwrap().end
+        };
+        assert_eq!(end(Dialect::Replace, Strategy::Repair), End::Right);
+        assert_eq!(end(Dialect::Replace, Strategy::Rebase), End::OtherOrder);
+        assert_eq!(end(Dialect::Lines, Strategy::Rebase), End::Right);
+        assert_eq!(end(Dialect::WholeFile, Strategy::Blind), End::Wrong);
     }
 
     #[test]

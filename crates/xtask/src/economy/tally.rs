@@ -92,9 +92,14 @@ impl Group<'_> {
         self.samples.len()
     }
 
-    /// How many did not end as they should.
-    pub fn wrong(&self) -> usize {
-        self.samples.iter().filter(|sample| sample.outcome.end == End::Wrong).count()
+    /// How many ended so.
+    pub fn ended(&self, end: End) -> usize {
+        self.samples.iter().filter(|sample| sample.outcome.end == end).count()
+    }
+
+    /// For how many this is true, in percent.
+    pub fn share(&self, of: impl Fn(&Sample) -> bool) -> f64 {
+        self.mean(|sample| f64::from(u8::from(of(sample)))) * 100.0
     }
 
     /// The mean of a number of each.
