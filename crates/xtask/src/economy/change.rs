@@ -79,7 +79,12 @@ pub fn meant(seen: &Text, outside: &Text, goal: &Text) -> Option<(Vec<Change>, C
                 contact = Contact::SameLines;
                 let region = region(&theirs, &ours, hunk.before.clone());
                 done = region.end;
-                entangled(&theirs, &ours, &region, &origin, seen, goal)
+                let change = entangled(&theirs, &ours, &region, &origin, seen, goal);
+                // It is about nothing but what others have brought: nobody could mean that who has not seen it.
+                if change.lines.is_empty() && !hunk.before.is_empty() {
+                    return None;
+                }
+                change
             }
         };
         changes.push(change);
@@ -213,6 +218,12 @@ mod tests {
         check("abcde", "abXde", "abYde", Some(("abYde", Contact::SameLines)));
         check("abcde", "abXcde", "abXYde", Some(("abYde", Contact::Elsewhere)));
         check("abcde", "abXXde", "abXYde", Some(("abYde", Contact::SameLines)));
+    }
+
+    #[test]
+    fn a_change_of_what_they_added_was_not_meant() {
+        check("abc", "aXYbc", "aXZbc", None);
+        check("abc", "abcXY", "abcXZ", None);
     }
 
     #[test]

@@ -86,9 +86,9 @@ impl Package {
             // A fetch that is cut short leaves nothing that would pass for a release.
             let work = tempfile::tempdir_in(below).context("a temporary directory")?;
             let unpacked = match self.source {
-                Source::Cargo => self.from_cargo(work.path(), release),
-                Source::Npm => self.from_npm(work.path(), release),
-                Source::Pip => self.from_pip(work.path(), release),
+                Source::Cargo => self.fetch_crate(work.path(), release),
+                Source::Npm => self.fetch_tarball(work.path(), release),
+                Source::Pip => self.fetch_wheel(work.path(), release),
             }
             .with_context(|| format!("{} {release}", self.name))?;
             fs::create_dir_all(below.join(self.name))?;
@@ -98,7 +98,7 @@ impl Package {
     }
 
     /// Cargo hands out sources only to a package that depends on them.
-    fn from_cargo(&self, work: &Path, release: &str) -> Result<PathBuf> {
+    fn fetch_crate(&self, work: &Path, release: &str) -> Result<PathBuf> {
         let name = self.name;
         let manifest = format!(
             "[package]\nname = \"economy\"\nedition = \"2021\"\n[lib]\npath = \"lib.rs\"\n[workspace]\n[dependencies]\n{name} = {{ version = \"={release}\", default-features = false }}\n"
@@ -109,14 +109,14 @@ impl Package {
         Ok(work.join("vendored").join(name))
     }
 
-    fn from_npm(&self, work: &Path, release: &str) -> Result<PathBuf> {
+    fn fetch_tarball(&self, work: &Path, release: &str) -> Result<PathBuf> {
         run(work, "npm", &["pack", "--silent", &format!("{}@{release}", self.name)])?;
         run(work, "tar", &["-xzf", &format!("{}-{release}.tgz", self.name)])?;
         Ok(work.join("package"))
     }
 
     /// A wheel, because a source distribution would run code of the package.
-    fn from_pip(&self, work: &Path, release: &str) -> Result<PathBuf> {
+    fn fetch_wheel(&self, work: &Path, release: &str) -> Result<PathBuf> {
         let wanted = format!("{}=={release}", self.name);
         run(
             work,

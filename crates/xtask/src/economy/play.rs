@@ -219,7 +219,7 @@ impl Stage {
         player.edit().with_context(|| {
             format!("{} by {} ({:?}, {:?})", script.path, script.dialect.name(), script.strategy, script.reading)
         })?;
-        let end = End::of(&player.on_disk()?, script.goal);
+        let end = if player.is_misplaced { End::OtherOrder } else { End::of(&player.on_disk()?, script.goal) };
         let outcome = Outcome { read, rest: player.cost.minus(&read), end };
         fs::remove_file(&player.file)?;
         Ok(outcome)
@@ -265,6 +265,8 @@ struct Player<'a> {
     numbers: Vec<usize>,
     /// What is left to be changed in that.
     left: Vec<Change>,
+    /// Whether a change was made elsewhere than where it belongs.
+    is_misplaced: bool,
     cost: Cost,
 }
 
@@ -283,6 +285,7 @@ impl<'a> Player<'a> {
             picture: script.seen.clone(),
             numbers: (1..=script.seen.line_count()).collect(),
             left: Vec::new(),
+            is_misplaced: false,
             cost: Cost::default(),
         };
         player.left = player.put(script.meant.to_vec());
@@ -336,9 +339,10 @@ impl<'a> Player<'a> {
         self.numbers = (1..=self.picture.line_count()).collect();
         self.left = self.left.iter().map(|change| shifted(change, more)).collect();
         if result.get("rebased").is_some() && !self.left.is_empty() {
-            let left = self.left.len();
+            // Where it is not what it should be, the model would hardly notice; that it is mended here must not hide it.
+            let all = between(self.script.outside.unwrap_or(self.script.seen), self.script.goal).len();
             self.learn()?;
-            ensure!(self.left.len() <= left || self.script.dialect != Dialect::Replace, "a rebased edit left something to mend");
+            self.is_misplaced |= between(&self.picture, self.script.goal).len() >= all;
         }
         Ok(())
     }
@@ -353,8 +357,11 @@ impl<'a> Player<'a> {
                 let omitted = self.take_stale(&seen, refusal);
                 self.read_if_needed(&omitted)
             }
-            // What was missing is shown, and counts as read.
-            (Strategy::Repair | Strategy::Rebase, "partial") => Ok(()),
+            (Strategy::Repair | Strategy::Rebase, "partial") => {
+                let unseen: LineSet = serde_json::from_value(refusal["affected_ranges"].clone()).unwrap_or_default();
+                self.take_partial(&unseen);
+                Ok(())
+            }
             (Strategy::Repair | Strategy::Rebase, "anchor_mismatch") => {
                 self.take_mismatches(refusal);
                 Ok(())
@@ -375,7 +382,7 @@ impl<'a> Player<'a> {
     }
 
     /// Lines that a refusal does not show keep the numbers that they were shown under, unless it shows another one under that: then
-    /// the model can tell by how much they moved. Gives those that it should have shown, but had no room for.
+    /// the model can tell by how much they moved. Gives those that changed and are not shown in full.
     fn take_stale(&mut self, seen: &Text, refusal: &Value) -> LineSet {
         let map = LineMap::between(seen, &self.picture);
         let fresh = Excerpt::of(&self.picture, &map.affected());
@@ -387,7 +394,17 @@ impl<'a> Player<'a> {
         }
         self.take_shown(&fresh.shown);
         self.take_remaps(refusal);
-        fresh.omitted
+        map.affected().minus(&fresh.shown)
+    }
+
+    /// What was missing is shown and counts as read, but for what is too much or too long.
+    fn take_partial(&mut self, unseen: &LineSet) {
+        let fresh = Excerpt::of(&self.picture, unseen);
+        self.take_shown(&fresh.shown);
+        let hidden = unseen.minus(&fresh.shown);
+        if !hidden.is_empty() {
+            self.read_ranges(&hidden);
+        }
     }
 
     /// Anchors that do not fit are answered with lines; where these are not the ones that were meant, it takes a read.
