@@ -29,15 +29,16 @@ impl Tally {
             self.by_size(&FILE_SIZES, |sample| sample.lines, Sample::total, Reading::Needed),
             "Cost after the read, by how many lines of the file the edit replaces or removes; median:".to_owned(),
             self.by_size(&EDIT_SIZES, |sample| sample.replaced, Sample::rest, Reading::Whole),
-            "### With an outside change between read and edit\n\nWhat it costs on top of the undisturbed edit; mean, and how that compares. \
+            "### With an outside change between read and edit\n\nWhat it costs on top of the undisturbed edit: mean (median), and how the means compare. \
              The file read whole, and whole again where it is read again:"
                 .to_owned(),
             self.extra_table(Reading::Whole),
+            self.chart(),
             format!("Only the changed lines and {AROUND} around them read, the first time and again:"),
             self.extra_table(Reading::Needed),
             "All of it, from the first read to the right content; mean cost:".to_owned(),
             self.total_table(),
-            "The same by source: what comes on top, over all dialects, the file read whole; mean, and how that compares:".to_owned(),
+            "The same by source: what comes on top by str_replace, a call each, the file read whole; mean, and how that compares:".to_owned(),
             self.source_table(),
             "Of that, what the model is shown on top of the undisturbed edit by str_replace; mean input tokens:".to_owned(),
             self.input_table(),
@@ -121,20 +122,36 @@ impl Tally {
             let [again, repair, rebase] =
                 [Strategy::Reread, Strategy::Repair, Strategy::Rebase].map(|one| group(one).mean(Sample::extra));
             let rebased = group(Strategy::Rebase);
-            let more_calls = |sample: &Sample| sample.outcome.rest.calls - sample.undisturbed.calls;
+            let more_calls = |sample: &Sample| sample.outcome.rest.calls as i64 - sample.undisturbed.calls as i64;
+            let cell = |strategy: Strategy| mean_and_median(&group(strategy), Sample::extra);
             [
                 name(contact).to_owned(),
                 dialect.name().to_owned(),
-                number(again),
-                number(repair),
+                cell(Strategy::Reread),
+                cell(Strategy::Repair),
                 ratio(repair, again),
                 format!("{:.0} %", group(Strategy::Repair).share(|sample| more_calls(sample) == 1)),
-                number(rebase),
+                cell(Strategy::Rebase),
                 ratio(rebase, again),
                 format!("{:.0} %", rebased.share(|sample| more_calls(sample) == 0)),
             ]
         });
         table(2, header, rows)
+    }
+
+    /// The means of the most usual case as bars.
+    fn chart(&self) -> String {
+        const WIDTH: f64 = 60.0;
+        let strategies = [Strategy::Reread, Strategy::Repair, Strategy::Rebase];
+        let means = strategies
+            .map(|strategy| self.outside(Contact::Elsewhere, Dialect::Replace, Reading::Whole, strategy).mean(Sample::extra));
+        let most = means.iter().copied().fold(1.0, f64::max);
+        let bar = |(strategy, mean): (&Strategy, &f64)| {
+            let length = (mean / most * WIDTH).round().max(1.0) as usize;
+            format!("{:<16} {} {}\n", strategy_name(*strategy), "█".repeat(length), number(*mean))
+        };
+        let bars: String = strategies.iter().zip(&means).map(bar).collect();
+        format!("```text\non top of an edit by str_replace after a change of other lines, mean cost\n{bars}```")
     }
 
     fn total_table(&self) -> String {
@@ -155,8 +172,9 @@ impl Tally {
             self.sources.iter().enumerate().flat_map(|(index, source)| contacts().map(move |contact| (index, source, contact)));
         let rows = places.map(|(index, source, contact)| {
             let extra = |strategy: Strategy| {
-                let wanted = (Some(contact), Reading::Whole, strategy, index);
-                let group = self.of(move |sample| (sample.contact, sample.reading, sample.strategy, sample.source) == wanted);
+                let wanted = (Some(contact), Dialect::Replace, Reading::Whole, strategy, index);
+                let key = |sample: &Sample| (sample.contact, sample.dialect, sample.reading, sample.strategy, sample.source);
+                let group = self.of(move |sample| key(sample) == wanted);
                 group.mean(Sample::extra)
             };
             let [again, repair, rebase] = [Strategy::Reread, Strategy::Repair, Strategy::Rebase].map(extra);
@@ -304,6 +322,10 @@ fn strategy_name(strategy: Strategy) -> &'static str {
         Strategy::Rebase => "surehand, rebase",
         Strategy::Blind => "no gate",
     }
+}
+
+fn mean_and_median(group: &Group<'_>, of: fn(&Sample) -> f64) -> String {
+    if group.count() == 0 { number(f64::NAN) } else { format!("{} ({})", number(group.mean(of)), number(group.median(of))) }
 }
 
 fn number(number: f64) -> String {
