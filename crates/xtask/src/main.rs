@@ -29,7 +29,10 @@ mod search;
 mod server;
 mod snapshot;
 mod start;
-mod economy;
+mod table;
+mod throughput;
+mod tongue;
+mod torture;
 
 use std::path::{Path, PathBuf};
 
