@@ -322,7 +322,7 @@ fn with_last_newline<'a>(text: &Text, placed: &[Placed<'a>], said: LastNewline) 
         (LastNewline::Added, true) => all_ended(),
         (LastNewline::Removed, false) => {
             let mut splices = all_ended();
-            if let Some(last) = splices.last_mut().filter(|last| last.range.end == text.bytes().len()) {
+            if let Some(last) = splices.last_mut().filter(|last| last.range.end == text.as_str().len()) {
                 let with = last.with.strip_suffix('\n').unwrap_or(&last.with);
                 last.with = with.strip_suffix('\r').unwrap_or(with).to_owned().into();
             }
@@ -435,6 +435,16 @@ mod tests {
             refused("b\na\n", &unified(&format!("@@ -1 +1 @@\n-b\n+B\n{mark}"))),
             "1: the chunk fits at line 1, but the patch says that it ends the file, which has 2 lines"
         );
+    }
+
+    #[test]
+    fn a_last_newline_goes_in_any_encoding() {
+        let text = Text::new(b"\xff\xfea\0\n\0".to_vec()).unwrap();
+        let patch = unified("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n");
+        let patch = crate::edit::patch::parse(&patch).unwrap();
+        let crate::edit::patch::FilePatch::Update { chunks, .. } = &patch.files[0] else { panic!("an update") };
+        let splices = patch_splices(&text, chunks).unwrap();
+        assert_eq!(crate::change::splice(&text, &splices).0, "\u{feff}b");
     }
 
     #[test]
