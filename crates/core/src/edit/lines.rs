@@ -259,7 +259,7 @@ fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
     tail
 }
 
-/// The edits at the end of such a text, as one: the new last line does not end either.
+/// The edits at the end of such a text, as one: the new last line does not end either, unless it is empty.
 fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
     let first = edits.first()?;
     let mut with = String::new();
@@ -275,10 +275,16 @@ fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
         }
         (None, _) => None,
     };
+    let mut last = above.map_or("", |above| text.line(above));
     for (line, ending) in edits.iter().flat_map(|edit| new_lines(text, edit)) {
         with.push_str(pending.map_or("", Ending::as_str));
         with.push_str(line);
         pending = Some(ending);
+        last = line;
+    }
+    if last.is_empty() {
+        // An empty line that does not end would be none.
+        with.push_str(pending.map_or("", Ending::as_str));
     }
     Some(Splice { range: from..text.as_str().len(), with: with.into() })
 }
@@ -360,6 +366,14 @@ mod tests {
         check("a\nb", |at| vec![LineEdit::Delete { at: at(2), to: at(2) }, LineEdit::Append { text: "c" }], "a\nc");
         check("a\r\nb", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz" }], "x\r\ny\r\nz");
         check("a", |_| vec![LineEdit::Append { text: "b" }, LineEdit::Prepend { text: "0" }], "0\na\nb");
+    }
+
+    #[test]
+    fn an_empty_last_line_is_not_lost_for_want_of_a_newline() {
+        check("a\nb", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "" }], "a\n\n");
+        check("a\r\n\r\nb", |at| vec![LineEdit::Delete { at: at(3), to: at(3) }], "a\r\n\r\n");
+        check("a", |_| vec![LineEdit::Append { text: "" }], "a\n\n");
+        check("a", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "" }], "\n");
     }
 
     #[test]
