@@ -16,6 +16,10 @@ pub struct View {
     version: ContentHash,
     total_lines: usize,
     seen: Vec<Span>,
+    /// Lines that have been shown under another number since, by the numbers that were last shown for them. Whoever uses one of these
+    /// means that line, not the one that has the number now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    former: Vec<Span>,
     /// Numbers under which lines were last shown that are gone. Whoever uses one of them means a line that is not there.
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     gone: LineSet,
@@ -61,6 +65,13 @@ impl Span {
         LineRange::new(start, start.moved(i64::from(self.lines.count()) - 1)?)
     }
 
+    /// The part of the span that was last shown under these numbers.
+    fn shown_within(self, numbers: LineRange) -> Option<Span> {
+        let (shown, by) = (self.shown_range()?, self.moved()?);
+        let numbers = LineRange::new(numbers.start.max(shown.start), numbers.end.min(shown.end))?;
+        self.part(LineRange { start: numbers.start.moved(by)?, end: numbers.end.moved(by)? })
+    }
+
     /// Where its lines stand relative to the numbers they were shown under.
     fn moved(self) -> Option<i64> {
         Some(i64::from(self.lines.start.get()) - i64::from(self.shown?.get()))
@@ -71,7 +82,7 @@ impl View {
     /// A view of this text of which nothing has been seen yet.
     pub fn of(text: &Text) -> Self {
         let (version, total_lines) = (text.version(), text.line_count());
-        Self { version, total_lines, seen: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
+        Self { version, total_lines, seen: Vec::new(), former: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
     }
 
     /// A view of the whole text, every line under its number.
@@ -162,7 +173,7 @@ impl View {
     fn lines_shown_as(&self, number: LineNo, superseded: bool) -> impl Iterator<Item = LineNo> {
         let shown =
             move |span: &&Span| span.superseded == superseded && span.shown_range().is_some_and(|range| range.contains(number));
-        self.seen.iter().filter(shown).filter_map(move |span| number.moved(span.moved()?))
+        self.seen.iter().chain(&self.former).filter(shown).filter_map(move |span| number.moved(span.moved()?))
     }
 
     /// Records that a set of lines was shown in full under their present numbers.
@@ -174,17 +185,24 @@ impl View {
     pub fn show(&mut self, lines: LineRange) {
         // These numbers now mean these lines: what was shown under them before has lost its number.
         let mut spans = Vec::with_capacity(self.seen.len() + 2);
-        for span in self.seen.drain(..).flat_map(|span| outside(span, lines)) {
-            match span.shown_range() {
-                Some(shown) if !span.superseded && shown.start <= lines.end && shown.end >= lines.start => {
-                    let by = span.moved().unwrap_or_default();
-                    let now = |line: LineNo| line.moved(by);
-                    let taken = now(lines.start.max(shown.start)).zip(now(lines.end.min(shown.end)));
-                    let taken = taken.and_then(|(start, end)| LineRange::new(start, end)).expect("the two ranges overlap");
-                    spans.extend(outside(span, taken));
-                    spans.extend(span.part(taken).map(|part| Span { superseded: true, ..part }));
+        let mut former = std::mem::take(&mut self.former);
+        for span in self.seen.drain(..) {
+            // And these lines now have these numbers, but whoever uses the ones they had still means them.
+            former.extend(span.part(lines).filter(|part| !part.superseded && part.moved().is_some_and(|by| by != 0)));
+            for span in outside(span, lines) {
+                match span.shown_within(lines).filter(|_| !span.superseded) {
+                    Some(taken) => {
+                        spans.extend(outside(span, taken.lines));
+                        spans.push(Span { superseded: true, ..taken });
+                    }
+                    None => spans.push(span),
                 }
-                _ => spans.push(span),
+            }
+        }
+        for span in former {
+            match span.shown_within(lines) {
+                Some(taken) => self.former.extend(outside(span, taken.lines)),
+                None => self.former.push(span),
             }
         }
         spans.push(Span { lines, shown: Some(lines.start), superseded: false });
@@ -203,53 +221,36 @@ impl View {
     /// still seen; numbers lead on only to lines that are proven to be the ones that were shown under them.
     pub fn carried(&self, from: &Text, map: &LineMap, to: &Text) -> View {
         let proven = map.proven(from, to);
+        let doubtful = |span: &Span| [span.lines].into_iter().collect::<LineSet>().minus(&proven);
+        let sure = |span: &Span| {
+            let (all, span): (LineSet, Span) = ([span.lines].into_iter().collect(), *span);
+            let sure = all.minus(&doubtful(&span));
+            sure.ranges().iter().filter_map(|range| span.part(*range)).collect::<Vec<_>>()
+        };
         let mut spans = Vec::with_capacity(self.seen.len());
         for span in &self.seen {
-            let all: LineSet = [span.lines].into_iter().collect();
-            let doubtful = all.minus(&proven);
-            let sure = all.minus(&doubtful);
-            spans.extend(sure.ranges().iter().filter_map(|range| span.part(*range)));
-            let numberless =
-                doubtful.ranges().iter().filter_map(|range| span.part(*range)).map(|part| Span { shown: None, ..part });
-            spans.extend(numberless);
+            spans.extend(sure(span));
+            let parts = doubtful(span);
+            spans.extend(parts.ranges().iter().filter_map(|range| span.part(*range)).map(|part| Span { shown: None, ..part }));
         }
-        let known = View { seen: tidy(spans), ..self.clone() };
-        self.moved_to(to, tidy(known.carried_spans(map)))
+        let former: Vec<Span> = self.former.iter().flat_map(sure).collect();
+        self.moved_to(to, tidy(carried_spans(&tidy(spans), map)), carried_formers(&former, map))
     }
 
     /// The view of another text with these spans. Numbers that lead nowhere any more are remembered as such.
-    fn moved_to(&self, to: &Text, seen: Vec<Span>) -> View {
-        let numbers = |spans: &[Span]| -> LineSet {
-            spans.iter().filter(|span| !span.superseded).filter_map(|span| span.shown_range()).collect()
+    fn moved_to(&self, to: &Text, seen: Vec<Span>, former: Vec<Span>) -> View {
+        let numbers = |seen: &[Span], former: &[Span]| -> LineSet {
+            seen.iter().chain(former).filter(|span| !span.superseded).filter_map(|span| span.shown_range()).collect()
         };
-        let lost = numbers(&self.seen).minus(&numbers(&seen));
+        let lost = numbers(&self.seen, &self.former).minus(&numbers(&seen, &former));
         let gone = self.gone.ranges().iter().chain(lost.ranges()).copied().collect();
-        View { version: to.version(), total_lines: to.line_count(), seen, gone, unknown: self.unknown, told: None }
-    }
-
-    /// The spans in new numbers. Both the runs of kept lines and the spans are in order, so one pass is enough.
-    fn carried_spans(&self, map: &LineMap) -> Vec<Span> {
-        let mut spans = Vec::with_capacity(self.seen.len());
-        let mut from = 0;
-        for (run, shift) in map.kept() {
-            let Some(run) = LineRange::from_indexes(run) else { continue };
-            while self.seen.get(from).is_some_and(|span| span.lines.end < run.start) {
-                from += 1;
-            }
-            let touching = self.seen[from..].iter().take_while(|span| span.lines.start <= run.end);
-            for part in touching.filter_map(|span| span.part(run)) {
-                let moved = |line: LineNo| line.moved(shift).expect("a kept line has a place in the new text");
-                let lines = LineRange { start: moved(part.lines.start), end: moved(part.lines.end) };
-                spans.push(Span { lines, ..part });
-            }
-        }
-        spans
+        View { version: to.version(), total_lines: to.line_count(), seen, former, gone, unknown: self.unknown, told: None }
     }
 
     /// The view of the text that the session itself made of it: what it wrote, it knows, though not under which number. Lines of
     /// which it changed a part without having seen the rest, it does not know.
     pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
-        let mut spans = self.carried_spans(map);
+        let mut spans = carried_spans(&self.seen, map);
         let seen = self.seen_lines();
         let knew = |hunk: &&Hunk| {
             let before: LineSet = LineRange::from_indexes(hunk.before.clone()).into_iter().collect();
@@ -257,13 +258,53 @@ impl View {
         };
         let written = map.hunks().iter().filter(knew).filter_map(|hunk| LineRange::from_indexes(hunk.after.clone()));
         spans.extend(written.map(|lines| Span { lines, shown: None, superseded: false }));
-        self.moved_to(to, tidy(spans))
+        self.moved_to(to, tidy(spans), carried_formers(&self.former, map))
     }
 
     /// Takes back that the file may have changed: the session has been told what did.
     pub fn know_again(&mut self) {
         self.unknown = false;
     }
+}
+
+/// The spans in new numbers. Both the runs of kept lines and the spans are in order, so one pass is enough.
+fn carried_spans(spans: &[Span], map: &LineMap) -> Vec<Span> {
+    let mut carried = Vec::with_capacity(spans.len());
+    let mut from = 0;
+    for (run, shift) in map.kept() {
+        let Some(run) = LineRange::from_indexes(run) else { continue };
+        while spans.get(from).is_some_and(|span| span.lines.end < run.start) {
+            from += 1;
+        }
+        let touching = spans[from..].iter().take_while(|span| span.lines.start <= run.end);
+        carried.extend(touching.filter_map(|span| moved_with(*span, run, shift)));
+    }
+    carried
+}
+
+/// The same for spans that may be about the same lines, and are few.
+fn carried_formers(spans: &[Span], map: &LineMap) -> Vec<Span> {
+    if spans.is_empty() {
+        return Vec::new();
+    }
+    let runs: Vec<(LineRange, i64)> =
+        map.kept().filter_map(|(run, shift)| Some((LineRange::from_indexes(run)?, shift))).collect();
+    let carried = |span: &Span| {
+        let from = runs.partition_point(|(run, _)| run.end < span.lines.start);
+        let (span, until) = (*span, span.lines.end);
+        runs[from..]
+            .iter()
+            .take_while(move |(run, _)| run.start <= until)
+            .filter_map(move |(run, by)| moved_with(span, *run, *by))
+    };
+    spans.iter().flat_map(carried).collect()
+}
+
+/// The part of a span that lies in a run of lines, which have moved.
+fn moved_with(span: Span, run: LineRange, by: i64) -> Option<Span> {
+    let part = span.part(run)?;
+    let moved = |line: LineNo| line.moved(by).expect("a kept line has a place in the new text");
+    Some(Span { lines: LineRange { start: moved(part.lines.start), end: moved(part.lines.end) }, ..part })
 }
 
 /// The parts of a span before and after `hole`.
@@ -344,12 +385,28 @@ mod tests {
         assert!(view.has_seen(line(11)) && !view.is_fresh(line(11)));
     }
 
+    #[test]
+    fn a_number_still_means_its_line_when_that_was_shown_again_under_another() {
+        let mut view = View::whole(&text(10)).after_own_edit(&insert(2, 2, 10), &text(12));
+        view.show(range(4, 6));
+        // What was line 3 has been shown as 5 since; line 3 is one that was put in.
+        assert_eq!(view.line_shown_as(line(3)), Some(line(5)));
+        let view = view.after_own_edit(&insert(0, 1, 12), &text(13));
+        assert_eq!((view.line_shown_as(line(3)), view.line_shown_as(line(5))), (Some(line(6)), Some(line(6))));
+        let mut view = view;
+        view.show(range(3, 3));
+        assert_eq!(view.line_shown_as(line(3)), Some(line(3)));
+    }
+
     proptest! {
         #[test]
         fn spans_follow_a_plain_model(steps in prop::collection::vec((0usize..2, 1u32..12, 0u32..6), 0..12)) {
-            // The model: for every line, the number it was last shown under (0 = known without a number), or nothing.
+            // The model: for every line, the number it was last shown under (0 = known without a number), or nothing; and for every number
+            // the line that it was last shown for, by a name that moves with it.
             let mut total = 12;
             let mut model: Vec<Option<u32>> = vec![None; total];
+            let mut names: Vec<u32> = (0..12).collect();
+            let mut meant = std::collections::HashMap::new();
             let mut view = View::of(&text(total));
             for (kind, at, len) in steps {
                 let at = at.min(total as u32);
@@ -359,11 +416,16 @@ mod tests {
                     for slot in model.iter_mut().flatten() {
                         if (at..=end).contains(slot) { *slot = 0; }
                     }
-                    for number in at..=end { model[number as usize - 1] = Some(number); }
+                    for number in at..=end {
+                        model[number as usize - 1] = Some(number);
+                        meant.insert(number, names[number as usize - 1]);
+                    }
                 } else {
                     let len = len as usize;
                     view = view.after_own_edit(&insert(at as usize, len, total), &text(total + len));
                     model.splice(at as usize..at as usize, vec![Some(0); len]);
+                    let next = names.len() as u32;
+                    names.splice(at as usize..at as usize, next..next + len as u32);
                     total += len;
                 }
             }
@@ -373,7 +435,7 @@ mod tests {
                 prop_assert_eq!(view.is_fresh(now), *slot == Some(now.get()));
             }
             for number in 1..=30 {
-                let place = model.iter().position(|slot| *slot == Some(number)).map(LineNo::at_index);
+                let place = meant.get(&number).and_then(|name| names.iter().position(|known| known == name)).map(LineNo::at_index);
                 prop_assert_eq!(view.line_shown_as(line(number)), place);
             }
         }

@@ -309,12 +309,16 @@ mod tests {
     }
 
     fn edit(content: &Text, view: Option<&View>, edits: &[LineEdit<'_>]) -> Result<String, Refusal> {
+        planned(content, view, edits).map(|planned| planned.text().unwrap().as_str().to_owned())
+    }
+
+    fn planned(content: &Text, view: Option<&View>, edits: &[LineEdit<'_>]) -> Result<plan::Planned, Refusal> {
         let path = RelPath::new("f").unwrap();
         let tracking = view.map_or(Tracking::Off, |view| Tracking::Seen { view, text: Some(content) });
         let (policy, limits) = (Policy::default(), Limits::default());
         let present = Present::Text(content.clone());
         let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };
-        plan::edit_lines(&target, edits).map(|planned| planned.text().unwrap().as_str().to_owned())
+        plan::edit_lines(&target, edits)
     }
 
     #[track_caller]
@@ -407,6 +411,20 @@ mod tests {
         // Both lines have been shown now: the same anchor has one meaning and passes.
         let told = refusal.view_after.unwrap();
         assert_eq!(edit(&after, Some(&told), &[LineEdit::Delete { at: old, to: old }]).as_deref(), Ok("x\ny\na\nb\n}\nc\n}\n"));
+    }
+
+    #[test]
+    fn a_number_is_not_free_for_another_line_when_its_own_was_shown_elsewhere() {
+        let before = text("a\nb\nc\n");
+        let at = anchor(&before, 2);
+        let insert = [LineEdit::InsertBefore { at, text: "b\nb" }];
+        let planned = planned(&before, Some(&View::whole(&before)), &insert).unwrap();
+        let (after, mut view) = (planned.text().unwrap().clone(), planned.view_after().unwrap().clone());
+        // The line that was shown as 2 is shown as 4 now; what has the number 2 reads the same.
+        view.show(LineRange::line(LineNo::new(4).unwrap()));
+        let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at, to: at }]).unwrap_err();
+        let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause else { panic!("{refusal:?}") };
+        assert_eq!(mismatches[0].why, MismatchKind::TwoFit);
     }
 
     #[test]
