@@ -229,7 +229,7 @@ pub struct Spliced {
 
 /// The line map of an edit, from the bytes it replaced. Lines at the rim of a replacement that come out the same count as kept.
 pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
-    let mut hunks: Vec<(Hunk, bool)> = Vec::new();
+    let mut hunks: Vec<(Hunk, Begins)> = Vec::new();
     for source in sources {
         let hunk = Hunk { before: touched_lines(before, &source.before), after: touched_lines(after, &source.after) };
         match hunks.last_mut() {
@@ -238,8 +238,8 @@ pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
                 last.after.end = hunk.after.end;
             }
             _ => {
-                let starts_line = before.start_of(hunk.before.start) == source.before.start;
-                hunks.push((hunk, starts_line));
+                let begins = Begins::of(before, hunk.before.start, source.before.start);
+                hunks.push((hunk, begins));
             }
         }
     }
@@ -256,18 +256,55 @@ pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
             hunk.after.end -= 1;
         }
     };
-    for (hunk, starts_line) in &mut hunks {
+    for (hunk, begins) in &mut hunks {
         // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
-        if *starts_line {
-            trim_tail(hunk);
-            trim_head(hunk);
-        } else {
-            trim_head(hunk);
-            trim_tail(hunk);
+        match begins {
+            Begins::AtALine => {
+                trim_tail(hunk);
+                trim_head(hunk);
+            }
+            Begins::WithinALine => {
+                trim_head(hunk);
+                trim_tail(hunk);
+            }
+            Begins::BehindALine => {
+                let first = hunk.before.start;
+                trim_head(hunk);
+                // Its first line is above what comes, also where it has got an ending and so is not quite what it was.
+                if hunk.before.start > first {
+                    trim_tail(hunk);
+                } else {
+                    let mut rest = Hunk { before: first + 1..hunk.before.end, after: hunk.after.clone() };
+                    trim_tail(&mut rest);
+                    (hunk.before.end, hunk.after.end) = (rest.before.end.max(first + 1), rest.after.end);
+                }
+            }
         }
     }
     let hunks = hunks.into_iter().map(|(hunk, _)| hunk).filter(|hunk| !hunk.before.is_empty() || !hunk.after.is_empty());
     LineMap::exact(hunks.collect(), before.line_count(), after.line_count())
+}
+
+/// Where a replacement begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    AtALine,
+    WithinALine,
+    /// After all that a line says, at its ending or where it would have one.
+    BehindALine,
+}
+
+impl Begins {
+    fn of(text: &Text, line: usize, at: usize) -> Self {
+        let start = text.start_of(line);
+        if at == start {
+            Begins::AtALine
+        } else if at >= start + text.line(LineNo::at_index(line)).len() {
+            Begins::BehindALine
+        } else {
+            Begins::WithinALine
+        }
+    }
 }
 
 /// The lines that hold these bytes, and the line that what follows them is on.
@@ -330,6 +367,19 @@ mod tests {
     fn shifts_say_how_the_numbers_below_moved() {
         let map = LineMap::between(&text("a\nb\nc\nd\ne\n"), &text("a\nB\nBB\nc\nd\n"));
         assert_eq!(map.shifts(), [Shift { after: 3, by: 1 }]);
+    }
+
+    #[test]
+    fn a_line_is_not_taken_for_an_equal_one_that_was_put_behind_it() {
+        let place = |content: &str, at: usize, with: &'static str| {
+            let before = text(content);
+            let (content, sources) = splice(&before, &[Splice { range: at..at, with: with.into() }]);
+            exact_map(&before, &text(&content), &sources).new_place(LineNo::FIRST)
+        };
+        // It has an ending now, so that it is not quite the same line; but the other one is another line.
+        assert_eq!(place("a", 1, "\na"), None);
+        assert_eq!(place("a\n", 2, "a\n"), Some(LineNo::FIRST));
+        assert_eq!(place("  a\n", 2, "b\n  "), LineNo::new(2));
     }
 
     proptest! {
