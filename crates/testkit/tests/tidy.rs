@@ -54,6 +54,7 @@ fn crates_depend_in_a_straight_line() {
     assert_eq!(ours("cli"), "surehand-adapters surehand-agent surehand-engine");
     assert_eq!(ours("testkit"), "");
     assert_eq!(ours("torture"), "surehand-testkit");
+    assert_eq!(ours("fuzz"), "surehand-adapters surehand-core surehand-engine");
 }
 
 #[test]
@@ -93,6 +94,7 @@ fn user_files_are_written_in_one_place() {
         let ships = text.split("#[cfg(test)]").next().and_then(|text| text.split("#[cfg(all(test").next()).unwrap_or_default();
         let for_tests =
             name.contains("/tests/") || name.contains("testkit/") || name.contains("xtask/") || name.contains("torture/");
+        let for_tests = name.contains("/tests/") || ["testkit/", "xtask/", "fuzz/"].iter().any(|home| name.contains(home));
         let known = [
             "crates/cli/src/commands/demo/others.rs",
             "crates/cli/src/commands/init/save.rs",

@@ -1,7 +1,7 @@
 //! Chores of this repository, run as `cargo xtask`.
-//! `torture` shows that nothing is lost. `histories` replays a git history through rebase. `context` weighs the agent's prompts over a
-//! long story, `economy` counts the tokens of edits. `bench` measures Surehand beside a bare server and beside the servers that people would
-//! pick; `floor` is that bare server, started by `bench`.
+//! `torture` shows that nothing is lost, `fuzz` looks for inputs that break a law, `histories` replays a git history through rebase. `context`
+//! weighs the agent's prompts over a long story, `economy` counts the tokens of edits. `bench` measures Surehand beside a bare server and beside
+//! the servers that people would pick; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
@@ -15,6 +15,7 @@ mod depth;
 mod economy;
 mod files;
 mod floor;
+mod fuzz;
 mod git;
 mod growth;
 mod histories;
@@ -64,6 +65,8 @@ enum Command {
     Economy(EconomyArgs),
     /// Replay the history of a git repository: rebased edits must be what somebody would have done who saw the other change
     Histories(HistoriesArgs),
+    /// Look for inputs that break a law, or replay one; what is found goes to the corpus
+    Fuzz(fuzz::FuzzArgs),
     /// Kill, race and starve real processes on real files: nothing may be lost
     Torture(torture::TortureArgs),
     /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
@@ -153,6 +156,7 @@ fn main() -> Result<()> {
         Command::Context(args) => context(&args),
         Command::Economy(args) => economy(args),
         Command::Histories(args) => histories(&args),
+        Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::run(args),
         Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }

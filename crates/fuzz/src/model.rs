@@ -1,0 +1,252 @@
+//! Texts whose lines have an identity of their own, so that it can be told whether an edit has met the line that was meant or only one
+//! that reads the same.
+
+use std::collections::HashMap;
+
+use surehand_core::{LineNo, Text, text::Ending};
+
+use crate::source::Source;
+
+/// Few lines, so that many are equal; some that look like something else.
+const LINES: &[&str] = &[
+    "",
+    "}",
+    "a",
+    "b",
+    "    x = 1;",
+    "fn f() {",
+    "\tif a {",
+    "é",
+    "a b",
+    "A",
+    "日本",
+    " ",
+    "x\ry",
+    "@@ a",
+    "--- a",
+    "+++ b",
+    "*** End Patch",
+    "\\ No newline at end of file",
+    "12#ab|x",
+    "\u{200b}a",
+    "“a”",
+    "-",
+    "+",
+    "class A:",
+    "    def f(self):",
+    "c",
+    "d",
+    "e",
+];
+
+/// A line with who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Its identity.
+    pub id: u32,
+    /// Without its ending.
+    pub text: String,
+    /// How it ends.
+    pub ending: Ending,
+}
+
+/// A text by lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// From top to bottom.
+    pub lines: Vec<Line>,
+    /// The next identity that nobody has.
+    next: u32,
+}
+
+/// Which endings the lines of a page have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endings {
+    /// All the same one.
+    Lf,
+    /// All the same one.
+    CrLf,
+    /// Each its own.
+    Mixed,
+}
+
+impl Endings {
+    /// Any of them.
+    pub fn draw(source: &mut Source<'_>) -> Self {
+        source.pick(&[Endings::Lf, Endings::Lf, Endings::CrLf, Endings::Mixed])
+    }
+
+    fn one(self, source: &mut Source<'_>) -> Ending {
+        match self {
+            Endings::Lf => Ending::Lf,
+            Endings::CrLf => Ending::CrLf,
+            Endings::Mixed => source.pick(&[Ending::Lf, Ending::CrLf]),
+        }
+    }
+}
+
+/// A line of the few, or one of its own.
+pub fn line(source: &mut Source<'_>) -> String {
+    let byte = source.byte();
+    match LINES.get(usize::from(byte) % 64) {
+        Some(line) => (*line).to_owned(),
+        None => format!("line {}", byte % 64),
+    }
+}
+
+/// Lines put together as somebody writes them.
+pub fn written(source: &mut Source<'_>, most: usize) -> String {
+    let lines: Vec<String> = (0..source.below(most + 1)).map(|_| line(source)).collect();
+    let end = if source.flag() { "\n" } else { "" };
+    lines.join("\n") + if lines.is_empty() { "" } else { end }
+}
+
+impl Page {
+    /// A page of up to so many lines. The last one may have no ending.
+    pub fn draw(source: &mut Source<'_>, most: usize, endings: Endings) -> Self {
+        let mut page = Self { lines: Vec::new(), next: 0 };
+        for _ in 0..source.below(most + 1) {
+            let text = line(source);
+            let ending = endings.one(source);
+            page.push(text, ending);
+        }
+        if source.flag() {
+            page.open();
+        }
+        page
+    }
+
+    fn push(&mut self, text: String, ending: Ending) {
+        self.lines.push(Line { id: self.next, text, ending });
+        self.next += 1;
+    }
+
+    /// Takes the last ending away, where a line remains that can be told.
+    fn open(&mut self) {
+        if let Some(last) = self.lines.last_mut().filter(|last| !last.text.is_empty()) {
+            last.ending = Ending::None;
+        }
+    }
+
+    /// As a file.
+    pub fn text(&self) -> Text {
+        Text::of(self.content()).expect("lines of text are text")
+    }
+
+    /// All of it.
+    pub fn content(&self) -> String {
+        self.lines.iter().flat_map(|line| [line.text.as_str(), line.ending.as_str()]).collect()
+    }
+
+    /// What its lines read, without endings.
+    pub fn words(&self) -> Vec<&str> {
+        self.lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    /// Where a line is.
+    pub fn place(&self, id: u32) -> Option<usize> {
+        self.lines.iter().position(|line| line.id == id)
+    }
+
+    /// Replaces lines by new ones. Lines at the rim that read the same stay who they are.
+    pub fn replace(&mut self, range: std::ops::Range<usize>, with: &[&str]) {
+        let old = &self.lines[range.clone()];
+        let head = old.iter().zip(with).take_while(|(line, new)| line.text == **new).count();
+        let tail = old[head..].iter().rev().zip(with[head..].iter().rev()).take_while(|(line, new)| line.text == **new).count();
+        let ending = self.lines.get(range.end.saturating_sub(1)).map_or(Ending::Lf, |line| line.ending);
+        let new: Vec<Line> = with[head..with.len() - tail]
+            .iter()
+            .zip(self.next..)
+            .map(|(text, id)| Line { id, text: (*text).to_owned(), ending })
+            .collect();
+        self.next += new.len() as u32;
+        self.lines.splice(range.start + head..range.end - tail, new);
+    }
+
+    /// What somebody else makes of it: in a few places lines go, come or are replaced.
+    pub fn changed(&self, source: &mut Source<'_>) -> Self {
+        let mut page = self.clone();
+        for _ in 0..=source.below(3) {
+            let start = source.below(page.lines.len() + 1);
+            let end = (start + source.below(4)).min(page.lines.len());
+            let new: Vec<String> = (0..source.below(4)).map(|_| line(source)).collect();
+            page.replace(start..end, &new.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        let usual = self.lines.first().map_or(Ending::Lf, |line| line.ending);
+        let count = page.lines.len();
+        for (index, line) in page.lines.iter_mut().enumerate() {
+            if line.ending == Ending::None && index + 1 < count {
+                line.ending = if usual == Ending::None { Ending::Lf } else { usual };
+            }
+        }
+        if let Some(last) = page.lines.last_mut().filter(|last| last.text.is_empty() && last.ending == Ending::None) {
+            // An empty line that does not end is none.
+            last.ending = Ending::Lf;
+        }
+        page.recognise(self);
+        page
+    }
+
+    /// Lines that nobody could tell from those of an older page are those lines: one that stands once in both, and those between two such
+    /// lines (or the rims of the file) that all read as they did.
+    pub fn recognise(&mut self, old: &Page) {
+        let once = |page: &Page| {
+            let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
+            for (index, line) in page.lines.iter().enumerate() {
+                let entry = counts.entry(line.text.clone()).or_insert((0, index));
+                entry.0 += 1;
+            }
+            counts
+        };
+        let (before, after) = (once(old), once(self));
+        let mut pairs: Vec<(i64, i64)> = vec![(-1, -1)];
+        for (index, line) in old.lines.iter().enumerate() {
+            if let (Some((1, _)), Some((1, place))) = (before.get(&line.text), after.get(&line.text)) {
+                pairs.push((index as i64, *place as i64));
+            }
+        }
+        pairs.push((old.lines.len() as i64, self.lines.len() as i64));
+        let mut known: Vec<Option<u32>> = vec![None; self.lines.len()];
+        for (from, to) in &pairs {
+            if let (Some(line), Some(place)) = (old.lines.get(*from as usize), known.get_mut(*to as usize)) {
+                *place = Some(line.id);
+            }
+        }
+        for pair in pairs.windows(2) {
+            let ((from, to), (from_end, to_end)) = (pair[0], pair[1]);
+            if to_end - to != from_end - from {
+                continue;
+            }
+            let old_run = &old.lines[(from + 1) as usize..from_end as usize];
+            let new_run = (to + 1) as usize..to_end as usize;
+            if old_run.iter().zip(&self.lines[new_run.clone()]).all(|(a, b)| a.text == b.text) {
+                new_run.zip(old_run).for_each(|(place, line)| known[place] = Some(line.id));
+            }
+        }
+        self.take(&known);
+    }
+
+    /// Lines that were recognised get their identity back, and no other line has it.
+    fn take(&mut self, known: &[Option<u32>]) {
+        for (line, own) in self.lines.iter_mut().zip(known) {
+            match own {
+                Some(id) => line.id = *id,
+                None if known.contains(&Some(line.id)) => {
+                    line.id = self.next;
+                    self.next += 1;
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// The lines of a text without endings; a lone return at the end of one may have been part of an ending.
+pub fn words_of(text: &Text) -> Vec<&str> {
+    text.lines().map(|(_, line)| line.trim_end_matches('\r')).collect()
+}
+
+/// The line at this index.
+pub fn number(index: usize) -> LineNo {
+    LineNo::at_index(index)
+}

@@ -1,0 +1,179 @@
+//! A workspace in a directory of its own, with all kinds of files in it and something outside that is nobody's business.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use surehand_engine::{Config, Durability, Workspace};
+use tempfile::TempDir;
+
+/// All files below a directory, links as what they point to.
+pub type Tree = BTreeMap<String, Vec<u8>>;
+
+/// The workspace and what is around it.
+pub struct Place {
+    dir: TempDir,
+    root: PathBuf,
+}
+
+/// The files that calls are about.
+pub const FILES: &[&str] = &[
+    "a.txt",
+    "src/b.rs",
+    "crlf.txt",
+    "latin.txt",
+    "wide.txt",
+    "data.bin",
+    "empty",
+    "src/AGENTS.md",
+    "new.txt",
+    "deep/er/new.txt",
+];
+
+/// Paths that lead elsewhere, or to what nobody may write.
+pub const OTHERS: &[&str] = &[
+    "",
+    ".",
+    "..",
+    "/",
+    "../outside/o.txt",
+    "out",
+    "out/o.txt",
+    "out/new.txt",
+    "outfile",
+    "link.txt",
+    "hard.txt",
+    "src",
+    "a.txt/b",
+    ".git/config",
+    ".git/new",
+    ".surehand/state.db",
+    ".surehand/new",
+    "surehand.toml",
+    "src/../a.txt",
+    "./a.txt",
+    "a.txt\0",
+    "/etc/hostname",
+    "A.TXT",
+    "no/such",
+    "dangling",
+    "fifo",
+    "ignored.log",
+];
+
+impl Place {
+    /// A new one. In memory where that is possible: an input may take thousands of writes.
+    pub fn new() -> Self {
+        let memory = Path::new("/dev/shm");
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let dir = dir.expect("a directory for the test");
+        let root = dir.path().canonicalize().expect("it was just made").join("ws");
+        let place = Self { dir, root };
+        place.fill().expect("files for the test");
+        place
+    }
+
+    fn fill(&self) -> std::io::Result<()> {
+        let wide: Vec<u8> = "\u{feff}eins\nzwei\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let files: &[(&str, &[u8])] = &[
+            ("ws/a.txt", b"one\ntwo\n}\nthree\n}\nfour\n}\nfive\n"),
+            ("ws/src/b.rs", b"fn b() {\n    let a = 1;\n    // b\n}\n\nfn c() {\n    let a = 1;\n}"),
+            ("ws/crlf.txt", b"a\r\nb\r\nc\nd\r\n"),
+            ("ws/latin.txt", b"caf\xe9\nna\xefve\nplain\n"),
+            ("ws/wide.txt", &wide),
+            ("ws/data.bin", b"\0\x01\x02\xff"),
+            ("ws/empty", b""),
+            ("ws/src/AGENTS.md", b"Say please.\n"),
+            ("ws/.gitignore", b"*.log\n"),
+            ("ws/ignored.log", b"noise\n"),
+            ("ws/.git/config", b"[core]\n"),
+            ("ws/surehand.toml", b"durability = \"fast\"\n"),
+            ("outside/o.txt", b"nobody's business\n"),
+        ];
+        for directory in ["ws/src", "ws/.git", "outside"] {
+            fs::create_dir_all(self.dir.path().join(directory))?;
+        }
+        for (path, content) in files {
+            fs::write(self.dir.path().join(path), content)?;
+        }
+        symlink("a.txt", self.root.join("link.txt"))?;
+        symlink("../outside", self.root.join("out"))?;
+        symlink("../outside/o.txt", self.root.join("outfile"))?;
+        symlink("nowhere", self.root.join("dangling"))?;
+        fs::hard_link(self.root.join("crlf.txt"), self.root.join("hard.txt"))
+    }
+
+    /// The workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where clients keep what they keep.
+    pub fn outside(&self) -> PathBuf {
+        self.dir.path().join("outside")
+    }
+
+    /// Opens the workspace.
+    pub fn open(&self) -> Result<Arc<Workspace>, String> {
+        let config = Config { durability: Durability::Fast, ..Config::default() };
+        Workspace::open(&self.root, config).map_err(|error| error.to_string())
+    }
+
+    /// What a file of the workspace says, as far as it can be shown.
+    pub fn shown(&self, path: &str) -> String {
+        let bytes = fs::read(self.root.join(path)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
+    }
+
+    /// Another program writes a file.
+    pub fn write(&self, path: &str, content: &[u8]) {
+        // Where it cannot, it has not done anything.
+        drop(fs::write(self.root.join(path), content));
+    }
+
+    /// What the tools may change.
+    pub fn tree(&self) -> Tree {
+        let mut tree = Tree::new();
+        gather(&self.root, "", &mut tree);
+        tree
+    }
+
+    /// What nobody may change: all that is outside.
+    pub fn surroundings(&self) -> Tree {
+        let mut tree = Tree::new();
+        gather(&self.outside(), "", &mut tree);
+        let names = fs::read_dir(self.dir.path()).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        tree.extend(names.map(|name| (name.to_string_lossy().into_owned(), Vec::new())));
+        tree
+    }
+}
+
+/// What is no work of the tools: state, and somebody's internals are looked at by themselves.
+fn gather(dir: &Path, below: &str, tree: &mut Tree) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == ".surehand" {
+            continue;
+        }
+        let path = format!("{below}{name}");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => gather(&entry.path(), &format!("{path}/"), tree),
+            Ok(kind) if kind.is_symlink() => {
+                let target = fs::read_link(entry.path()).unwrap_or_default();
+                tree.insert(format!("{path}@"), target.to_string_lossy().into_owned().into_bytes());
+            }
+            _ => drop(tree.insert(path, fs::read(entry.path()).unwrap_or_default())),
+        }
+    }
+}
+
+/// Which files differ, for a message.
+pub fn difference(before: &Tree, after: &Tree) -> String {
+    let names = before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name));
+    let show = |tree: &Tree, name: &str| tree.get(name).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    names.map(|name| format!("{name}: {:?} -> {:?}\n", show(before, name), show(after, name))).collect()
+}

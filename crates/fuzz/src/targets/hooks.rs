@@ -1,0 +1,277 @@
+//! Hooks of all clients, told anything. A hook answers with JSON or with nothing, changes no file, denies only what is about to happen in
+//! the workspace, and says why; if anything of ours fails, the client goes on.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use surehand_adapters::hooks::{Answer, Client, answer};
+use surehand_engine::Workspace;
+
+use crate::{
+    json::spoiled,
+    place::{FILES, OTHERS, Place, difference},
+    source::Source,
+};
+
+pub(super) const WORDS: &[&str] = &[
+    "hook_event_name",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "SessionStart",
+    "BeforeTool",
+    "AfterTool",
+    "preToolUse",
+    "postToolUse",
+    "afterFileEdit",
+    "afterShellExecution",
+    "tool.execute.before",
+    "tool.execute.after",
+    "session.compacted",
+    "tool_name",
+    "tool_input",
+    "tool_response",
+    "file_path",
+    "old_string",
+    "new_string",
+    "edits",
+    "\"Edit\"",
+    "\"Read\"",
+    "\"Bash\"",
+    "apply_patch",
+    "read_many_files",
+    "\"cwd\":\"$ROOT\"",
+    "$ROOT/a.txt",
+    "\"startLine\":4294967295",
+    "\"content\":\"one\\ntwo\\n\"",
+    "null",
+    "[]",
+    "{}",
+    "\\u0000",
+    "\\ud83d",
+];
+
+/// The events of each client before and after a tool, and others.
+const EVENTS: [(Client, &str, &str, &[&str]); 5] = [
+    (Client::Claude, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact", "PostToolUseFailure"]),
+    (Client::Codex, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
+    (Client::Gemini, "BeforeTool", "AfterTool", &["SessionStart", "BeforeAgent"]),
+    (
+        Client::Cursor,
+        "preToolUse",
+        "postToolUse",
+        &["sessionStart", "preCompact", "afterFileEdit", "beforeShellExecution", "afterShellExecution"],
+    ),
+    (Client::Opencode, "tool.execute.before", "tool.execute.after", &["session.created", "session.compacted"]),
+];
+
+/// What tools of clients are called.
+const TOOLS: &[&str] = &[
+    "Read",
+    "Edit",
+    "MultiEdit",
+    "Write",
+    "Bash",
+    "apply_patch",
+    "read_file",
+    "read_many_files",
+    "replace",
+    "write_file",
+    "run_shell_command",
+    "Delete",
+    "Shell",
+    "read",
+    "edit",
+    "multiedit",
+    "write",
+    "patch",
+    "bash",
+];
+
+pub(super) fn run(data: &[u8]) {
+    let place = Place::new();
+    let mut source = Source::new(data);
+    let events = source.pick(&EVENTS);
+    if source.clone().byte() == b'{' {
+        for line in String::from_utf8_lossy(source.rest()).lines().take(4) {
+            tell(&place, events.0, &line.replace("$ROOT", &place.root().to_string_lossy()));
+        }
+        return;
+    }
+    for _ in 0..4 {
+        if source.is_empty() {
+            break;
+        }
+        if source.below(8) == 7 {
+            place.write(source.pick(FILES), source.until_zero(20));
+            continue;
+        }
+        let mut input = event(&place, &mut source, &events);
+        (0..source.below(3)).for_each(|_| spoiled(&mut source, &mut input));
+        tell(&place, events.0, &input.to_string());
+    }
+}
+
+/// An event as the client would tell it.
+fn event(place: &Place, source: &mut Source<'_>, (client, before, after, others): &(Client, &str, &str, &[&str])) -> Value {
+    let record = place.outside().join("record.jsonl");
+    let (root, session) = (place.root().to_string_lossy().into_owned(), source.pick(&["s1", "s2", "../x", "é"]));
+    let mut input = json!({
+        "session_id": session, "conversation_id": session, "session": session, "cwd": root, "directory": root,
+        "workspace_roots": [root], "transcript_path": record, "source": source.pick(&["startup", "resume", "compact", "clear"]),
+    });
+    let name = match source.below(4) {
+        0 => source.pick(others),
+        1 | 2 => before,
+        _ => after,
+    };
+    input["hook_event_name"] = name.into();
+    if source.below(6) == 5 {
+        input["agent_id"] = "agent".into();
+    }
+    let tool = tool(source, *client);
+    let (arguments, response) = (arguments(place, source), response(place, source));
+    if *client == Client::Opencode {
+        (input["tool"], input["args"], input["output"]) = (tool.into(), arguments, response);
+    } else {
+        (input["tool_name"], input["tool_input"]) = (tool.into(), arguments.clone());
+        input["tool_output"] = if source.flag() { response.clone() } else { response.to_string().into() };
+        input["tool_response"] = response;
+        // Some of Cursor's events have the fields of a tool at the top.
+        if name.contains("Shell") || name.contains("FileEdit") {
+            input.as_object_mut().expect("an object").extend(arguments.as_object().cloned().unwrap_or_default());
+        }
+    }
+    input
+}
+
+fn tool(source: &mut Source<'_>, client: Client) -> &'static str {
+    let own: &[&str] = match client {
+        Client::Claude => &["Read", "Edit", "MultiEdit", "Write", "Bash"],
+        Client::Codex => &["Bash", "apply_patch"],
+        Client::Gemini => &["read_file", "read_many_files", "replace", "write_file", "run_shell_command"],
+        Client::Cursor => &["Read", "Write", "Delete", "Shell"],
+        Client::Opencode => &["read", "edit", "multiedit", "write", "patch", "bash"],
+    };
+    if source.below(10) == 9 { source.pick(TOOLS) } else { source.pick(own) }
+}
+
+fn path(place: &Place, source: &mut Source<'_>) -> String {
+    match source.below(8) {
+        0 => source.pick(OTHERS).to_owned(),
+        1 => place.outside().join("o.txt").to_string_lossy().into_owned(),
+        2 => source.pick(FILES).to_owned(),
+        _ => place.root().join(source.pick(FILES)).to_string_lossy().into_owned(),
+    }
+}
+
+fn arguments(place: &Place, source: &mut Source<'_>) -> Value {
+    let path = path(place, source);
+    let (old, new) = (source.pick(&["one", "two\n}", "", "}", "\0", "a"]), source.pick(&["1", "", "x\ny\n"]));
+    let commands = [
+        "cat a.txt".to_owned(),
+        "sed -n '1,3p' a.txt && cat src/b.rs".to_owned(),
+        "cd src && head -2 b.rs".to_owned(),
+        "grep -n a a.txt".to_owned(),
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** End Patch\nEOF".to_owned(),
+        format!(
+            "*** Begin Patch\n*** Update File: {path}\n*** Move to: new.txt\n@@\n-{old}\n+{new}\n*** Add File: n\n+x\n*** Delete File: src/b.rs\n*** End Patch"
+        ),
+        format!("cat {path}"),
+    ];
+    let command = &commands[source.below(commands.len())];
+    let edit = json!({ "old_string": old, "new_string": new, "oldString": old, "newString": new });
+    let mut arguments = json!({
+        "file_path": path, "filePath": path, "path": path, "edits": [edit, edit], "command": command, "patchText": command,
+        "old_string": old, "new_string": new, "oldString": old, "newString": new, "content": new,
+    });
+    for name in ["offset", "limit", "start_line", "expected_replacements"] {
+        if source.below(4) == 3 {
+            arguments[name] = json!(source.byte());
+        }
+    }
+    if source.below(4) == 3 {
+        arguments["dir_path"] = "src".into();
+    }
+    if source.below(4) == 3 {
+        // Cursor takes a call with these for an edit.
+        drop(arguments.as_object_mut().map(|fields| fields.remove("old_string")));
+    }
+    arguments
+}
+
+fn response(place: &Place, source: &mut Source<'_>) -> Value {
+    let shown = place.shown(source.pick(FILES));
+    let start = source.pick(&[1_u32, 1, 2, 0, u32::MAX]);
+    let many = format!("--- {}/a.txt ---\n\n{shown}\n\n--- End of content ---", place.root().display());
+    let framed = format!("Exit code: 0\nWall time: 0 seconds\nOutput:\n{shown}");
+    let part = format!("Showing lines {start}-9 of 9 total lines.\n--- FILE CONTENT (truncated) ---\n{shown}");
+    match source.below(9) {
+        0 => shown.into(),
+        1 => json!({ "file": { "content": shown, "startLine": start }, "stdout": shown, "llmContent": shown }),
+        2 => framed.into(),
+        3 => json!({ "llmContent": many }),
+        4 => json!({ "llmContent": [{ "text": part }], "content": shown }),
+        5 => json!({ "is_error": true, "success": false, "error": "no" }),
+        6 => format!("<content>\n{start}: {}\n</content>", shown.replace('\n', "\n2: ")).into(),
+        7 => Value::Null,
+        _ => json!({ "content": format!("{start}|{}", shown.replace('\n', "\n2|")) }),
+    }
+}
+
+fn tell(place: &Place, client: Client, input: &str) {
+    let (before, around) = (place.tree(), place.surroundings());
+    let mut opened = None;
+    let told = answer(client, None, input, |_| {
+        let workspace = place.open().expect("a workspace");
+        opened = Some(workspace.clone());
+        Ok(workspace)
+    });
+    opened.into_iter().for_each(close);
+    let after = place.tree();
+    assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
+    assert_eq!(around, place.surroundings(), "{input}");
+    check(client, input, &told);
+    // Where there is no workspace everything passes.
+    let failed = answer(client, None, input, |_| Err("nowhere".to_owned()));
+    assert_eq!(failed.stdout, client.pass().stdout, "{input}");
+}
+
+/// A hook leaves it to the system to close what it has open. Here there is no end of a process, so that it would run out of files.
+#[expect(unsafe_code, reason = "what was forgotten on purpose can be had back in no other way")]
+fn close(workspace: Arc<Workspace>) {
+    let is_forgotten = Arc::strong_count(&workspace) == 2;
+    let kept = Arc::into_raw(workspace);
+    // SAFETY: the pointer is from `into_raw`. If there is another owner, it is the one that was forgotten: `answer` has returned, and threads of the
+    // workspace own parts of it only.
+    unsafe {
+        if is_forgotten {
+            Arc::decrement_strong_count(kept);
+        }
+        drop(Arc::from_raw(kept));
+    }
+}
+
+fn check(client: Client, input: &str, told: &Answer) {
+    if told.stdout.is_empty() {
+        assert_ne!(client, Client::Cursor, "always JSON");
+        return;
+    }
+    assert_eq!(told.stdout.matches('\n').count(), 1, "one line: {}", told.stdout);
+    let said: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", told.stdout));
+    let own = &said["hookSpecificOutput"];
+    let reason = match client {
+        Client::Claude | Client::Codex => (own["permissionDecision"] == "deny").then(|| own["permissionDecisionReason"].clone()),
+        Client::Gemini => (said["decision"] == "deny").then(|| said["reason"].clone()),
+        Client::Cursor => (said["permission"] == "deny").then(|| said["agent_message"].clone()),
+        Client::Opencode => said.get("deny").cloned(),
+    };
+    let Some(reason) = reason else { return };
+    assert!(reason.as_str().is_some_and(|reason| !reason.trim().is_empty()), "a no has a reason: {said}");
+    assert_eq!(told.failed, None, "a failure of ours is no reason: {said}");
+    let input: Value = serde_json::from_str(input).expect("it was understood");
+    let is_before = input["hook_event_name"]
+        .as_str()
+        .is_some_and(|event| event.to_lowercase().contains("pre") || event.to_lowercase().contains("before"));
+    assert!(is_before, "what is done cannot be denied: {input} {said}");
+}
