@@ -79,6 +79,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 2000;
 const MAX_BYTES: usize = 4 << 20;
+/// When more than this is waiting, whoever brings more waits as well.
+const MOST_BYTES: usize = 64 << 20;
 const MILLIS_OF_A_DAY: i64 = 24 * 60 * 60 * 1000;
 /// After this many new texts it is looked whether there are too many.
 const TRIM_AFTER: usize = 200;
@@ -141,6 +143,11 @@ impl Recorder {
         // Woken once a batch, not once a record.
         if pending.records.len() == 1 || pending.urgent {
             self.queue.wake.notify_one();
+        }
+        let is_too_much = pending.bytes > MOST_BYTES && pending.held == 0;
+        drop(pending);
+        if is_too_much {
+            self.flush();
         }
     }
 
@@ -246,6 +253,7 @@ impl Queue {
 }
 
 fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
+    step_back();
     let mut failed = false;
     let mut busy = true;
     let mut kept = 0;
@@ -274,6 +282,13 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
         }
         busy = housekeeping();
     }
+}
+
+/// Calls come first: what is remembered may take a moment longer.
+fn step_back() {
+    // Elsewhere it would be the whole process that steps back.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
 }
 
 #[cfg(test)]

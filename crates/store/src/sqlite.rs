@@ -193,6 +193,20 @@ impl SqliteStore {
         Ok(Some(Replacement { event, path, by, delta }))
     }
 
+    /// What a record holds, packed, if it is to be written.
+    fn packed(&mut self, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
+        let content = match record {
+            Record::Kept { version, content, .. } => {
+                let known = "SELECT 1 FROM versions WHERE version = ?1";
+                let is_known = self.one(known, params![version.as_bytes()], |_| Ok(()))?.is_some();
+                (!is_known).then(|| content.bytes())
+            }
+            Record::Happened(event) => event.delta.as_ref().map(|delta| &delta.middle[..]),
+            _ => None,
+        };
+        content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
+    }
+
     fn one<T>(
         &self,
         sql: &str,
@@ -219,10 +233,12 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn record(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let path = self.path.clone();
+        // Before the transaction, during which nobody else can write.
+        let packed = records.iter().map(|record| self.packed(record)).collect::<Result<Vec<_>, _>>()?;
         let write = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            for record in records {
-                write_record(&transaction, &mut self.packer, record)?;
+            for (record, packed) in records.iter().zip(packed) {
+                write_record(&transaction, &mut self.packer, record, packed)?;
             }
             transaction.commit()
         };
@@ -429,7 +445,12 @@ impl Store for SqliteStore {
     }
 }
 
-fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Record) -> rusqlite::Result<()> {
+fn write_record(
+    transaction: &Transaction<'_>,
+    packer: &mut Packer,
+    record: &Record,
+    packed: Option<Vec<u8>>,
+) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| transaction.prepare_cached(sql)?.execute(values).map(drop);
     match record {
         Record::Viewed { session, path, view } => {
@@ -468,11 +489,14 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
                 ],
             )
         }
-        Record::Kept { version, content, at } => keep(transaction, packer, version, content.bytes(), *at),
+        Record::Kept { version, content, at } => keep(transaction, version, *at, || match packed {
+            Some(packed) => Ok(packed),
+            // It was there a moment ago, and was let go of since.
+            None => pack(packer, content.bytes()).map_err(not_packed),
+        }),
         Record::Happened(event) => {
             let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
             let delta = event.delta.as_ref();
-            let middle = delta.map(|delta| pack(packer, &delta.middle)).transpose().map_err(not_packed)?;
             run(
                 "INSERT INTO events
                     (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle)
@@ -490,7 +514,7 @@ fn write_record(transaction: &Transaction<'_>, packer: &mut Packer, record: &Rec
                     joined(&event.undoes),
                     delta.map(|delta| delta.prefix as i64),
                     delta.map(|delta| delta.suffix as i64),
-                    middle
+                    packed
                 ],
             )
         }
@@ -523,10 +547,9 @@ fn joined(ids: &[ChangeId]) -> Option<String> {
 /// Keeps a content. One that is there already is only marked as used.
 fn keep(
     transaction: &Transaction<'_>,
-    packer: &mut Packer,
     version: &ContentHash,
-    content: &[u8],
     at: Millis,
+    pack: impl FnOnce() -> rusqlite::Result<Vec<u8>>,
 ) -> rusqlite::Result<()> {
     let touched = transaction
         .prepare_cached("UPDATE versions SET used_at = max(used_at, ?2) WHERE version = ?1")?
@@ -534,7 +557,7 @@ fn keep(
     if touched > 0 {
         return Ok(());
     }
-    let packed = pack(packer, content).map_err(not_packed)?;
+    let packed = pack()?;
     transaction
         .prepare_cached("INSERT INTO versions VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![version.as_bytes(), packed.len() as i64, at, packed])
