@@ -118,6 +118,29 @@ fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
     assert_eq!(rescued(dir.path()), ["left\n"]);
 }
 
+/// An editor saves by renaming the old file, while we are about to write into that because it has several names.
+#[test]
+fn a_write_in_place_goes_to_the_file_that_has_the_name() {
+    let _alone = alone();
+    for after in [Step::Stage(0), Step::Begin, Step::Check(0)] {
+        let dir = lay_out(&[("a.txt", "one\n")]);
+        fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
+        let root = dir.path().to_owned();
+        let save = move || {
+            fs::rename(root.join("a.txt"), root.join("a.txt~")).unwrap();
+            fs::write(root.join("a.txt"), "theirs\n").unwrap();
+        };
+        let mut session = session_with(dir.path(), once(move |step| step == after, save));
+        read(&mut session, "a.txt");
+        let reply = session.call("edit_file", &edit("a.txt", "one", "ours"));
+        assert!(reply.is_error, "{after:?}: {}", reply.text);
+        let now = ["a.txt", "a.txt~", "b.txt"].map(|path| content(dir.path(), path));
+        assert_eq!(now, ["theirs\n", "one\n", "one\n"], "{after:?}");
+        drop(session);
+        assert_tidy(dir.path());
+    }
+}
+
 /// A file system in a program gives a file that is open a second name when another is renamed over it.
 #[test]
 fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {

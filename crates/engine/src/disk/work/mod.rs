@@ -477,10 +477,16 @@ impl<'a> Work<'a> {
 
     /// What came out must be what the plan was made for. If it is not, it goes back.
     pub fn verify(&mut self) -> Result<(), CommitError> {
-        if matches!(self.how, How::Create | How::InPlace) {
+        if self.how == How::Create {
             return Ok(());
         }
         let (old, old_stat) = self.old();
+        if self.how == How::InPlace {
+            // Somebody may have renamed the file that we have open, and put another one in its place: then nothing was done to that.
+            let there = sys::statat(self.dir(), self.name(), AtFlags::SYMLINK_NOFOLLOW);
+            let is_there = there.is_ok_and(|stat| identity(&stat) == identity(old_stat));
+            return if is_there { Ok(()) } else { Err(self.changed()) };
+        }
         let (dir, name) = self.place_of_old();
         let came_out =
             sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
