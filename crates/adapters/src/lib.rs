@@ -1,4 +1,22 @@
 //! The doors of Surehand that speak somebody else's protocol. They translate and decide nothing.
+//!
+//! A hook is told what an agent is about to do, and says whether it may:
+//!
+//! ```
+//! use surehand_adapters::hooks::{Client, answer};
+//! use surehand_engine::{Config, Workspace};
+//!
+//! let dir = tempfile::tempdir()?;
+//! std::fs::write(dir.path().join("a.txt"), "one\n")?;
+//! let input = serde_json::json!({
+//!     "hook_event_name": "PreToolUse", "session_id": "s", "cwd": dir.path(), "tool_name": "Edit",
+//!     "tool_input": { "file_path": dir.path().join("a.txt"), "old_string": "one", "new_string": "two" },
+//! });
+//! let open = |root: &std::path::Path| Workspace::open(root, Config::default()).map_err(|error| error.to_string());
+//! let said = answer(Client::Claude, None, &input.to_string(), open);
+//! assert!(said.stdout.contains("was not read this session"), "{}", said.stdout);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod ancestry;
 pub mod hooks;

@@ -1,5 +1,40 @@
 //! An agent that works on a story with the tools of Surehand. Its prompt is rendered from the state of the repository and the
 //! files as they are now, not replayed from what was said.
+//!
+//! ```
+//! use serde_json::json;
+//! use surehand_agent::{
+//!     Cancel, Company, Event, Permission, Run, Settings, Verdict,
+//!     event::Stop,
+//!     model::scripted::{Scripted, ScriptedCall, Turn},
+//! };
+//! use surehand_engine::{Config, Workspace};
+//!
+//! struct Never;
+//! impl Permission for Never {
+//!     fn may_run(&mut self, _command: &str) -> Verdict {
+//!         Verdict::No(None)
+//!     }
+//! }
+//!
+//! // A model that needs no network. Others are in `model`.
+//! let turn = |tool: &str, arguments| Turn { calls: vec![ScriptedCall { tool: tool.into(), arguments }], ..Turn::default() };
+//! let mut model = Scripted::new([
+//!     turn("update_tasks", json!({ "add": [{ "description": "write a.txt" }] })),
+//!     turn("write_file", json!({ "path": "a.txt", "content": "one\n" })),
+//!     turn("update_tasks", json!({ "set": [{ "id": 1, "status": "completed" }] })),
+//!     turn("done", json!({ "summary": "written" })),
+//! ]);
+//! let dir = tempfile::tempdir()?;
+//! let workspace = Workspace::open(dir.path(), Config::default())?;
+//! let settings = Settings::of(&workspace);
+//! let mut listener = |_: &Event| {};
+//! let company = Company { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: Cancel::default() };
+//! let outcome = Run::new(workspace, "Write a.txt.", settings, company)?.go()?;
+//! assert_eq!(outcome.stop, Stop::Done);
+//! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod blind;
 mod cancel;

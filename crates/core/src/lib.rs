@@ -3,6 +3,22 @@
 //! Nothing here touches files, clocks, randomness, SQL, threads or a protocol. [`plan`] turns what a session has seen
 //! ([`View`]), what is there now ([`Present`]) and an edit into a [`Planned`] change or a [`Refusal`]; [`render`] writes every
 //! word that a model reads about it.
+//!
+//! ```
+//! use surehand_core::{Limits, Policy, Present, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan, render};
+//!
+//! let seen = Text::new("one\ntwo\n".into())?;
+//! let now = Present::Text(Text::new("zero\none\ntwo\n".into())?);
+//! let view = View::whole(&seen);
+//! let (path, policy, limits) = (RelPath::new("a.txt")?, Policy::default(), Limits::default());
+//! let tracking = Tracking::Seen { view: &view, text: Some(&seen) };
+//! let target = Target { path: &path, tracking, present: &now, policy: &policy, limits: &limits };
+//!
+//! let refusal = plan::edit_file(&target, &Replace { old: "two", new: "2", all: false }).unwrap_err();
+//! assert_eq!(refusal.code(), "stale");
+//! assert!(render::refusal::refusal(&refusal, 1).contains("1|zero"), "it shows what changed");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod change;
 mod characters;

@@ -2,6 +2,19 @@
 //!
 //! [`Store`] is the promise; [`SqliteStore`] keeps it in one file that several processes share. No SQL, row or file name shows
 //! outside this crate, and [`contract`] is the test suite that any other backend would have to pass.
+//!
+//! ```
+//! use surehand_core::{RelPath, Text, View};
+//! use surehand_store::{Record, SessionId, SqliteStore, Store};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let (session, path) = (SessionId("s".into()), RelPath::new("a.txt")?);
+//! let view = View::whole(&Text::new("one\n".into())?);
+//! let mut store = SqliteStore::open(&dir.path().join("state.db"))?.store;
+//! store.record(&[Record::Viewed { session: session.clone(), path: path.clone(), view: view.clone() }])?;
+//! assert_eq!(store.view(&session, &path)?, Some(view));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod contract;
 mod sqlite;
