@@ -118,6 +118,27 @@ fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
     assert_eq!(rescued(dir.path()), ["left\n"]);
 }
 
+/// Where a file can only be moved by a second name, a kill may come before the first one is gone.
+#[test]
+fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
+    let _alone = alone();
+    for is_batch in [false, true] {
+        let dir = lay_out(&[("a.txt", "one\n"), ("c.txt", "one\n")]);
+        let mut crashing = session_with(dir.path(), crash_after(Step::Check(0)));
+        read(&mut crashing, "a.txt");
+        read(&mut crashing, "c.txt");
+        let update = if is_batch { "*** Update File: c.txt\n@@\n-one\n+two\n" } else { "" };
+        let patch = format!("*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n{update}*** End Patch\n");
+        assert!(crashing.call("apply_patch", &serde_json::json!({ "patch": patch })).is_error);
+        std::mem::forget(crashing);
+        fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
+        drop(session(dir.path()));
+        assert_eq!(dir.path().join("a.txt").exists(), is_batch, "a batch of which nothing else was done is taken back");
+        assert_eq!(dir.path().join("b.txt").exists(), !is_batch);
+        assert_tidy(dir.path());
+    }
+}
+
 /// An editor saves by renaming the old file, while we are about to write into that because it has several names.
 #[test]
 fn a_write_in_place_goes_to_the_file_that_has_the_name() {

@@ -174,6 +174,7 @@ impl Taking<'_> {
     fn finish_or_undo(&mut self, files: &[Left<'_>]) -> io::Result<bool> {
         let paths = files.iter().map(|file| file.path.clone()).collect();
         if files.iter().all(Left::is_done) {
+            files.iter().for_each(Left::drop_first_name);
             self.notices.push(Notice::Completed { paths });
             return Ok(true);
         }
@@ -356,6 +357,13 @@ impl<'a> Left<'a> {
         }
     }
 
+    /// Where a file can only be moved by a second name, a crash may have left it with both.
+    fn drop_first_name(&self) {
+        if let (How::Move, Some(dir), true) = (self.intent.how, &self.dir, self.target.has_inode(self.intent.inode)) {
+            stage::remove(dir.as_fd(), self.path.name());
+        }
+    }
+
     fn was_moved(&self) -> bool {
         matches!(&self.moved, Some((_, _, thing)) if thing.has_inode(self.intent.inode))
     }
@@ -410,6 +418,10 @@ impl<'a> Left<'a> {
 
     fn move_back(&self, dir: &File) -> io::Result<bool> {
         let (Some((dir_to, to, _)), true) = (&self.moved, self.was_moved()) else { return Ok(true) };
+        if self.target.has_inode(self.intent.inode) {
+            // It has its first name still, beside the second.
+            return Ok(stage::remove(dir_to.as_fd(), to.name()));
+        }
         match rename_to_free_name((dir_to, to.name()), (dir, self.path.name())) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
