@@ -123,15 +123,23 @@ impl<'a> Agent<'a> {
     }
 
     /// Sends a call until it is done, as often as an agent would.
-    fn insist(&mut self, tool: &'static str, arguments: &Value) -> Fate {
-        for _ in 0..ATTEMPTS {
-            match self.change(tool, arguments) {
-                Reply::Done(_) => return Fate::Written,
-                Reply::Unknown => return Fate::Unknown,
-                Reply::Refused(_) => {}
+    fn insist(&mut self, tool: &'static str, arguments: &Value) -> Reply {
+        let mut reply = self.change(tool, arguments);
+        for _ in 1..ATTEMPTS {
+            if matches!(reply, Reply::Refused(_)) {
+                reply = self.change(tool, arguments);
             }
         }
-        Fate::Refused
+        reply
+    }
+
+    /// Takes back the change that a call made, which it names. One that had nothing to change made none.
+    fn take_back(&mut self, reply: &Reply) {
+        if let Reply::Done(answer) = reply
+            && let Some(change) = answer.result["change"].as_str()
+        {
+            self.change("undo", &json!({ "change": change }));
+        }
     }
 
     /// Counts up one counter, or several in one call. Nobody but Surehand writes there.
@@ -154,12 +162,7 @@ impl<'a> Agent<'a> {
             1 => self.change("edit_file", &edits[0]),
             _ => self.change("multi_edit", &json!({ "edits": edits })),
         };
-        let fate = match reply {
-            Reply::Done(_) => Fate::Written,
-            Reply::Refused(_) => Fate::Refused,
-            Reply::Unknown => Fate::Unknown,
-        };
-        self.race.ledger.note(&token, fate, Target { paths, is_quiet: true });
+        self.race.ledger.note(&token, fate(&reply), Target { paths, is_quiet: true });
     }
 
     /// Adds a token to a line of a shared file, or to one line in each of two; now and then takes it back.
@@ -175,15 +178,14 @@ impl<'a> Agent<'a> {
             edits.push(json!({ "path": path, "old_string": format!("{line}\n"), "new_string": format!("{line} {token}\n") }));
             paths.push(path);
         }
-        let fate = match edits.len() {
+        let reply = match edits.len() {
             1 => self.insist("edit_file", &edits[0]),
             _ => self.insist("multi_edit", &json!({ "edits": edits })),
         };
-        let is_done = fate == Fate::Written;
-        self.race.ledger.note(&token, fate, Target { paths, is_quiet: false });
-        if is_done && self.dice.percent(20) {
+        self.race.ledger.note(&token, fate(&reply), Target { paths, is_quiet: false });
+        if self.dice.percent(20) {
             self.race.ledger.release(&BTreeSet::from([token]));
-            self.change("undo", &json!({}));
+            self.take_back(&reply);
         }
     }
 
@@ -193,10 +195,9 @@ impl<'a> Agent<'a> {
             return;
         }
         let to = format!("open/moved-{}.txt", self.dice.within(0..5));
-        if let Reply::Done(_) = self.change("move_file", &json!({ "from": from, "to": to }))
-            && self.dice.percent(30)
-        {
-            self.change("undo", &json!({}));
+        let reply = self.change("move_file", &json!({ "from": from, "to": to }));
+        if self.dice.percent(30) {
+            self.take_back(&reply);
         }
     }
 
@@ -214,8 +215,8 @@ impl<'a> Agent<'a> {
             return;
         }
         self.race.ledger.release(&seen);
-        if matches!(reply, Reply::Done(_)) && self.dice.percent(50) {
-            self.change("undo", &json!({}));
+        if self.dice.percent(50) {
+            self.take_back(&reply);
         }
     }
 
@@ -224,12 +225,8 @@ impl<'a> Agent<'a> {
         let token = self.new_token();
         let path = format!("open/new-{}.txt", self.dice.within(0..100));
         let arguments = json!({ "path": path, "old_string": "", "new_string": format!("{token}\n") });
-        let fate = match self.change("edit_file", &arguments) {
-            Reply::Done(_) => Fate::Written,
-            Reply::Refused(_) => Fate::Refused,
-            Reply::Unknown => Fate::Unknown,
-        };
-        self.race.ledger.note(&token, fate, Target { paths: vec![path], is_quiet: false });
+        let reply = self.change("edit_file", &arguments);
+        self.race.ledger.note(&token, fate(&reply), Target { paths: vec![path], is_quiet: false });
     }
 
     fn edit_wild(&mut self) {
@@ -240,5 +237,14 @@ impl<'a> Agent<'a> {
         let new = format!("middle {} {}\n", self.who, self.number);
         let edit = json!({ "path": path, "old_string": format!("{line}\n"), "new_string": new });
         self.insist("edit_file", &edit);
+    }
+}
+
+/// What an answer says of the token in the call.
+fn fate(reply: &Reply) -> Fate {
+    match reply {
+        Reply::Done(_) => Fate::Written,
+        Reply::Refused(_) => Fate::Refused,
+        Reply::Unknown => Fate::Unknown,
     }
 }
