@@ -7,8 +7,8 @@
 //! ```
 //! use surehand_core::{Limits, Policy, Present, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan, render};
 //!
-//! let seen = Text::new("one\ntwo\n".into())?;
-//! let now = Present::Text(Text::new("zero\none\ntwo\n".into())?);
+//! let seen = Text::new("one\ntwo\n".into()).expect("it is text");
+//! let now = Present::Text(Text::new("zero\none\ntwo\n".into()).expect("it is text"));
 //! let view = View::whole(&seen);
 //! let (path, policy, limits) = (RelPath::new("a.txt")?, Policy::default(), Limits::default());
 //! let tracking = Tracking::Seen { view: &view, text: Some(&seen) };

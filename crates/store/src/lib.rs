@@ -9,7 +9,7 @@
 //!
 //! let dir = tempfile::tempdir()?;
 //! let (session, path) = (SessionId("s".into()), RelPath::new("a.txt")?);
-//! let view = View::whole(&Text::new("one\n".into())?);
+//! let view = View::whole(&Text::new("one\n".into()).expect("it is text"));
 //! let mut store = SqliteStore::open(&dir.path().join("state.db"))?.store;
 //! store.record(&[Record::Viewed { session: session.clone(), path: path.clone(), view: view.clone() }])?;
 //! assert_eq!(store.view(&session, &path)?, Some(view));
