@@ -287,7 +287,20 @@ fn is_rewritten(success: &Success) -> bool {
 /// The lines of a text that a content shows from this number on.
 fn matching(text: &Text, start: u32, content: &str) -> LineSet {
     let shown = content.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-    let numbered = (start.max(1)..).map_while(LineNo::new).zip(shown);
+    let numbered = (start.max(1)..=u32::MAX).filter_map(LineNo::new).zip(shown);
     let is_there = |(number, line): &(LineNo, &str)| text.has_line(*number) && text.line(*number) == *line;
     numbered.filter(is_there).map(|(number, _)| LineRange::line(number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_count_where_the_file_has_them() {
+        let text = Text::of("a\nb\nc\n".to_owned()).unwrap();
+        assert_eq!(matching(&text, 2, "b\r\nx").to_string(), "2");
+        assert_eq!(matching(&text, 0, "a\nb\nc\n").to_string(), "1-3");
+        assert_eq!(matching(&text, u32::MAX, "a\nb").to_string(), "");
+    }
 }

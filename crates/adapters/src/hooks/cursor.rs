@@ -113,7 +113,7 @@ fn numbered(said: &str) -> Option<(u32, String)> {
     };
     let rows: Vec<(u32, String)> = said.lines().map_while(row).collect();
     let start = rows.first()?.0;
-    let follow = rows.iter().zip(start..).all(|((number, _), expected)| *number == expected);
+    let follow = rows.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
     follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
 }
 
@@ -125,5 +125,17 @@ fn say(_input: &Value, verdict: &Verdict) -> Value {
             json!({ "permission": "deny", "user_message": format!("Surehand: {user}"), "agent_message": why })
         }
         Verdict::Context(text) => json!({ "additional_context": text }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_must_follow_each_other() {
+        assert_eq!(numbered("3|c\n4|\n5|6|e\nend"), Some((3, "c\n\n6|e".to_owned())));
+        assert_eq!(numbered("1|a\n3|c"), None);
+        assert_eq!(numbered("4294967295|a\n0|b"), None);
     }
 }

@@ -95,7 +95,7 @@ fn numbered(output: &str) -> Option<(u32, String)> {
     let above = |line: &&str| !matches!(*line, "<content>" | "<file>");
     let rows: Vec<(u32, String)> = output.split('\n').skip_while(above).skip(1).map_while(row).collect();
     let start = rows.first()?.0;
-    let follow = rows.iter().zip(start..).all(|((number, _), expected)| *number == expected);
+    let follow = rows.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
     follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
 }
 
@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(numbered(output), Some((3, "c\n\n6: e".to_owned())));
         assert_eq!(numbered("<file>\n00001| a\n00002| b\n</file>"), Some((1, "a\nb".to_owned())));
         assert_eq!(numbered("<content>\n1: a\n3: c\n"), None);
+        assert_eq!(numbered("<content>\n4294967295: a\n0: b\n"), None);
         assert_eq!(numbered("<path>/w</path>\n<type>directory</type>\n<entries>\na\n</entries>"), None);
     }
 
