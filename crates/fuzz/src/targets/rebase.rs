@@ -70,7 +70,8 @@ impl Case<'_> {
         let words = self.seen.words();
         let mut old = words[self.start..self.end].join("\n");
         let mut new = new.join("\n");
-        if source.flag() {
+        let with_newline = source.flag();
+        if with_newline {
             old.push('\n');
             new.push('\n');
         }
@@ -90,7 +91,9 @@ impl Case<'_> {
             if is_mixed { content.map(|content| content.replace("\r\n", "\n")) } else { content }
         };
         assert_eq!(content(&planned), content(&known), "not the result of who saw the change: {:?} {edit:?}", self.parts());
-        if !edit.all && once(&self.seen.text(), &old) == Some(self.seen.text().start_of(self.start)) {
+        // The text of an empty line is nothing without its newline.
+        let has_last = with_newline || !words[self.end - 1].is_empty();
+        if !edit.all && has_last && once(&self.seen.text(), &old) == Some(self.seen.text().start_of(self.start)) {
             self.check_untouched();
         }
     }
