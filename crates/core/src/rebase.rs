@@ -165,6 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_to_be_first_is_not_moved_with_what_is_edited_below_it() {
+        let (seen, now) = (text("a"), text("x\ny\na"));
+        let at = Anchor::of(LineNo::FIRST, "a");
+        let edit = |edits: &[LineEdit<'_>]| {
+            let plan = |target: &Target<'_>| plan::edit_lines(target, edits);
+            planned(&View::whole(&seen), &seen, &now, OnChange::Rebase, plan)
+        };
+        let replace = LineEdit::Replace { at, to: at, text: "A" };
+        assert_eq!(edit(&[replace]).unwrap().text().unwrap().as_str(), "x\ny\nA");
+        assert_eq!(edit(&[replace, LineEdit::Prepend { text: "first" }]).unwrap_err().code(), "stale");
+    }
+
+    #[test]
     fn several_edits_of_a_batch_are_each_moved() {
         let (seen, now) = (text("a\nb\nc\nd\ne\nf\ng\n"), text("0\na\nb\nc\nd\nnew\ne\nf\ng\n"));
         let batch = |edits: &[(usize, Replace<'_>)]| {

@@ -152,16 +152,10 @@ impl Page {
     pub fn replace(&mut self, range: std::ops::Range<usize>, with: &[&str]) {
         let old = &self.lines[range.clone()];
         let same = |(line, new): &(&Line, &&str)| line.text == **new;
-        let is_open = range.end == self.lines.len() && self.lines.last().is_some_and(|last| last.ending == Ending::None);
-        // Of several equal lines the old one is the last, but where the file does not end: there it is the one that gets an ending.
-        let most = old.len().min(with.len());
-        let (head, tail) = if is_open {
-            let head = old.iter().zip(with).take_while(same).count();
-            (head, old.iter().rev().zip(with.iter().rev()).take(most - head).take_while(same).count())
-        } else {
-            let tail = old.iter().rev().zip(with.iter().rev()).take_while(same).count();
-            (old.iter().zip(with).take(most - tail).take_while(same).count(), tail)
-        };
+        // Of several equal lines the old one is the last.
+        let tail = old.iter().rev().zip(with.iter().rev()).take_while(same).count();
+        let most = old.len().min(with.len()) - tail;
+        let head = old.iter().zip(with).take(most).take_while(same).count();
         let ending = self.lines.get(range.end.saturating_sub(1)).map_or(Ending::Lf, |line| line.ending);
         let new: Vec<Line> = with[head..with.len() - tail]
             .iter()

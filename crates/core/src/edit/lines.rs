@@ -256,35 +256,34 @@ fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
         start = edit.start;
         tail -= 1;
     }
+    // Lines that are put in above others that come are not at the end: they stay an edit of their own.
+    let is_above = |edit: &Placed<'_>| edit.start == edit.end && edit.end < text.line_count();
+    while placed.get(tail).is_some_and(is_above) && placed[tail + 1..].iter().any(|edit| !edit.lines.is_empty()) {
+        tail += 1;
+    }
     tail
 }
 
-/// The edits at the end of such a text, as one: the new last line does not end either, unless it is empty.
+/// The edits at the end of such a text, as one: the new last line does not end either, unless it is empty, because an empty line that does
+/// not end would be none.
 fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
     let first = edits.first()?;
-    let mut with = String::new();
-    // The line above must end if new lines follow it, and must not if none do.
     let above = first.start.checked_sub(1).map(LineNo::at_index);
-    let ending_above = above.map_or(Ending::None, |above| text.ending(above));
-    let mut from = text.start_of(first.start);
-    let mut pending = match (above, ending_above) {
-        (Some(_), Ending::None) => Some(text.usual_ending()),
-        (Some(_), ending) => {
-            from -= ending.as_str().len();
-            Some(ending)
-        }
-        (None, _) => None,
+    let from = text.start_of(first.start);
+    let new: Vec<(&str, Ending)> = edits.iter().flat_map(|edit| new_lines(text, edit)).collect();
+    let Some(((last, last_ending), others)) = new.split_last() else {
+        // The line above is the last one now.
+        let ending = above.filter(|above| !text.line(*above).is_empty()).map_or(Ending::None, |above| text.ending(above));
+        return Some(Splice { range: from - ending.as_str().len()..text.as_str().len(), with: "".into() });
     };
-    let mut last = above.map_or("", |above| text.line(above));
-    for (line, ending) in edits.iter().flat_map(|edit| new_lines(text, edit)) {
-        with.push_str(pending.map_or("", Ending::as_str));
-        with.push_str(line);
-        pending = Some(ending);
-        last = line;
+    let mut with = String::new();
+    if above.is_some_and(|above| text.ending(above) == Ending::None) {
+        with.push_str(text.usual_ending().as_str());
     }
+    others.iter().for_each(|(line, ending)| with.extend([*line, ending.as_str()]));
+    with.push_str(last);
     if last.is_empty() {
-        // An empty line that does not end would be none.
-        with.push_str(pending.map_or("", Ending::as_str));
+        with.push_str(last_ending.as_str());
     }
     Some(Splice { range: from..text.as_str().len(), with: with.into() })
 }
