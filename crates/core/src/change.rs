@@ -259,15 +259,15 @@ pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
     for (hunk, begins) in &mut hunks {
         // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
         match begins {
-            Begins::AtALine => {
+            Begins::At => {
                 trim_tail(hunk);
                 trim_head(hunk);
             }
-            Begins::WithinALine => {
+            Begins::Within => {
                 trim_head(hunk);
                 trim_tail(hunk);
             }
-            Begins::BehindALine => {
+            Begins::Behind => {
                 let first = hunk.before.start;
                 trim_head(hunk);
                 // Its first line is above what comes, also where it has got an ending and so is not quite what it was.
@@ -285,24 +285,24 @@ pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
     LineMap::exact(hunks.collect(), before.line_count(), after.line_count())
 }
 
-/// Where a replacement begins.
+/// Where in a line a replacement begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
-    AtALine,
-    WithinALine,
+    At,
+    Within,
     /// After all that a line says, at its ending or where it would have one.
-    BehindALine,
+    Behind,
 }
 
 impl Begins {
     fn of(text: &Text, line: usize, at: usize) -> Self {
         let start = text.start_of(line);
         if at == start {
-            Begins::AtALine
+            Begins::At
         } else if at >= start + text.line(LineNo::at_index(line)).len() {
-            Begins::BehindALine
+            Begins::Behind
         } else {
-            Begins::WithinALine
+            Begins::Within
         }
     }
 }
