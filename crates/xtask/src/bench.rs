@@ -1,21 +1,41 @@
 //! The benchmark as a whole: who takes part, which parts run, how long each may take, and where their workspaces are.
 
+mod batch;
+mod calls;
+mod chart;
+mod client;
+mod depth;
+pub mod floor;
+mod growth;
+mod hook;
+pub mod page;
+pub mod peer;
+pub mod report;
+mod scan;
+mod search;
+pub mod server;
+mod snapshot;
+mod start;
+mod table;
+mod throughput;
+mod tongue;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use crate::calls::{self, Kind};
-use crate::client::{Answer, Client};
+use self::calls::Kind;
+use self::client::{Answer, Client};
+use self::floor::Durability;
+use self::peer::{LeftOut, Peer, Wanted};
+use self::report::Report;
+use self::server::Launch;
+use self::tongue::{Edit, Tongue};
 use crate::files::{content, create, is_whole, text, token};
-use crate::floor::Durability;
-use crate::peer::{self, LeftOut, Peer, Wanted};
-use crate::report::Report;
+use crate::machine;
 use crate::sample::{Each, Seat};
-use crate::server::Launch;
-use crate::tongue::{Edit, Tongue};
-use crate::{batch, depth, growth, hook, machine, scan, search, snapshot, start, throughput};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -25,9 +25,9 @@ use self::other::Other;
 pub use self::sources::FEWEST_FILES;
 pub use self::story::FEWEST_TURNS;
 use self::story::Story;
+use crate::bench::report::table;
 use crate::dice::Dice;
 use crate::machine;
-use crate::report::table;
 use crate::sample::percentile;
 
 /// The same every time.

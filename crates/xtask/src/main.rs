@@ -5,34 +5,15 @@
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
-mod batch;
 mod bench;
-mod calls;
-mod chart;
-mod client;
 mod context;
-mod depth;
 mod economy;
 mod files;
-mod floor;
 mod fuzz;
 mod git;
-mod growth;
 mod histories;
-mod hook;
 mod machine;
-mod page;
-mod peer;
-mod report;
 mod sample;
-mod scan;
-mod search;
-mod server;
-mod snapshot;
-mod start;
-mod table;
-mod throughput;
-mod tongue;
 mod torture;
 
 use std::path::{Path, PathBuf};
@@ -41,10 +22,10 @@ use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use surehand_testkit::dice;
 
+use crate::bench::floor::Durability;
+use crate::bench::peer::Wanted;
 use crate::bench::{Bench, Pace};
 use crate::economy::{Economy, Packages};
-use crate::floor::Durability;
-use crate::peer::Wanted;
 
 /// What was typed after `cargo xtask`.
 #[derive(Parser)]
@@ -158,7 +139,7 @@ fn main() -> Result<()> {
         Command::Histories(args) => histories(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::run(args),
-        Command::Floor(args) => floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
+        Command::Floor(args) => bench::floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }
 }
 
@@ -204,8 +185,8 @@ fn bench(args: BenchArgs) -> Result<()> {
     // An unoptimised floor would flatter every ratio.
     ensure!(!cfg!(debug_assertions), "the floor must be optimised: run `cargo run --release -p xtask -- bench`");
     let server = match args.server {
-        Some(path) => server::locate(&path)?,
-        None => server::build()?,
+        Some(path) => bench::server::locate(&path)?,
+        None => bench::server::build()?,
     };
     let pace = if args.quick { Pace::Quick } else { Pace::Full };
     let wanted = args.peers.unwrap_or(pace.pick(Wanted::None, Wanted::All));
@@ -214,7 +195,7 @@ fn bench(args: BenchArgs) -> Result<()> {
     if args.json {
         println!("{:#}", report.to_json());
     } else if args.write {
-        page::write(&report)?.iter().for_each(|path| println!("{}", path.display()));
+        bench::page::write(&report)?.iter().for_each(|path| println!("{}", path.display()));
     } else {
         print!("{}", report.to_markdown());
     }

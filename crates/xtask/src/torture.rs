@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use surehand_torture::{Part, Progress, Report, Torture};
 
-use crate::server;
+use crate::bench::server;
 
 /// The flags of `torture`.
 #[derive(Args)]

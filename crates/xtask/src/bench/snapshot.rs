@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use bpe_openai::o200k_base;
 use serde_json::json;
 
+use crate::bench::scan::{keep, path};
+use crate::bench::tongue::Edit;
 use crate::bench::{Bench, Contender};
 use crate::sample::Summary;
-use crate::scan::{keep, path};
-use crate::tongue::Edit;
 
 /// Files that are read, and of these so many edited, so that there is something to tell.
 const READ: usize = 40;

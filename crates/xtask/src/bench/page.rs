@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::chart;
-use crate::report::Report;
+use crate::bench::chart;
+use crate::bench::report::Report;
 
 /// What is between these is replaced by the next run.
 const BEGIN: &str = "<!-- measured by cargo xtask bench -->";
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_page_has_its_marks() {
-        let page = include_str!("../../../docs/benchmarks.md");
+        let page = include_str!("../../../../docs/benchmarks.md");
         assert!(replace(page, "new").is_some());
     }
 }

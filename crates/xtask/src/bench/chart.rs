@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::calls::Kind;
-use crate::report::Report;
+use crate::bench::calls::Kind;
+use crate::bench::report::Report;
 use crate::sample::Seat;
 
 /// What a bar stands for, which is what it looks like.

@@ -4,22 +4,22 @@ mod json;
 
 use std::time::Duration;
 
-pub use crate::table::table;
+pub use crate::bench::table::table;
 
-use crate::batch::{BatchRow, FILES};
 use crate::bench::Pace;
-use crate::calls::{CallRow, Kind};
-use crate::depth::{Depth, LINES};
-use crate::growth::Growth;
-use crate::hook::Hook;
-use crate::peer::{LeftOut, Peer};
+use crate::bench::batch::{BatchRow, FILES};
+use crate::bench::calls::{CallRow, Kind};
+use crate::bench::depth::{Depth, LINES};
+use crate::bench::growth::Growth;
+use crate::bench::hook::Hook;
+use crate::bench::peer::{LeftOut, Peer};
+use crate::bench::scan::Scan;
+use crate::bench::search::Search;
+use crate::bench::snapshot::Snapshot;
+use crate::bench::start::StartRow;
+use crate::bench::table::{micros, millis, none, times_as_long};
+use crate::bench::throughput::{IN_FLIGHT, ThroughputRow};
 use crate::sample::{Each, Summary};
-use crate::scan::Scan;
-use crate::search::Search;
-use crate::snapshot::Snapshot;
-use crate::start::StartRow;
-use crate::table::{micros, millis, none, times_as_long};
-use crate::throughput::{IN_FLIGHT, ThroughputRow};
 
 /// Everything that was measured.
 pub struct Report {

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use crate::bench::growth;
+use crate::bench::server::Launch;
+use crate::bench::tongue::Edit;
 use crate::bench::{Bench, Contender};
 use crate::files::{content, create, is_whole};
+use crate::machine;
 use crate::sample::{Each, Seat, Summary};
-use crate::server::Launch;
-use crate::tongue::Edit;
-use crate::{growth, machine};
 
 /// A peer is started where ours and the floor are started so many times.
 const SHARE: usize = 3;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::bench::server::Launch;
+use crate::bench::tongue::Edit;
 use crate::bench::{Bench, contenders};
 use crate::files::{content, create};
 use crate::machine;
 use crate::sample::{Each, Summary};
-use crate::server::Launch;
-use crate::tongue::Edit;
 
 /// Files that are changed.
 pub const FILES: usize = 100;

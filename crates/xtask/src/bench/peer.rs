@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
-use crate::server::RootBy;
-use crate::tongue::Tongue;
+use crate::bench::server::RootBy;
+use crate::bench::tongue::Tongue;
 
 /// Which peers take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use crate::bench::server::Launch;
+use crate::bench::tongue::Edit;
 use crate::bench::{Bench, Contender, Pace, contenders};
 use crate::files::{content, create, is_whole};
 use crate::machine;
 use crate::sample::{Each, Seat, Summary};
-use crate::server::Launch;
-use crate::tongue::Edit;
 
 /// What is called again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::bench::client::Client;
 use crate::files::{text, token, token_line};
 
 /// A call that is ready to be sent.

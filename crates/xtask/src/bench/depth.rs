@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::bench::Bench;
-use crate::client::Client;
+use crate::bench::client::Client;
 use crate::files::create;
 use crate::machine;
 use crate::sample::Summary;

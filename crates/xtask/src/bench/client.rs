@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::server::Launch;
-use crate::tongue::Call;
+use crate::bench::server::Launch;
+use crate::bench::tongue::Call;
 
 /// The protocol revision that the client asks for.
 const PROTOCOL: &str = "2025-06-18";

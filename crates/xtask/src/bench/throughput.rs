@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::bench::tongue::Edit;
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, create};
 use crate::machine;
 use crate::sample::{Each, median};
-use crate::tongue::Edit;
 
 /// Calls that are under way at once.
 pub const IN_FLIGHT: usize = 8;

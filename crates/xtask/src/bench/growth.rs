@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use crate::bench::tongue::Edit;
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, create, is_whole};
 use crate::machine;
 use crate::sample::{Each, Seat, median};
-use crate::tongue::Edit;
 
 /// Size of a file in bytes.
 const BYTES: usize = 200;

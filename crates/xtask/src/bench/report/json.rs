@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::Report;
-use crate::growth::Windows;
+use crate::bench::growth::Windows;
 use crate::sample::{Each, Summary, ratio};
 
 impl Report {

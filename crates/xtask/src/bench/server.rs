@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::floor::Durability;
-use crate::peer::Peer;
-use crate::tongue::Tongue;
+use crate::bench::floor::Durability;
+use crate::bench::peer::Peer;
+use crate::bench::tongue::Tongue;
 
 /// The server binary at a path that was typed.
 pub fn locate(path: &Path) -> Result<PathBuf> {
