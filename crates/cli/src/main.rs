@@ -13,10 +13,6 @@ use clap::Parser;
 
 use args::{Args, Command};
 
-/// A call makes and drops some hundred small values; the system's allocator takes twice as long for them.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
