@@ -108,19 +108,26 @@ impl Recorder {
             Record::Found { path, .. } => Some(Subject::File(path.clone())),
             _ => None,
         };
-        self.queue.lock().outbox.put(&record);
-        self.add(record, subject, |_| true);
+        let mut pending = self.queue.lock();
+        // Under one lock, or it could be taken for one of the records that are being written just now.
+        pending.outbox.put(&record);
+        self.add(pending, record, subject, |_| true);
     }
 
     /// Hands over the text of a file as a session knows it now. If the one that it replaced has not been written yet, it is
     /// dropped for this one: the session is never compared with it again, and how to get it back is a record of its own.
     pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
         let is_replaced = |last: &Record| matches!(last, Record::Kept { version, .. } if Some(*version) == replaced);
-        self.add(record, Some(Subject::Text(owner.clone(), path.clone())), is_replaced);
+        self.add(self.queue.lock(), record, Some(Subject::Text(owner.clone(), path.clone())), is_replaced);
     }
 
-    fn add(&self, record: Record, subject: Option<Subject>, is_overtaken: impl Fn(&Record) -> bool) {
-        let mut pending = self.queue.lock();
+    fn add(
+        &self,
+        mut pending: MutexGuard<'_, Pending>,
+        record: Record,
+        subject: Option<Subject>,
+        is_overtaken: impl Fn(&Record) -> bool,
+    ) {
         if matches!(record, Record::Cleared { .. } | Record::Forgot { .. }) {
             // What comes after must not move before it.
             pending.last.retain(|subject, _| !matches!(subject, Subject::View(..)));
