@@ -366,9 +366,10 @@ impl Workspace {
         Journal::start(self.state.journals(), process_name()?, self.durability() == Durability::Full)
     }
 
-    /// Lets go of the journal as a crash would: unlocked, not removed.
-    pub(crate) fn abandon_journal(&self) {
+    /// Lets go of everything as a crash would: the journal is unlocked and not removed, and no file is open.
+    pub(crate) fn abandon(&self) {
         *lock(&self.journal) = None;
+        lock(&self.state.displaced).iter_mut().for_each(|(_, displaced)| displaced.let_go());
     }
 
     /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.

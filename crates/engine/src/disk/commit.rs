@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
 
     /// Lets go of everything without tidying up, as a crash would.
     fn abandon(self) {
-        self.workspace.abandon_journal();
+        self.workspace.abandon();
     }
 
     fn finish(self) -> Committed {
