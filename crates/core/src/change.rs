@@ -229,68 +229,95 @@ pub struct Spliced {
 
 /// The line map of an edit, from the bytes it replaced. Lines at the rim of a replacement that come out the same count as kept.
 pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
-    let mut hunks: Vec<(Hunk, Begins)> = Vec::new();
+    let mut places: Vec<Place<'_>> = Vec::new();
     for source in sources {
         let hunk = Hunk { before: touched_lines(before, &source.before), after: touched_lines(after, &source.after) };
-        match hunks.last_mut() {
-            Some((last, _)) if hunk.before.start < last.before.end || hunk.after.start < last.after.end => {
-                last.before.end = hunk.before.end;
-                last.after.end = hunk.after.end;
+        match places.last_mut() {
+            Some(Place { hunk: last, sources: (_, until) })
+                if hunk.before.start < last.before.end || hunk.after.start < last.after.end =>
+            {
+                *last = Hunk { before: last.before.start..hunk.before.end, after: last.after.start..hunk.after.end };
+                *until = source;
             }
-            _ => {
-                let begins = Begins::of(before, hunk.before.start, source.before.start);
-                hunks.push((hunk, begins));
-            }
+            _ => places.push(Place { hunk, sources: (source, source) }),
         }
     }
-    let same = |old: usize, new: usize| before.full_line(LineNo::at_index(old)) == after.full_line(LineNo::at_index(new));
-    let trim_head = |hunk: &mut Hunk| {
-        while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.start, hunk.after.start) {
-            hunk.before.start += 1;
-            hunk.after.start += 1;
-        }
-    };
-    let trim_tail = |hunk: &mut Hunk| {
-        while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.end - 1, hunk.after.end - 1) {
-            hunk.before.end -= 1;
-            hunk.after.end -= 1;
-        }
-    };
-    for (hunk, begins) in &mut hunks {
-        // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
-        match begins {
-            Begins::At => {
-                trim_tail(hunk);
-                trim_head(hunk);
-            }
-            Begins::Within => {
-                trim_head(hunk);
-                trim_tail(hunk);
-            }
-            Begins::Behind => {
-                let first = hunk.before.start;
-                trim_head(hunk);
-                // Its first line is above what comes, also where it has got an ending and so is not quite what it was.
-                if hunk.before.start > first {
-                    trim_tail(hunk);
-                } else {
-                    let mut rest = Hunk { before: first + 1..hunk.before.end, after: hunk.after.clone() };
-                    trim_tail(&mut rest);
-                    (hunk.before.end, hunk.after.end) = (rest.before.end.max(first + 1), rest.after.end);
-                }
-            }
-        }
-    }
-    let hunks = hunks.into_iter().map(|(hunk, _)| hunk).filter(|hunk| !hunk.before.is_empty() || !hunk.after.is_empty());
+    let hunks = places.into_iter().map(|place| place.trimmed(before, after));
+    let hunks = hunks.filter(|hunk| !hunk.before.is_empty() || !hunk.after.is_empty());
     LineMap::exact(hunks.collect(), before.line_count(), after.line_count())
 }
 
-/// Where in a line a replacement begins.
+/// Lines that are touched by one replacement, or by several that touch each other.
+struct Place<'a> {
+    hunk: Hunk,
+    /// The first and the last of them.
+    sources: (&'a Spliced, &'a Spliced),
+}
+
+impl Place<'_> {
+    /// The hunk without the lines at its rims that come out the same.
+    fn trimmed(self, before: &Text, after: &Text) -> Hunk {
+        let Place { mut hunk, sources: (first, last) } = self;
+        let same = |old: usize, new: usize| before.full_line(LineNo::at_index(old)) == after.full_line(LineNo::at_index(new));
+        if !std::ptr::eq(first, last) {
+            // One replacement may have put in what another took out: only lines that none of them touches are the same ones.
+            let start = (before.start_of(hunk.before.start), after.start_of(hunk.after.start));
+            let is_above = start.0 + first.after.start == start.1 + first.before.start;
+            let is_below = |old: usize, new: usize| {
+                let (old, new) = (before.start_of(old), after.start_of(new));
+                old >= last.before.end && new >= last.after.end && old - last.before.end == new - last.after.end
+            };
+            trim_tail(&mut hunk, |old, new| is_below(old, new) && same(old, new));
+            trim_head(&mut hunk, |old, new| is_above && before.start_of(old + 1) <= first.before.start && same(old, new));
+            return hunk;
+        }
+        // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
+        match Begins::of(before, hunk.before.start, first.before.start) {
+            Begins::Above => {
+                trim_tail(&mut hunk, same);
+                trim_head(&mut hunk, same);
+            }
+            Begins::Inside => {
+                trim_head(&mut hunk, same);
+                trim_tail(&mut hunk, same);
+            }
+            Begins::Behind => {
+                let first = hunk.before.start;
+                trim_head(&mut hunk, same);
+                // Its first line is the first of what comes, also where it has got or lost an ending and so is not quite what it was.
+                let kept = usize::from(hunk.before.start == first);
+                let mut rest =
+                    Hunk { before: hunk.before.start + kept..hunk.before.end, after: hunk.after.start + kept..hunk.after.end };
+                trim_tail(&mut rest, same);
+                (hunk.before.end, hunk.after.end) = (rest.before.end, rest.after.end);
+            }
+        }
+        hunk
+    }
+}
+
+fn trim_head(hunk: &mut Hunk, same: impl Fn(usize, usize) -> bool) {
+    while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.start, hunk.after.start) {
+        hunk.before.start += 1;
+        hunk.after.start += 1;
+    }
+}
+
+fn trim_tail(hunk: &mut Hunk, same: impl Fn(usize, usize) -> bool) {
+    while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.end - 1, hunk.after.end - 1) {
+        hunk.before.end -= 1;
+        hunk.after.end -= 1;
+    }
+}
+
+/// Where a replacement begins, seen from its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
-    At,
-    Within,
-    /// After all that a line says, at its ending or where it would have one.
+    /// Where the line begins.
+    Above,
+    /// Somewhere in it.
+    Inside,
+    /// After all that it says, at its ending or where it would have one.
     Behind,
 }
 
@@ -298,11 +325,11 @@ impl Begins {
     fn of(text: &Text, line: usize, at: usize) -> Self {
         let start = text.start_of(line);
         if at == start {
-            Begins::At
+            Begins::Above
         } else if at >= start + text.line(LineNo::at_index(line)).len() {
             Begins::Behind
         } else {
-            Begins::Within
+            Begins::Inside
         }
     }
 }
@@ -367,6 +394,31 @@ mod tests {
     fn shifts_say_how_the_numbers_below_moved() {
         let map = LineMap::between(&text("a\nb\nc\nd\ne\n"), &text("a\nB\nBB\nc\nd\n"));
         assert_eq!(map.shifts(), [Shift { after: 3, by: 1 }]);
+    }
+
+    #[test]
+    fn a_line_that_was_removed_is_not_taken_for_an_equal_one_above_it() {
+        let before = text("a\nb\nb");
+        let (content, sources) = splice(&before, &[Splice { range: 3..5, with: "".into() }]);
+        let map = exact_map(&before, &text(&content), &sources);
+        assert_eq!((content.as_str(), map.new_place(LineNo::at_index(2))), ("a\nb", None));
+    }
+
+    #[test]
+    fn edits_that_touch_each_other_do_not_give_back_each_others_lines() {
+        // A line is put in above, and the second of two equal ones goes.
+        let before = text("b\nb");
+        let edits = [Splice { range: 0..0, with: "a\n".into() }, Splice { range: 1..3, with: "".into() }];
+        let (content, sources) = splice(&before, &edits);
+        let map = exact_map(&before, &text(&content), &sources);
+        assert_eq!((content.as_str(), map.new_place(LineNo::at_index(1))), ("a\nb", None));
+        // What none of them touches is the same line.
+        let before = text("a\nb\nc\nd\n");
+        let edits = [Splice { range: 2..4, with: "B\n".into() }, Splice { range: 4..4, with: "x\n".into() }];
+        let (content, sources) = splice(&before, &edits);
+        let map = exact_map(&before, &text(&content), &sources);
+        let places: Vec<Option<u32>> = (0..4).map(|line| map.new_place(LineNo::at_index(line)).map(LineNo::get)).collect();
+        assert_eq!(places, [Some(1), None, Some(4), Some(5)]);
     }
 
     #[test]

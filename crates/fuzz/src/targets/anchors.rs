@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use surehand_core::{
     Anchor, Cause, Limits, LineNo, LineRange, LineSet, OnChange, Planned, Policy, Present, Refusal, RelPath, Target, View,
-    edit::lines::LineEdit, gate::Tracking, plan, render::refusal::refusal,
+    edit::lines::LineEdit, gate::Tracking, plan, render::refusal::refusal, text::Ending,
 };
 
 use crate::{
@@ -128,20 +128,18 @@ impl Reader {
             })
             .collect();
         placed.sort_by_key(|(start, end, number, _)| (*start, *end, *number));
-        // Edits that touch each other are one: what it puts in place of its lines may begin or end with one of them.
-        let mut joined: Vec<(usize, usize, Vec<&str>)> = Vec::new();
-        for (start, end, _, order) in &placed {
-            match joined.last_mut().filter(|last| *start <= last.1) {
-                Some(last) => {
-                    last.1 = last.1.max(*end);
-                    last.2.extend(order.new_lines());
-                }
-                None => joined.push((*start, *end, order.new_lines())),
-            }
-        }
+        let placed = self.with_one_end(&placed);
+        // Of edits that touch each other none gives back what another takes.
         let mut expected = self.now.clone();
-        for (start, end, new) in joined.iter().rev() {
-            expected.replace(*start..*end, new);
+        for (index, (start, end, new)) in placed.iter().enumerate().rev() {
+            let is_below = index.checked_sub(1).is_none_or(|above| placed[above].1 < *start);
+            let is_alone = is_below && placed.get(index + 1).is_none_or(|below| *end < below.0);
+            if is_alone {
+                expected.replace(*start..*end, new);
+            } else {
+                expected.replace(*start..*end, &[]);
+                expected.replace(*start..*start, new);
+            }
         }
         let made = planned.text().expect("a text");
         let edits: Vec<LineEdit<'_>> = orders.iter().map(Order::edit).collect();
@@ -159,6 +157,28 @@ impl Reader {
         if let Some(rebased) = planned.rebased() {
             self.was_shown(&rebased.fresh.shown);
         }
+    }
+
+    /// The edits, those at the end of a file that has no final newline as one, as far as they are about what comes last.
+    fn with_one_end<'a>(&self, placed: &[(usize, usize, usize, &'a Order)]) -> Vec<(usize, usize, Vec<&'a str>)> {
+        let count = self.now.lines.len();
+        let mut from = placed.len();
+        if self.now.lines.last().is_some_and(|last| last.ending == Ending::None) {
+            let mut start = count;
+            while let Some((above, _, _, _)) = from.checked_sub(1).map(|index| placed[index]).filter(|edit| edit.1 == start) {
+                start = above;
+                from -= 1;
+            }
+            let comes = |edits: &[(usize, usize, usize, &Order)]| edits.iter().any(|edit| !edit.3.new_lines().is_empty());
+            while placed.get(from).is_some_and(|edit| edit.0 == edit.1 && edit.1 < count) && comes(&placed[from + 1..]) {
+                from += 1;
+            }
+        }
+        let mut edits: Vec<_> = placed[..from].iter().map(|(start, end, _, order)| (*start, *end, order.new_lines())).collect();
+        if let Some(first) = placed.get(from) {
+            edits.push((first.0, count, placed[from..].iter().flat_map(|edit| edit.3.new_lines()).collect()));
+        }
+        edits
     }
 
     /// The line that somebody means by an anchor: the one that was last shown under this number. If that one read something else, it is the
