@@ -138,7 +138,8 @@ fn two_processes_write_one_state() {
     read(&mut other, "b.txt");
     for number in 0..5 {
         let (from, to) = (number.to_string(), (number + 1).to_string());
-        one.call("edit_file", &edit("a.txt", &from, &to));
+        one.call("edit_file", &edit("a.txt", &from, "x"));
+        one.call("edit_file", &edit("a.txt", "x", &to));
         other.call("edit_file", &edit("b.txt", &from, &to));
         let content = format!("{to}\n");
         let expected = [("a.txt".to_owned(), entry("modified", &content)), ("b.txt".to_owned(), entry("modified", &content))];

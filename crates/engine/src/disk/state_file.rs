@@ -20,8 +20,17 @@ pub struct StateFile {
     name: &'static str,
     /// Held while it is changed.
     lock: Option<File>,
-    /// The file that we put there last.
-    ours: Option<(u64, u64)>,
+    /// What we put there, or found there, last.
+    ours: Option<Known>,
+}
+
+/// A content, by the file that holds it and by how often it had been replaced then. One file is not enough: two take turns, so
+/// that the same one is there again after somebody has replaced it twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    identity: (u64, u64),
+    /// Kept in the file of the lock.
+    turn: u64,
 }
 
 impl StateFile {
@@ -33,12 +42,16 @@ impl StateFile {
     /// Its content; `None` when there is none.
     pub fn read(&mut self, dir: &File) -> io::Result<Option<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let mut file = match sys::openat(dir, self.name, flags, Mode::empty()) {
+        let open = || sys::openat(dir, self.name, flags, Mode::empty());
+        // Before the content: if that is replaced meanwhile, it is taken for somebody's, and looked at once more.
+        let lock = sys::openat(dir, self.lock_name(), flags, Mode::empty());
+        let turn = lock.map_or(0, |lock| turn_of(&File::from(lock)));
+        let mut file = match open() {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        self.ours = Some(identity(&file)?);
+        self.ours = Some(Known { identity: identity(&file)?, turn });
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         Ok(Some(content))
@@ -55,21 +68,33 @@ impl StateFile {
             Some(lock) => lock,
             None => File::from(sys::openat(
                 dir,
-                format!("{}.lock", self.name),
+                self.lock_name(),
                 OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW,
                 Mode::from_raw_mode(0o600),
             )?),
         };
         lock.lock()?;
-        let there = sys::statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        let turn = turn_of(&lock);
+        let there = sys::statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let there = there.map(|stat| Known { identity: (stat.st_dev, stat.st_ino), turn });
         let is_theirs = there.is_some() && there != self.ours;
-        let replaced = content(self, is_theirs).and_then(|content| self.put(dir, &content));
+        let replaced = content(self, is_theirs).and_then(|content| {
+            // First: a turn that is counted and not taken only makes others look again.
+            lock.write_all_at(&(turn + 1).to_le_bytes(), 0)?;
+            self.ours = Some(Known { identity: self.put(dir, &content)?, turn: turn + 1 });
+            Ok(())
+        });
         lock.unlock()?;
         self.lock = Some(lock);
         replaced
     }
 
-    fn put(&mut self, dir: &File, content: &[u8]) -> io::Result<()> {
+    fn lock_name(&self) -> String {
+        format!("{}.lock", self.name)
+    }
+
+    /// Puts a content there. Gives the file that holds it.
+    fn put(&self, dir: &File, content: &[u8]) -> io::Result<(u64, u64)> {
         let new = format!("{}.new", self.name);
         let file = fresh_or_free(dir, &new)?;
         file.write_all_at(content, 0)?;
@@ -82,9 +107,14 @@ impl StateFile {
             Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(dir, &new, dir, self.name)?,
             exchanged => exchanged?,
         }
-        self.ours = Some(identity(&file)?);
-        Ok(())
+        identity(&file)
     }
+}
+
+/// How often the content has been replaced; nothing yet where nobody has counted.
+fn turn_of(lock: &File) -> u64 {
+    let mut turn = [0; 8];
+    lock.read_exact_at(&mut turn, 0).map_or(0, |()| u64::from_le_bytes(turn))
 }
 
 /// A file that nobody is reading: the one that was there before, if it is free, else a new one.
@@ -152,5 +182,7 @@ mod tests {
             seen.unwrap()
         };
         assert_eq!([seen(&mut one), seen(&mut one), seen(&mut other), seen(&mut one)], [false, false, true, true]);
+        // Twice, so that the same file is there again.
+        assert_eq!([seen(&mut other), seen(&mut other), seen(&mut one)], [true, false, true]);
     }
 }
