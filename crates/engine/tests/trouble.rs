@@ -179,3 +179,25 @@ fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
     assert!(!reply.is_error, "{}", reply.text);
     assert_eq!(content(dir.path(), "a.txt"), "two\n");
 }
+
+/// A batch that makes a file and then may not take another one away: the new one goes, wherever there is room for it.
+#[test]
+fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
+    let _alone = alone();
+    let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
+    drop(session(dir.path()));
+    as_somebody_else(dir.path(), || {
+        let mut ours = session(dir.path());
+        read(&mut ours, "a.txt");
+        let staged = dir.path().join(".surehand/staged");
+        fs::set_permissions(&staged, fs::Permissions::from_mode(0o555)).unwrap();
+        let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n two\n*** End Patch\n";
+        let reply = ours.call("apply_patch", &serde_json::json!({ "patch": patch }));
+        assert!(reply.is_error, "{}", reply.text);
+        assert_eq!((content(dir.path(), "a.txt").as_str(), dir.path().join("b.txt").exists()), ("one\ntwo\n", false));
+        fs::set_permissions(&staged, fs::Permissions::from_mode(0o755)).unwrap();
+        drop(ours);
+    });
+    drop(session(dir.path()));
+    assert_tidy(dir.path());
+}

@@ -2,10 +2,7 @@
 
 use std::{fs::File, os::fd::AsFd, sync::Arc};
 
-use rustix::{
-    fs::{self as sys, AtFlags, RenameFlags},
-    io::Errno,
-};
+use rustix::fs::{self as sys, AtFlags, RenameFlags};
 use surehand_core::Content;
 
 use super::{Progress, Work, identity, new_copy, same_bytes};
@@ -80,17 +77,15 @@ impl Work<'_> {
         }
     }
 
-    /// Moves what is at the target to this place or, if that turns out to be on another file system, beside itself.
+    /// Moves what is at the target to this place or, if that turns out to be on another file system, or not ours to write any more,
+    /// beside itself.
     fn move_out(&self, (home, name): (Arc<File>, String)) -> Option<(Arc<File>, String)> {
-        match sys::renameat(self.dir(), self.name(), &*home, &name) {
-            Ok(()) => Some((home, name)),
-            Err(Errno::XDEV) => {
-                let (dir, name) = (self.dir().clone(), format!(".surehand-{name}"));
-                sys::renameat(self.dir(), self.name(), &*dir, &name).ok()?;
-                Some((dir, name))
-            }
-            Err(_) => None,
+        if sys::renameat(self.dir(), self.name(), &*home, &name).is_ok() {
+            return Some((home, name));
         }
+        let (dir, name) = (self.dir().clone(), format!(".surehand-{name}"));
+        sys::renameat(self.dir(), self.name(), &*dir, &name).ok()?;
+        Some((dir, name))
     }
 
     /// Puts back what came out. If by now somebody has replaced our file, theirs stays and what came out is rescued.
