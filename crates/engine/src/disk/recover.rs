@@ -326,7 +326,7 @@ impl<'a> Left<'a> {
             },
             _ => None,
         };
-        let staged_dir = match (intent.beside, &dir) {
+        let mut staged_dir = match (intent.beside, &dir) {
             (true, Some(dir)) => Arc::new(dir.try_clone()?),
             _ => workspace.state().staged(),
         };
@@ -341,6 +341,14 @@ impl<'a> Left<'a> {
                 _ => {
                     stage::remove(staged_dir.as_fd(), &kept);
                 }
+            }
+        }
+        if let (How::Create, Thing::Nothing, Some(name), Some(dir)) = (intent.how, &staged, &intent.staged, &dir) {
+            // A new file that was taken back while its place could not be written.
+            let beside = format!(".surehand-{name}");
+            let thing = Thing::look(workspace, dir, &beside)?;
+            if !matches!(thing, Thing::Nothing) {
+                (staged_dir, staged_name, staged) = (Arc::new(dir.try_clone()?), Some(beside), thing);
             }
         }
         Ok(Self { workspace, intent, path, dir, target, moved, staged_dir, staged_name, staged })
