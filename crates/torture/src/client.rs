@@ -71,7 +71,7 @@ impl<'a> Client<'a> {
     /// Calls a tool and waits for the answer.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
         let began = Instant::now();
-        self.send("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        self.send("tools/call", &call_of(tool, arguments));
         let reply = self.judge(tool, arguments, PATIENCE);
         self.took = began.elapsed();
         reply
@@ -79,7 +79,7 @@ impl<'a> Client<'a> {
 
     /// Calls a tool and kills the server at the end of a wait.
     pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) -> Reply {
-        self.send("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        self.send("tools/call", &call_of(tool, arguments));
         wait();
         self.kill();
         self.judge(tool, arguments, PATIENCE)
@@ -192,4 +192,9 @@ impl Drop for Client<'_> {
             self.kill();
         }
     }
+}
+
+/// A call that asks for its result as an object, too.
+fn call_of(tool: &str, arguments: &Value) -> Value {
+    json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": true } })
 }
