@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use surehand_engine::GuestCall;
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, any_text, decide::Verdict, edit, line_number,
-    text, words::Names, write,
+    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, any_text, decide::Verdict, edit, in_a_row,
+    line_number, text, words::Names, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -111,10 +111,7 @@ fn numbered(said: &str) -> Option<(u32, String)> {
         let (number, line) = row.split_once('|')?;
         Some((number.trim().parse().ok()?, line.to_owned()))
     };
-    let rows: Vec<(u32, String)> = said.lines().map_while(row).collect();
-    let start = rows.first()?.0;
-    let follow = rows.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
-    follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
+    in_a_row(said.lines().map_while(row).collect())
 }
 
 fn say(_input: &Value, verdict: &Verdict) -> Value {

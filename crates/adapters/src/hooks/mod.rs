@@ -278,6 +278,13 @@ fn line_number(value: &Value, name: &str) -> Option<u32> {
     value[name].as_u64().and_then(|number| u32::try_from(number).ok())
 }
 
+/// Rows that a tool numbered, as text, with the number of the first; only if they follow one another.
+fn in_a_row(rows: Vec<(u32, String)>) -> Option<(u32, String)> {
+    let start = rows.first()?.0;
+    let follow = rows.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
+    follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
+}
+
 /// An edit of one file that replaces a text.
 fn edit(path: &str, old: &str, new: &str, all: bool) -> Use {
     let arguments = serde_json::json!({ "path": path, "old_string": old, "new_string": new, "replace_all": all });

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use surehand_engine::GuestCall;
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, text, words::Names,
-    write,
+    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, in_a_row, text,
+    words::Names, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -93,10 +93,7 @@ fn numbered(output: &str) -> Option<(u32, String)> {
         Some((row[..end].parse().ok()?, line.to_owned()))
     };
     let above = |line: &&str| !matches!(*line, "<content>" | "<file>");
-    let rows: Vec<(u32, String)> = output.split('\n').skip_while(above).skip(1).map_while(row).collect();
-    let start = rows.first()?.0;
-    let follow = rows.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
-    follow.then(|| (start, rows.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")))
+    in_a_row(output.split('\n').skip_while(above).skip(1).map_while(row).collect())
 }
 
 fn say(_input: &Value, verdict: &Verdict) -> Value {
