@@ -1,26 +1,20 @@
 //! Inputs made from others: the same ones every time for a seed.
 
-/// A stream of numbers (SplitMix64), and what it does to bytes.
+use surehand_testkit::dice::Dice;
+
+/// What dice do to bytes.
 #[derive(Debug, Clone)]
-pub struct Mutator(u64);
+pub struct Mutator(Dice);
 
 impl Mutator {
     /// Other seeds give other inputs.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Self(Dice::new(seed))
     }
 
     /// A number below `end`; 0 if there is none.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        self.0.within(0..end.max(1))
     }
 
     /// An input like this one, with something of the other and of the words of its target.
@@ -38,7 +32,7 @@ impl Mutator {
         let end = (at + 1 + self.below(12)).min(bytes.len());
         match self.below(10) {
             0 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
-            1 if at < bytes.len() => bytes[at] = self.next() as u8,
+            1 if at < bytes.len() => bytes[at] = self.below(256) as u8,
             2 if at < bytes.len() => bytes[at] = bytes[at].wrapping_add(if self.below(2) == 0 { 1 } else { 255 }),
             3 => drop(bytes.drain(at..end.max(at))),
             4 => {
@@ -58,10 +52,10 @@ impl Mutator {
             }
             8 => {
                 let count = 1 + self.below(8);
-                let new: Vec<u8> = (0..count).map(|_| self.next() as u8).collect();
+                let new: Vec<u8> = (0..count).map(|_| self.below(256) as u8).collect();
                 bytes.splice(at..at, new);
             }
-            _ => bytes.insert(at, self.next() as u8),
+            _ => bytes.insert(at, self.below(256) as u8),
         }
     }
 }
