@@ -1,0 +1,145 @@
+//! Git's index, as far as one question needs it: does git track anything below a directory?
+
+use std::{fs, io::Read, path::Path};
+
+use rustix::fs::{Mode, OFlags};
+
+/// An index that is larger is not read. It would belong to a repository of some ten million files.
+const MAX_INDEX: u64 = 1 << 30;
+
+/// Whether git tracks a file below this directory of a work tree. `git_dir` is the one that belongs to the checkout alone.
+///
+/// An index that cannot be understood may track anything.
+pub fn tracks(git_dir: &Path, directory: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(fd) = rustix::fs::open(git_dir.join("index"), flags, Mode::empty()) else {
+        // Nothing has been added yet.
+        return false;
+    };
+    let file = fs::File::from(fd);
+    let mut index = Vec::new();
+    let is_file = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX);
+    if !is_file || file.take(MAX_INDEX).read_to_end(&mut index).is_err() {
+        return true;
+    }
+    has_entry_below(&index, directory.as_bytes()).unwrap_or(true) || is_split(git_dir)
+}
+
+/// Looks through the entries of an index of version 2, 3 or 4. `None` when it is none.
+fn has_entry_below(index: &[u8], directory: &[u8]) -> Option<bool> {
+    const HEADER: usize = 12;
+    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    let (version, count) = (number(4)?, number(8)?);
+    if !index.starts_with(b"DIRC") || !(2..=4).contains(&version) {
+        return None;
+    }
+    let is_below = |name: &[u8]| name.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+    let (mut at, mut name) = (HEADER, Vec::new());
+    for _ in 0..count {
+        at = if version == 4 { read_packed_name(index, at, &mut name)? } else { read_name(index, at, &mut name)? };
+        if is_below(&name) {
+            return Some(true);
+        }
+        // Entries are in the order of their names.
+        if name.as_slice() > directory && !name.starts_with(directory) {
+            break;
+        }
+    }
+    Some(false)
+}
+
+/// Whether most of the entries may be in a second file.
+fn is_split(git_dir: &Path) -> bool {
+    let is_shared = |entry: fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
+    fs::read_dir(git_dir).map_or(true, |entries| entries.flatten().any(is_shared))
+}
+
+/// Where the name of an entry begins: after the times and numbers, and two more bytes where a flag says so.
+fn name_at(index: &[u8], entry: usize) -> Option<usize> {
+    const FIXED: usize = 62;
+    const EXTENDED: u8 = 0x40;
+    let flags = index.get(entry + FIXED - 2)?;
+    Some(entry + if flags & EXTENDED == 0 { FIXED } else { FIXED + 2 })
+}
+
+/// Reads a name and gives where the next entry begins: each is filled up with zeros to eight bytes.
+fn read_name(index: &[u8], entry: usize, name: &mut Vec<u8>) -> Option<usize> {
+    let start = name_at(index, entry)?;
+    let length = memchr::memchr(0, index.get(start..)?)?;
+    name.clear();
+    name.extend_from_slice(&index[start..start + length]);
+    Some(entry + (start + length - entry + 8) / 8 * 8)
+}
+
+/// The same in version 4: how many bytes of the last name to drop, then the rest of the new one.
+fn read_packed_name(index: &[u8], entry: usize, name: &mut Vec<u8>) -> Option<usize> {
+    let mut at = name_at(index, entry)?;
+    let mut dropped = 0_usize;
+    loop {
+        let byte = *index.get(at)?;
+        at += 1;
+        dropped = (dropped << 7) | usize::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            break;
+        }
+        dropped = dropped.checked_add(1).filter(|dropped| *dropped < 1 << 40)?;
+    }
+    let length = memchr::memchr(0, index.get(at..)?)?;
+    name.truncate(name.len().checked_sub(dropped)?);
+    name.extend_from_slice(&index[at..at + length]);
+    Some(at + length + 1)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out repositories")]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A repository with these files added, by real git.
+    fn index_of(version: &str, files: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE").env_remove("GIT_WORK_TREE");
+            let output = git.current_dir(dir.path()).args(arguments).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        git(&["init", "-q"]);
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        git(&["-c", &format!("index.version={version}"), "add", "-f", "."]);
+        git(&["update-index", "--index-version", version]);
+        dir
+    }
+
+    #[track_caller]
+    fn check(files: &[&str], expected: bool) {
+        for version in ["2", "4"] {
+            let dir = index_of(version, files);
+            assert_eq!(tracks(&dir.path().join(".git"), ".surehand"), expected, "version {version}");
+        }
+    }
+
+    #[test]
+    fn an_entry_below_the_directory_is_found() {
+        check(&[".surehand/repostate.json"], true);
+        check(&[".github/x", ".surehand.x", ".surehand/a", "z"], true);
+        check(&["a", ".a", ".surehand-not/x", ".surehandy", "src/.surehand/x"], false);
+        check(&[".surehand.d/x", ".surehane"], false);
+    }
+
+    #[test]
+    fn without_an_index_nothing_is_tracked_and_a_strange_one_may_track_anything() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!tracks(dir.path(), ".surehand"));
+        for strange in ["", "DIRC", "hello, this is no index at all", "DIRC\0\0\0\x02\0\0\0\x05short"] {
+            fs::write(dir.path().join("index"), strange).unwrap();
+            assert!(tracks(dir.path(), ".surehand"), "{strange:?}");
+        }
+    }
+}

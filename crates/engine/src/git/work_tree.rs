@@ -1,0 +1,357 @@
+//! Finds the work tree around a directory.
+//!
+//! Whatever a clone or an archive can put below its top directory must not redirect us: a directory that merely looks like a
+//! bare repository is never taken for one, and a `.git` file counts only if the git directory that it names agrees.
+
+use std::{
+    fs::{self, Metadata},
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// A directory tree that somebody keeps under version control.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkTree {
+    /// Its top directory, without links.
+    pub root: PathBuf,
+    /// The git directories that belong to it. `None` for other systems (`.jj`, `.hg`, `.sl`), and where `.git` is a link or
+    /// names a directory that does not lead back here.
+    pub git: Option<GitDirs>,
+}
+
+/// The git directories of a work tree, without links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitDirs {
+    /// Holds what belongs to this checkout alone: `HEAD`, `index`.
+    pub own: PathBuf,
+    /// Holds what all worktrees of the repository share. The same as `own` in a repository with one checkout.
+    pub common: PathBuf,
+    /// `main`, or the id that git gave a linked worktree.
+    pub checkout: String,
+}
+
+/// The name of the checkout that a repository begins with.
+const MAIN: &str = "main";
+
+/// A `.git` file that is longer is not one.
+const MAX_GITFILE: u64 = 4096;
+
+/// A git configuration that is longer is not searched for `core.worktree`.
+const MAX_CONFIG: u64 = 256 * 1024;
+
+/// Entries that mark the top of a work tree of another system.
+const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
+
+/// The work tree that a directory is in: the nearest directory above it, or itself, that is the top of one.
+///
+/// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
+/// So is the work tree of another user around a directory of ours. That user could have made it just to be found, and put
+/// instructions and settings into it (CVE-2022-24765 of git).
+pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
+    let from = from.canonicalize().ok()?;
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let starts_at_ours = fs::metadata(&from).ok()?.uid() == effective_user();
+    from.ancestors()
+        .filter(|dir| dir.parent().is_some() && Some(*dir) != home.as_deref())
+        .find_map(|dir| work_tree_at(dir, starts_at_ours))
+}
+
+fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn work_tree_at(dir: &Path, starts_at_ours: bool) -> Option<WorkTree> {
+    let is_trusted = |marker: &Metadata| !starts_at_ours || [0, effective_user()].contains(&marker.uid());
+    if let Some(marker) = exact_entry(dir, ".git").filter(is_trusted) {
+        let dot_git = dir.join(".git");
+        let git = match () {
+            () if marker.is_dir() && is_repository(&dot_git) => main_checkout(dot_git),
+            // An empty or broken directory: git passes over it, too.
+            () if marker.is_dir() => return other_system(dir, is_trusted),
+            () if marker.is_file() => read_gitfile(dir, marker.len()).and_then(|target| verified(dir, target)),
+            // A link. Git never checks one out under this name, but an archive can hold it.
+            () => None,
+        };
+        return Some(WorkTree { root: dir.to_owned(), git });
+    }
+    other_system(dir, is_trusted)
+}
+
+fn other_system(dir: &Path, is_trusted: impl Fn(&Metadata) -> bool) -> Option<WorkTree> {
+    let is_marker = |name: &&str| exact_entry(dir, name).is_some_and(|marker| marker.is_dir() && is_trusted(&marker));
+    OTHER_SYSTEMS.iter().any(|name| is_marker(&name)).then(|| WorkTree { root: dir.to_owned(), git: None })
+}
+
+/// What has exactly this name. Where a file system ignores case, `.GIT` answers to `.git` but is not git's.
+fn exact_entry(dir: &Path, name: &str) -> Option<Metadata> {
+    let entry = fs::symlink_metadata(dir.join(name)).ok()?;
+    let same_in_capitals = fs::symlink_metadata(dir.join(name.to_uppercase()))
+        .is_ok_and(|other| (other.dev(), other.ino()) == (entry.dev(), entry.ino()));
+    if same_in_capitals && !fs::read_dir(dir).ok()?.flatten().any(|entry| entry.file_name() == name) {
+        return None;
+    }
+    Some(entry)
+}
+
+fn main_checkout(git_dir: PathBuf) -> Option<GitDirs> {
+    let dir = git_dir.canonicalize().ok()?;
+    Some(GitDirs { own: dir.clone(), common: dir, checkout: MAIN.to_owned() })
+}
+
+fn is_repository(git_dir: &Path) -> bool {
+    has_head(git_dir) && git_dir.join("objects").is_dir() && git_dir.join("refs").is_dir()
+}
+
+fn has_head(git_dir: &Path) -> bool {
+    // A symbolic link in old repositories.
+    fs::symlink_metadata(git_dir.join("HEAD")).is_ok_and(|head| !head.is_dir())
+}
+
+/// The directory that a `.git` file names.
+fn read_gitfile(dir: &Path, size: u64) -> Option<PathBuf> {
+    let text = (size <= MAX_GITFILE).then(|| read_small(&dir.join(".git"), MAX_GITFILE)).flatten()?;
+    let target = text.strip_prefix("gitdir:")?.trim_matches([' ', '\t', '\r', '\n']);
+    let target = dir.join(target).canonicalize().ok()?;
+    has_head(&target).then_some(target)
+}
+
+/// The git directories behind a `.git` file, if they agree that this is their work tree.
+fn verified(dir: &Path, target: PathBuf) -> Option<GitDirs> {
+    if fs::symlink_metadata(target.join("commondir")).is_ok() {
+        return linked_worktree(dir, target);
+    }
+    let is_ours = is_repository(&target) && (lies_in_modules_above(dir, &target) || names_work_tree(&target, dir));
+    if is_ours { main_checkout(target) } else { None }
+}
+
+/// `<target>/gitdir` must name the `.git` file back, and `<target>` must be where its repository keeps worktrees.
+fn linked_worktree(dir: &Path, target: PathBuf) -> Option<GitDirs> {
+    let back = read_small(&target.join("gitdir"), MAX_GITFILE)?;
+    let common = read_small(&target.join("commondir"), MAX_GITFILE)?;
+    let common = target.join(common.trim_end_matches(['\r', '\n'])).canonicalize().ok()?;
+    let leads_back = target.join(back.trim_end_matches(['\r', '\n'])).canonicalize().is_ok_and(|back| back == dir.join(".git"));
+    let is_kept_there = target.parent() == Some(&common.join("worktrees"));
+    let checkout = target.file_name()?.to_str()?.to_owned();
+    // The first checkout has this name.
+    let is_distinct = checkout != MAIN;
+    (leads_back && is_kept_there && is_repository(&common)).then(|| GitDirs {
+        own: target,
+        common,
+        checkout: if is_distinct { checkout } else { format!("{MAIN}-worktree") },
+    })
+}
+
+/// Whether a git directory is a submodule's, of a repository whose work tree is around this directory.
+fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
+    let is_below = |git_dir: &Path| target.starts_with(git_dir.join("modules"));
+    let above = dir.ancestors().skip(1).filter_map(|above| work_tree_at(above, false)?.git);
+    above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
+}
+
+/// Whether `core.worktree` of a git directory leads to this directory.
+fn names_work_tree(git_dir: &Path, dir: &Path) -> bool {
+    let config = read_small(&git_dir.join("config"), MAX_CONFIG).unwrap_or_default();
+    core_worktree(&config).is_some_and(|path| git_dir.join(path).canonicalize().is_ok_and(|path| path == dir))
+}
+
+/// The last value of `core.worktree` in a git configuration. Values with quotes or escapes in them are left out: git writes a
+/// plain path for every path that needs no quoting, and a path that does only loses the shorter way to its state.
+fn core_worktree(config: &str) -> Option<&str> {
+    let mut is_core = false;
+    let mut found = None;
+    for line in config.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            is_core = section.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("core"));
+        } else if let (true, Some((key, value))) = (is_core, line.split_once('='))
+            && key.trim().eq_ignore_ascii_case("worktree")
+        {
+            found = Some(value.trim()).filter(|value| !value.contains(['"', '\\', '#', ';']));
+        }
+    }
+    found
+}
+
+/// The text of a small regular file that is not a link.
+fn read_small(path: &Path, limit: u64) -> Option<String> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let meta = file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= limit)?;
+    let mut text = String::with_capacity(meta.len() as usize);
+    file.take(limit).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out repositories")]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(path)
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+            fs::write(self.at(path), text).unwrap();
+        }
+
+        fn git(&self, dir: &str, arguments: &[&str]) {
+            fs::create_dir_all(self.at(dir)).unwrap();
+            let mut git = Command::new("git");
+            for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
+                git.env_remove(variable);
+            }
+            let settings = ["user.name=a", "user.email=a@b", "protocol.file.allow=always", "commit.gpgsign=false"];
+            let settings = settings.iter().flat_map(|setting| ["-c", setting]);
+            let output = git.current_dir(self.at(dir)).args(settings).args(arguments).output().unwrap();
+            assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+
+        fn repository(&self, dir: &str) {
+            self.git(dir, &["init", "-q", "-b", "trunk"]);
+            self.write(&format!("{dir}/a.txt"), "a\n");
+            self.git(dir, &["add", "."]);
+            self.git(dir, &["commit", "-q", "-m", "a"]);
+        }
+
+        #[track_caller]
+        fn check(&self, from: &str, root: Option<&str>, common: Option<&str>, checkout: &str) {
+            let found = discover(&self.at(from), None);
+            assert_eq!(found.as_ref().map(|tree| tree.root.clone()), root.map(|root| self.at(root)));
+            let git = found.and_then(|tree| tree.git);
+            assert_eq!(git.as_ref().map(|git| git.common.clone()), common.map(|common| self.at(common)));
+            assert_eq!(git.map_or(String::new(), |git| git.checkout), checkout);
+        }
+    }
+
+    #[test]
+    fn a_clone_is_found_from_anywhere_below_it() {
+        let place = Place::new();
+        place.repository("one");
+        place.write("one/src/deep/b.txt", "");
+        for from in ["one", "one/src", "one/src/deep"] {
+            place.check(from, Some("one"), Some("one/.git"), "main");
+        }
+        place.check("", None, None, "");
+    }
+
+    #[test]
+    fn worktrees_share_a_repository_and_have_names_of_their_own() {
+        let place = Place::new();
+        place.repository("one");
+        place.git("one", &["worktree", "add", "-q", "../two"]);
+        place.git("one", &["worktree", "add", "-q", "../main"]);
+        place.check("two", Some("two"), Some("one/.git"), "two");
+        place.check("main", Some("main"), Some("one/.git"), "main-worktree");
+        place.check("one", Some("one"), Some("one/.git"), "main");
+    }
+
+    #[test]
+    fn a_submodule_is_a_repository_of_its_own() {
+        let place = Place::new();
+        place.repository("library");
+        place.repository("one");
+        place.git("one", &["submodule", "--quiet", "add", "../library", "vendor/lib"]);
+        place.check("one/vendor/lib", Some("one/vendor/lib"), Some("one/.git/modules/vendor/lib"), "main");
+        place.git("one", &["commit", "-q", "-m", "lib"]);
+        place.git("one", &["worktree", "add", "-q", "../two"]);
+        place.git("two", &["submodule", "--quiet", "update", "--init"]);
+        place.check("two/vendor/lib", Some("two/vendor/lib"), Some("one/.git/worktrees/two/modules/vendor/lib"), "main");
+    }
+
+    #[test]
+    fn a_nested_clone_is_its_own() {
+        let place = Place::new();
+        place.repository("one");
+        place.repository("one/vendor/other");
+        place.check("one/vendor/other", Some("one/vendor/other"), Some("one/vendor/other/.git"), "main");
+        place.check("one/vendor", Some("one"), Some("one/.git"), "main");
+    }
+
+    #[test]
+    fn a_shipped_bare_repository_is_only_a_directory() {
+        let place = Place::new();
+        place.repository("one");
+        place.git("one/bare", &["init", "-q", "--bare"]);
+        place.check("one/bare", Some("one"), Some("one/.git"), "main");
+        place.check("one/bare/refs", Some("one"), Some("one/.git"), "main");
+    }
+
+    #[test]
+    fn a_git_file_counts_only_if_its_target_agrees() {
+        let place = Place::new();
+        place.repository("victim");
+        place.repository("one");
+        place.git("one", &["worktree", "add", "-q", "../two"]);
+        // Somebody else's repository, directly and by a worktree of it that exists.
+        place.write("evil/.git", &format!("gitdir: {}\n", place.at("victim/.git").display()));
+        place.check("evil", Some("evil"), None, "");
+        place.write("evil/.git", &format!("gitdir: {}\n", place.at("one/.git/worktrees/two").display()));
+        place.check("evil", Some("evil"), None, "");
+        // A worktree directory that was shipped, and says what it likes.
+        place.write("evil/x/HEAD", "ref: refs/heads/trunk\n");
+        place.write("evil/x/commondir", "../../victim/.git\n");
+        place.write("evil/x/gitdir", &format!("{}\n", place.at("evil/.git").display()));
+        place.write("evil/.git", "gitdir: x\n");
+        place.check("evil", Some("evil"), None, "");
+        for nonsense in ["", "gitdir:", "gitdir: /nowhere", "hello", &format!("gitdir: {}", "x/".repeat(4000))] {
+            place.write("evil/.git", nonsense);
+            place.check("evil", Some("evil"), None, "");
+        }
+    }
+
+    #[test]
+    fn a_separate_git_directory_counts_where_it_names_its_work_tree() {
+        let place = Place::new();
+        place.git("one", &["init", "-q", "--separate-git-dir", "../kept.git"]);
+        place.check("one", Some("one"), None, "");
+        place.git("one", &["config", "core.worktree", place.at("one").to_str().unwrap()]);
+        place.check("one", Some("one"), Some("kept.git"), "main");
+        place.git("one", &["config", "core.worktree", "../one"]);
+        place.check("one", Some("one"), Some("kept.git"), "main");
+    }
+
+    #[test]
+    fn other_systems_mark_a_root_and_a_link_does_not_lead_anywhere() {
+        let place = Place::new();
+        for system in OTHER_SYSTEMS {
+            place.write(&format!("{system}-tree/{system}/x"), "");
+            place.write(&format!("{system}-tree/src/x"), "");
+            place.check(&format!("{system}-tree/src"), Some(&format!("{system}-tree")), None, "");
+        }
+        place.repository("victim");
+        fs::create_dir(place.at("linked")).unwrap();
+        std::os::unix::fs::symlink(place.at("victim/.git"), place.at("linked/.git")).unwrap();
+        place.check("linked", Some("linked"), None, "");
+    }
+
+    #[test]
+    fn an_empty_git_directory_and_the_home_are_passed_over() {
+        let place = Place::new();
+        place.repository("home");
+        place.write("home/project/src/a.txt", "");
+        fs::create_dir(place.at("home/project/.git")).unwrap();
+        place.check("home/project/src", Some("home"), Some("home/.git"), "main");
+        assert_eq!(discover(&place.at("home/project/src"), Some(&place.at("home"))), None);
+        assert_eq!(discover(Path::new("/"), None), None);
+    }
+
+    #[test]
+    fn the_work_tree_is_found_in_a_configuration() {
+        assert_eq!(core_worktree("[core]\n\tbare = false\n\tworktree = ../x y\n"), Some("../x y"));
+        assert_eq!(core_worktree("[Core]\nWorkTree=/a\n[remote \"x\"]\nworktree = /b\n"), Some("/a"));
+        assert_eq!(core_worktree("[core]\nworktree = \"/a\"\n"), None);
+        assert_eq!(core_worktree("[remote]\nworktree = /b\n"), None);
+    }
+}
