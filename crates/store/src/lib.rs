@@ -5,12 +5,12 @@
 //!
 //! ```
 //! use surehand_core::{RelPath, Text, View};
-//! use surehand_store::{Record, SessionId, SqliteStore, Store};
+//! use surehand_store::{Record, Scope, SessionId, SqliteStore, Store};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let (session, path) = (SessionId("s".into()), RelPath::new("a.txt")?);
 //! let view = View::whole(&Text::new("one\n".into()).expect("it is text"));
-//! let mut store = SqliteStore::open(&dir.path().join("state.db"))?.store;
+//! let mut store = SqliteStore::open(&dir.path().join("state.db"), &Scope::default())?.store;
 //! store.record(&[Record::Viewed { session: session.clone(), path: path.clone(), view: view.clone() }])?;
 //! assert_eq!(store.view(&session, &path)?, Some(view));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,6 +39,15 @@ impl fmt::Display for SessionId {
 
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
+
+/// Which part of a store is meant: several checkouts of a repository share one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The name of the checkout. Nothing that was recorded under another name is seen.
+    pub checkout: String,
+    /// The directory of the work tree that paths are relative to, where that is not its top.
+    pub below: Option<RelPath>,
+}
 
 /// A version of a file that was found at a path, with the stamp it had.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The store in one SQLite file, shared by all Surehand processes of a workspace.
 
 use std::{
+    borrow::Cow,
     fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -10,78 +11,109 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transac
 use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
 
 use crate::{
-    ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Store, StoreError, Which,
+    ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store, StoreError, Which,
 };
 
-const SCHEMA_VERSION: i64 = 5;
+/// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
+const FORMAT: i64 = 1;
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Every step brings the schema from the version before to the next one.
-const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
-    "
+/// Every step brings the schema from the format before to the next one.
+///
+/// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
+/// belongs to one checkout, by its number in `checkouts`; paths are those in the work tree. Versions are shared.
+const MIGRATIONS: [&str; FORMAT as usize] = ["
+    CREATE TABLE checkouts (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
     CREATE TABLE views (
-        session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL,
-        PRIMARY KEY (session, path)
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL, turn INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX views_by_turn ON views (checkout, session, turn);
+    CREATE TABLE given (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
+        PRIMARY KEY (checkout, session, path)
     ) WITHOUT ROWID;
     CREATE TABLE files (
-        path TEXT PRIMARY KEY, version BLOB NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
-        size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL, taken INTEGER NOT NULL
+        checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+        size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL, taken INTEGER NOT NULL,
+        PRIMARY KEY (checkout, path)
     ) WITHOUT ROWID;
-    CREATE INDEX files_by_identity ON files (inode, device);
+    CREATE INDEX files_by_identity ON files (checkout, inode, device);
     CREATE TABLE versions (
         version BLOB PRIMARY KEY, packed_size INTEGER NOT NULL, used_at INTEGER NOT NULL, packed BLOB NOT NULL
     );
     CREATE INDEX versions_by_use ON versions (used_at);
     CREATE TABLE events (
-        id INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL,
-        before BLOB, after BLOB
+        id INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
+        path TEXT NOT NULL, before BLOB, after BLOB, change TEXT NOT NULL, moved_to TEXT, mode INTEGER, undoes TEXT,
+        prefix INTEGER, suffix INTEGER, middle BLOB
     );
+    CREATE INDEX events_by_path ON events (checkout, path);
+    CREATE INDEX events_by_new_path ON events (checkout, moved_to) WHERE moved_to IS NOT NULL;
     CREATE TABLE refused (
-        session TEXT NOT NULL, call BLOB NOT NULL, path TEXT, count INTEGER NOT NULL,
-        PRIMARY KEY (session, call)
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, call BLOB NOT NULL, path TEXT, count INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, call)
     ) WITHOUT ROWID;
     CREATE TABLE rewrites (
-        session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
-        PRIMARY KEY (session, path)
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, path)
     ) WITHOUT ROWID;
-",
-    "
-    ALTER TABLE events ADD COLUMN change TEXT NOT NULL DEFAULT '';
-    ALTER TABLE events ADD COLUMN moved_to TEXT;
-    ALTER TABLE events ADD COLUMN mode INTEGER;
-    ALTER TABLE events ADD COLUMN undoes TEXT;
-    ALTER TABLE events ADD COLUMN prefix INTEGER;
-    ALTER TABLE events ADD COLUMN suffix INTEGER;
-    ALTER TABLE events ADD COLUMN middle BLOB;
-    CREATE INDEX events_by_path ON events (path);
-    CREATE INDEX events_by_new_path ON events (moved_to) WHERE moved_to IS NOT NULL;
-    UPDATE events SET change = printf('%08x', id);
-",
-    "
     CREATE TABLE tasks (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, description TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL
-    );
-    CREATE TABLE story (id TEXT NOT NULL);
-",
-    "
-    CREATE TABLE given (
-        session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
-        PRIMARY KEY (session, path)
+        checkout INTEGER NOT NULL, id INTEGER NOT NULL, description TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
+        PRIMARY KEY (checkout, id)
     ) WITHOUT ROWID;
-",
-    "
-    ALTER TABLE views ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX views_by_turn ON views (session, turn);
-",
-];
+    CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
+"];
 
 /// A connection to the state of a workspace. Several may be open at once, in this process and in others.
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     packer: Packer,
+    rows: Rows,
+}
+
+/// Which rows are a store's own.
+#[derive(Debug, Clone)]
+struct Rows {
+    /// The number of the checkout; no row has a negative one.
+    checkout: i64,
+    /// The directory of the work tree that paths are relative to.
+    below: Option<RelPath>,
+}
+
+impl Rows {
+    /// A path as it is stored.
+    fn key<'a>(&self, path: &'a RelPath) -> Cow<'a, str> {
+        match &self.below {
+            None => Cow::Borrowed(path.as_str()),
+            Some(below) => Cow::Owned(format!("{below}/{path}")),
+        }
+    }
+
+    /// A path as it was stored; `None` where it is not below the directory, or no path at all.
+    fn path(&self, key: &str) -> Option<RelPath> {
+        let path = match &self.below {
+            None => key,
+            Some(below) => key.strip_prefix(below.as_str())?.strip_prefix('/')?,
+        };
+        RelPath::new(path).ok()
+    }
+
+    fn paths(&self, keys: Vec<String>) -> Vec<RelPath> {
+        keys.iter().filter_map(|key| self.path(key)).collect()
+    }
+
+    /// All stored paths below the directory are from the first of these up to the second.
+    fn range(&self) -> (String, String) {
+        match &self.below {
+            None => (String::new(), char::MAX.to_string()),
+            // The character that follows `/`.
+            Some(below) => (format!("{below}/"), format!("{below}0")),
+        }
+    }
 }
 
 /// Made once: setting it up takes longer than packing a small file.
@@ -97,34 +129,94 @@ pub struct Opened {
 
 impl SqliteStore {
     /// Opens the state at this path, or starts it. A damaged file is moved aside and reported, never a reason to stop.
-    pub fn open(path: &Path) -> Result<Opened, StoreError> {
-        match Self::open_patiently(path) {
+    pub fn open(path: &Path, scope: &Scope) -> Result<Opened, StoreError> {
+        match Self::open_patiently(path, scope) {
             Ok(store) => Ok(Opened { store, set_aside: None }),
             Err(StoreError::Backend { error, .. }) if is_damage(error.as_ref()) => {
                 let aside = set_aside(path).map_err(|error| failed(path, error))?;
-                Ok(Opened { store: Self::open_patiently(path)?, set_aside: Some(aside) })
+                Ok(Opened { store: Self::open_patiently(path, scope)?, set_aside: Some(aside) })
             }
             Err(error) => Err(error),
         }
     }
 
-    fn try_open(path: &Path) -> Result<Self, StoreError> {
-        // Not through a link: a repository could bring one along that leads anywhere.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
-        let packer = Packer::new(1).map_err(|error| failed(path, error))?;
-        let mut store = Self { connection, path: path.to_owned(), packer };
-        store.set_up().map_err(|error| failed(path, error))?;
-        store.migrate()?;
+    /// Opens the state at this path to look at it. Makes and changes nothing, also where nothing may be written; what another
+    /// process has written last may not show there.
+    pub fn open_read_only(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        // Readers share memory through this file, and would have to make it.
+        let is_shared = with_ending(path, "-shm").exists();
+        let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
+        let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
+        let mut store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path)?;
+        store.connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
+        let found = store.format()?;
+        if found != FORMAT {
+            return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT });
+        }
+        store.rows = Rows { checkout: store.checkout_number(&scope.checkout)?.unwrap_or(-1), below: scope.below.clone() };
         Ok(store)
     }
 
+    /// A state that is in no file and gone when it is dropped.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        let path = Path::new(":memory:");
+        let mut store = Self::with_connection(Connection::open_in_memory().map_err(|error| failed(path, error))?, path)?;
+        store.migrate()?;
+        store.enter(&Scope::default())?;
+        Ok(store)
+    }
+
+    /// The same store, with paths relative to this directory of the work tree.
+    pub fn set_directory(&mut self, below: Option<RelPath>) {
+        self.rows.below = below;
+    }
+
+    fn with_connection(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+        let packer = Packer::new(1).map_err(|error| failed(path, error))?;
+        Ok(Self { connection, path: path.to_owned(), packer, rows: Rows { checkout: -1, below: None } })
+    }
+
+    fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
+        // Not through a link: whoever could put one there would have us write anywhere.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
+        let mut store = Self::with_connection(connection, path)?;
+        store.set_up().map_err(|error| failed(path, error))?;
+        store.migrate()?;
+        store.enter(scope)?;
+        Ok(store)
+    }
+
+    /// Takes the rows of a checkout for its own.
+    fn enter(&mut self, scope: &Scope) -> Result<(), StoreError> {
+        let known = self.checkout_number(&scope.checkout)?;
+        let checkout = match known {
+            Some(known) => known,
+            None => {
+                let sql = "INSERT OR IGNORE INTO checkouts (key) VALUES (?1)";
+                self.connection.execute(sql, params![scope.checkout]).map_err(|error| self.failed(error))?;
+                self.checkout_number(&scope.checkout)?.unwrap_or(-1)
+            }
+        };
+        self.rows = Rows { checkout, below: scope.below.clone() };
+        Ok(())
+    }
+
+    fn checkout_number(&self, key: &str) -> Result<Option<i64>, StoreError> {
+        self.one("SELECT id FROM checkouts WHERE key = ?1", params![key], |row| row.get(0))
+    }
+
+    fn format(&self) -> Result<i64, StoreError> {
+        self.connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| self.failed(error))
+    }
+
     /// When several processes start a state at once, all but one are told that it is busy, without being made to wait.
-    fn open_patiently(path: &Path) -> Result<Self, StoreError> {
+    fn open_patiently(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
-            match Self::try_open(path) {
+            match Self::try_open(path, scope) {
                 Err(StoreError::Backend { error, .. }) if is_busy(error.as_ref()) && Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
@@ -150,12 +242,12 @@ impl SqliteStore {
     fn migrate(&mut self) -> Result<(), StoreError> {
         let path = self.path.clone();
         let schema = |connection: &Connection| connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-        let found = schema(&self.connection).map_err(|error| failed(&path, error))?;
-        if found == SCHEMA_VERSION {
+        let found = self.format()?;
+        if found == FORMAT {
             return Ok(());
         }
-        if found > SCHEMA_VERSION {
-            return Err(StoreError::Newer { path: path.display().to_string(), found, known: SCHEMA_VERSION });
+        if found > FORMAT {
+            return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT });
         }
         let migrate = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -164,7 +256,7 @@ impl SqliteStore {
             for step in MIGRATIONS.iter().skip(found) {
                 transaction.execute_batch(step)?;
             }
-            transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            transaction.pragma_update(None, "user_version", FORMAT)?;
             transaction.commit()
         };
         let migrated: rusqlite::Result<()> = { migrate }();
@@ -181,15 +273,16 @@ impl SqliteStore {
         let order = if after.is_some() { "ASC" } else { "DESC" };
         let sql = format!(
             "SELECT id, after, moved_to, prefix, suffix, middle FROM events
-                WHERE path = ?1 AND before = ?2 AND id > ?3 AND after IS NOT NULL AND middle IS NOT NULL ORDER BY id {order} LIMIT 1"
+                WHERE checkout = ?4 AND path = ?1 AND before = ?2 AND id > ?3 AND after IS NOT NULL AND middle IS NOT NULL
+                ORDER BY id {order} LIMIT 1"
         );
-        let keys = params![path.as_str(), version.as_bytes(), after.unwrap_or(i64::MIN)];
+        let keys = params![self.rows.key(path), version.as_bytes(), after.unwrap_or(i64::MIN), self.rows.checkout];
         let row = self.one(&sql, keys, |row| {
             let by = ContentHash::from_bytes(row.get(1)?);
             Ok((row.get(0)?, by, row.get::<_, Option<String>>(2)?, read_delta(row, 3)?))
         })?;
         let Some((event, by, moved_to, Some(delta))) = row else { return Ok(None) };
-        let path = moved_to.and_then(|path| RelPath::new(&path).ok()).unwrap_or_else(|| path.clone());
+        let path = moved_to.and_then(|path| self.rows.path(&path)).unwrap_or_else(|| path.clone());
         Ok(Some(Replacement { event, path, by, delta }))
     }
 
@@ -238,7 +331,7 @@ impl Store for SqliteStore {
         let write = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for (record, packed) in records.iter().zip(packed) {
-                write_record(&transaction, &mut self.packer, record, packed)?;
+                write_record(&transaction, &self.rows, &mut self.packer, record, packed)?;
             }
             transaction.commit()
         };
@@ -247,38 +340,46 @@ impl Store for SqliteStore {
     }
 
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {
-        let sql = "SELECT view FROM views WHERE session = ?1 AND path = ?2";
-        let view = self.one(sql, params![session.0, path.as_str()], |row| row.get::<_, String>(0))?;
+        let sql = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
+        let keys = params![self.rows.checkout, session.0, self.rows.key(path)];
+        let view = self.one(sql, keys, |row| row.get::<_, String>(0))?;
         // A view that cannot be read is no view: the file is read again.
         Ok(view.and_then(|view| serde_json::from_str(&view).ok()))
     }
 
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
-        let paths = self.all("SELECT path FROM views WHERE session = ?1 ORDER BY path", params![session.0], |row| row.get(0))?;
-        Ok(rel_paths(paths))
+        let sql = "SELECT path FROM views WHERE checkout = ?1 AND session = ?2 AND path >= ?3 AND path < ?4 ORDER BY path";
+        let (from, to) = self.rows.range();
+        Ok(self.rows.paths(self.all(sql, params![self.rows.checkout, session.0, from, to], |row| row.get(0))?))
     }
 
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = "SELECT path FROM views WHERE session = ?1 ORDER BY turn DESC LIMIT ?2";
-        Ok(rel_paths(self.all(sql, params![session.0, limit], |row| row.get(0))?))
+        let sql = "SELECT path FROM views INDEXED BY views_by_turn WHERE checkout = ?1 AND session = ?2 AND path >= ?3 AND path < ?4
+            ORDER BY turn DESC LIMIT ?5";
+        let (from, to) = self.rows.range();
+        Ok(self.rows.paths(self.all(sql, params![self.rows.checkout, session.0, from, to, limit], |row| row.get(0))?))
     }
 
     fn sessions(&self) -> Result<Vec<(SessionId, usize)>, StoreError> {
-        let sql = "SELECT session, COUNT(*) FROM views GROUP BY session ORDER BY session";
-        self.all(sql, params![], |row| Ok((SessionId(row.get(0)?), usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default())))
+        let sql = "SELECT session, COUNT(*) FROM views WHERE checkout = ?1 AND path >= ?2 AND path < ?3 GROUP BY session ORDER BY session";
+        let (from, to) = self.rows.range();
+        self.all(sql, params![self.rows.checkout, from, to], |row| {
+            Ok((SessionId(row.get(0)?), usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
+        })
     }
 
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError> {
-        let given = self.all("SELECT path, version FROM given WHERE session = ?1 ORDER BY path", params![session.0], |row| {
+        let sql = "SELECT path, version FROM given WHERE checkout = ?1 AND session = ?2 ORDER BY path";
+        let given = self.all(sql, params![self.rows.checkout, session.0], |row| {
             Ok((row.get::<_, String>(0)?, ContentHash::from_bytes(row.get(1)?)))
         })?;
-        Ok(given.into_iter().filter_map(|(path, version)| Some((RelPath::new(&path).ok()?, version))).collect())
+        Ok(given.into_iter().filter_map(|(path, version)| Some((self.rows.path(&path)?, version))).collect())
     }
 
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError> {
-        let sql = "SELECT version, device, inode, size, modified, changed, taken FROM files WHERE path = ?1";
-        self.one(sql, params![path.as_str()], |row| {
+        let sql = "SELECT version, device, inode, size, modified, changed, taken FROM files WHERE checkout = ?1 AND path = ?2";
+        self.one(sql, params![self.rows.checkout, self.rows.key(path)], |row| {
             let stamp = Stamp {
                 device: row.get::<_, i64>(1)? as u64,
                 inode: row.get::<_, i64>(2)? as u64,
@@ -292,8 +393,9 @@ impl Store for SqliteStore {
     }
 
     fn paths_of(&self, stamp: &Stamp) -> Result<Vec<RelPath>, StoreError> {
-        let sql = "SELECT path FROM files WHERE inode = ?1 AND device = ?2 ORDER BY path";
-        Ok(rel_paths(self.all(sql, params![stamp.inode as i64, stamp.device as i64], |row| row.get(0))?))
+        let sql = "SELECT path FROM files WHERE checkout = ?1 AND inode = ?2 AND device = ?3 ORDER BY path";
+        let keys = params![self.rows.checkout, stamp.inode as i64, stamp.device as i64];
+        Ok(self.rows.paths(self.all(sql, keys, |row| row.get(0))?))
     }
 
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
@@ -324,41 +426,54 @@ impl Store for SqliteStore {
     }
 
     fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError> {
-        self.all("SELECT call, path, count FROM refused WHERE session = ?1 ORDER BY call", params![session.0], |row| {
-            let path: Option<String> = row.get(1)?;
-            let path = path.and_then(|path| RelPath::new(&path).ok());
+        let sql = "SELECT call, path, count FROM refused WHERE checkout = ?1 AND session = ?2 ORDER BY call";
+        self.all(sql, params![self.rows.checkout, session.0], |row| {
+            let path = row.get::<_, Option<String>>(1)?.and_then(|path| self.rows.path(&path));
             Ok(RefusedCall { call: ContentHash::from_bytes(row.get(0)?), path, count: row.get(2)? })
         })
     }
 
     fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError> {
-        let sql = "SELECT count FROM rewrites WHERE session = ?1 AND path = ?2";
-        Ok(self.one(sql, params![session.0, path.as_str()], |row| row.get(0))?.unwrap_or_default())
+        let sql = "SELECT count FROM rewrites WHERE checkout = ?1 AND session = ?2 AND path = ?3";
+        let keys = params![self.rows.checkout, session.0, self.rows.key(path)];
+        Ok(self.one(sql, keys, |row| row.get(0))?.unwrap_or_default())
     }
 
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError> {
         // One file of many is found by its indexes; everything else is looked through from the newest on.
         let about_path = match which.path {
-            Some(_) => "id IN (SELECT id FROM events WHERE path = ?2 UNION ALL SELECT id FROM events WHERE moved_to = ?2)",
+            Some(_) => {
+                "id IN (SELECT id FROM events WHERE checkout = ?5 AND path = ?2
+                    UNION ALL SELECT id FROM events WHERE checkout = ?5 AND moved_to = ?2)"
+            }
             None => "?2 IS NULL",
         };
         let sql = format!(
             "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes FROM events
-            WHERE {about_path} AND (?1 IS NULL OR session = ?1) AND (?3 IS NULL OR change = ?3) ORDER BY id DESC LIMIT ?4"
+            WHERE {about_path} AND checkout = ?5 AND path >= ?6 AND path < ?7
+            AND (?1 IS NULL OR session = ?1) AND (?3 IS NULL OR change = ?3) ORDER BY id DESC LIMIT ?4"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let session = which.session.as_ref().map(|session| &session.0);
-        let keys = params![session, which.path.as_ref().map(RelPath::as_str), which.change.as_ref().map(|id| &id.0), limit];
+        let (from, to) = self.rows.range();
+        let keys = params![
+            which.session.as_ref().map(|session| &session.0),
+            which.path.as_ref().map(|path| self.rows.key(path)),
+            which.change.as_ref().map(|id| &id.0),
+            limit,
+            self.rows.checkout,
+            from,
+            to
+        ];
         let hash = |bytes: Option<[u8; 32]>| bytes.map(ContentHash::from_bytes);
         let events = self.all(&sql, keys, |row| {
-            let Ok(path) = RelPath::new(&row.get::<_, String>(4)?) else { return Ok(None) };
+            let Some(path) = self.rows.path(&row.get::<_, String>(4)?) else { return Ok(None) };
             Ok(Some(Event {
                 change: ChangeId(row.get(0)?),
                 at: row.get(1)?,
                 session: SessionId(row.get(2)?),
                 tool: row.get(3)?,
                 path,
-                moved_to: row.get::<_, Option<String>>(5)?.and_then(|path| RelPath::new(&path).ok()),
+                moved_to: row.get::<_, Option<String>>(5)?.and_then(|path| self.rows.path(&path)),
                 before: hash(row.get(6)?),
                 after: hash(row.get(7)?),
                 mode: row.get(8)?,
@@ -373,8 +488,10 @@ impl Store for SqliteStore {
     }
 
     fn plan(&self) -> Result<Plan, StoreError> {
-        let story = self.one("SELECT id FROM story", [], |row| row.get(0))?.unwrap_or_default();
-        let tasks = self.all("SELECT id, description, status, priority FROM tasks ORDER BY id", [], |row| {
+        let checkout = self.rows.checkout;
+        let story = self.one("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0))?.unwrap_or_default();
+        let sql = "SELECT id, description, status, priority FROM tasks WHERE checkout = ?1 ORDER BY id";
+        let tasks = self.all(sql, [checkout], |row| {
             let status = match row.get::<_, String>(2)?.as_str() {
                 "completed" => TaskStatus::Completed,
                 "in_progress" => TaskStatus::InProgress,
@@ -386,25 +503,24 @@ impl Store for SqliteStore {
     }
 
     fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError> {
-        let path = self.path.clone();
+        let (path, checkout) = (self.path.clone(), self.rows.checkout);
         let failed = |error| failed(&path, error);
         let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
         for task in &change.set {
             let sql = "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description),
-                priority = coalesce(?4, priority) WHERE id = ?1";
-            let values = params![task.id, task.status.map(status_name), task.description, task.priority];
+                priority = coalesce(?4, priority) WHERE checkout = ?5 AND id = ?1";
+            let values = params![task.id, task.status.map(status_name), task.description, task.priority, checkout];
             if transaction.execute(sql, values).map_err(failed)? == 0 {
                 return Err(StoreError::NoSuchTask { id: task.id });
             }
         }
         for (description, priority) in &change.add {
-            let sql = "INSERT INTO tasks (description, status, priority)
-                VALUES (?1, 'pending', coalesce(?2, (SELECT max(priority) + 1 FROM tasks), 1))";
-            transaction.execute(sql, params![description, priority]).map_err(failed)?;
+            let sql = "INSERT INTO tasks (checkout, id, description, status, priority) SELECT ?3, coalesce(max(id), 0) + 1, ?1, 'pending',
+                coalesce(?2, max(priority) + 1, 1) FROM tasks WHERE checkout = ?3";
+            transaction.execute(sql, params![description, priority, checkout]).map_err(failed)?;
         }
         if let Some(story) = &change.story {
-            transaction.execute("DELETE FROM story", []).map_err(failed)?;
-            transaction.execute("INSERT INTO story VALUES (?1)", params![story]).map_err(failed)?;
+            transaction.execute("INSERT OR REPLACE INTO story VALUES (?1, ?2)", params![checkout, story]).map_err(failed)?;
         }
         transaction.commit().map_err(failed)?;
         self.plan()
@@ -412,11 +528,12 @@ impl Store for SqliteStore {
 
     fn touched(&self) -> Result<Vec<(RelPath, Option<ContentHash>)>, StoreError> {
         // Of the rows of a group, the bare column is that of the row with the smallest number.
-        let sql = "SELECT path, before, min(id) FROM events GROUP BY path
-            UNION SELECT moved_to, before, min(id) FROM events WHERE moved_to IS NOT NULL GROUP BY moved_to ORDER BY 1";
-        let rows = self.all(sql, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<[u8; 32]>>(1)?)))?;
+        let sql = "SELECT path, before, min(id) FROM events WHERE checkout = ?1 GROUP BY path
+            UNION SELECT moved_to, before, min(id) FROM events WHERE checkout = ?1 AND moved_to IS NOT NULL GROUP BY moved_to ORDER BY 1";
+        let rows =
+            self.all(sql, [self.rows.checkout], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<[u8; 32]>>(1)?)))?;
         let path =
-            |(path, before): (String, Option<[u8; 32]>)| Some((RelPath::new(&path).ok()?, before.map(ContentHash::from_bytes)));
+            |(path, before): (String, Option<[u8; 32]>)| Some((self.rows.path(&path)?, before.map(ContentHash::from_bytes)));
         Ok(rows.into_iter().filter_map(path).collect())
     }
 
@@ -447,38 +564,44 @@ impl Store for SqliteStore {
 
 fn write_record(
     transaction: &Transaction<'_>,
+    rows: &Rows,
     packer: &mut Packer,
     record: &Record,
     packed: Option<Vec<u8>>,
 ) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| transaction.prepare_cached(sql)?.execute(values).map(drop);
+    let checkout = rows.checkout;
     match record {
         Record::Viewed { session, path, view } => {
             let view = serde_json::to_string(view).expect("a view is plain data");
-            let sql = "INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, (SELECT COALESCE(MAX(turn), 0) + 1 FROM views WHERE session = ?1))";
-            run(sql, params![session.0, path.as_str(), view])
+            let sql = "INSERT OR REPLACE INTO views (checkout, session, path, view, turn) VALUES (?1, ?2, ?3, ?4,
+                (SELECT COALESCE(MAX(turn), 0) + 1 FROM views WHERE checkout = ?1 AND session = ?2))";
+            run(sql, params![checkout, session.0, rows.key(path), view])
         }
         Record::Given { session, path, version } => {
-            run("INSERT OR REPLACE INTO given VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), version.as_bytes()])
+            let sql = "INSERT OR REPLACE INTO given VALUES (?1, ?2, ?3, ?4)";
+            run(sql, params![checkout, session.0, rows.key(path), version.as_bytes()])
         }
         Record::Forgot { session, path } => {
             for table in ["views", "given"] {
-                run(&format!("DELETE FROM {table} WHERE session = ?1 AND path = ?2"), params![session.0, path.as_str()])?;
+                let sql = format!("DELETE FROM {table} WHERE checkout = ?1 AND session = ?2 AND path = ?3");
+                run(&sql, params![checkout, session.0, rows.key(path)])?;
             }
             Ok(())
         }
         Record::Cleared { session } => {
             for table in ["views", "given", "refused", "rewrites"] {
-                run(&format!("DELETE FROM {table} WHERE session = ?1"), params![session.0])?;
+                run(&format!("DELETE FROM {table} WHERE checkout = ?1 AND session = ?2"), params![checkout, session.0])?;
             }
             Ok(())
         }
         Record::Found { path, file } => {
             let stamp = file.stamp;
             run(
-                "INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 params![
-                    path.as_str(),
+                    checkout,
+                    rows.key(path),
                     file.version.as_bytes(),
                     stamp.device as i64,
                     stamp.inode as i64,
@@ -499,34 +622,43 @@ fn write_record(
             let delta = event.delta.as_ref();
             run(
                 "INSERT INTO events
-                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                 params![
                     event.change.0,
                     event.at,
                     event.session.0,
                     event.tool,
-                    event.path.as_str(),
-                    event.moved_to.as_ref().map(RelPath::as_str),
+                    rows.key(&event.path),
+                    event.moved_to.as_ref().map(|path| rows.key(path)),
                     hash(&event.before),
                     hash(&event.after),
                     event.mode,
                     joined(&event.undoes),
                     delta.map(|delta| delta.prefix as i64),
                     delta.map(|delta| delta.suffix as i64),
-                    packed
+                    packed,
+                    checkout
                 ],
             )
         }
         Record::Refused { session, refused } => run(
-            "INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3, ?4)",
-            params![session.0, refused.call.as_bytes(), refused.path.as_ref().map(RelPath::as_str), refused.count],
+            "INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                checkout,
+                session.0,
+                refused.call.as_bytes(),
+                refused.path.as_ref().map(|path| rows.key(path)),
+                refused.count
+            ],
         ),
         Record::Mended { session, path } => {
-            run("DELETE FROM refused WHERE session = ?1 AND path = ?2", params![session.0, path.as_str()])
+            let sql = "DELETE FROM refused WHERE checkout = ?1 AND session = ?2 AND path = ?3";
+            run(sql, params![checkout, session.0, rows.key(path)])
         }
         Record::Rewrote { session, path, count } => {
-            run("INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3)", params![session.0, path.as_str(), count])
+            let sql = "INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3, ?4)";
+            run(sql, params![checkout, session.0, rows.key(path), count])
         }
     }
 }
@@ -611,34 +743,43 @@ fn unpack(packed: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-fn rel_paths(paths: Vec<String>) -> Vec<RelPath> {
-    paths.iter().filter_map(|path| RelPath::new(path).ok()).collect()
-}
-
 fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Backend { path: path.display().to_string(), error: Box::new(error) }
 }
 
 fn code(error: &(dyn std::error::Error + 'static)) -> Option<ErrorCode> {
-    error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code)
+    match error.downcast_ref::<rusqlite::Error>()? {
+        rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
+        error => error.sqlite_error_code(),
+    }
 }
 
+/// A statement that cannot be understood is damage as well: the tables are not those that we made.
 fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+    matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown))
 }
 
 fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// A path for an address: SQLite takes it apart at `?` and `#`.
+fn percent_encoded(path: &Path) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte);
+    let encode = |byte: &u8| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    path.as_os_str().as_encoded_bytes().iter().map(encode).collect()
+}
+
 /// Moves a damaged file and what belongs to it out of the way, under a name that is free.
 #[expect(clippy::disallowed_methods, reason = "a state file, not a user's")]
 fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let with = |ending: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(ending);
-        PathBuf::from(name)
-    };
+    let with = |ending: &str| with_ending(path, ending);
     let aside = (1..).map(|number| with(&format!(".damaged-{number}"))).find(|name| !name.exists()).expect("numbers do not end");
     fs::rename(path, &aside)?;
     for ending in ["-wal", "-shm"] {

@@ -4,12 +4,12 @@
 use std::fs;
 
 use surehand_core::{ContentHash, RelPath, Text, View};
-use surehand_store::{Record, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_store::{Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
 
 #[test]
 fn sqlite_keeps_the_contract() {
     let dir = tempfile::tempdir().unwrap();
-    contract::check(|| SqliteStore::open(&dir.path().join("state.db")).unwrap().store);
+    contract::check(|| SqliteStore::open(&dir.path().join("state.db"), &Scope::default()).unwrap().store);
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn a_damaged_file_is_set_aside_and_reported() {
     let path = dir.path().join("state.db");
     for garbage in [&b"this is no database, and long enough to be looked at"[..], &[0xff; 8192]] {
         fs::write(&path, garbage).unwrap();
-        let opened = SqliteStore::open(&path).unwrap();
+        let opened = SqliteStore::open(&path, &Scope::default()).unwrap();
         assert_eq!(fs::read(opened.set_aside.expect("reported")).unwrap(), garbage);
         assert_eq!(opened.store.events(&Which::default(), 1).unwrap(), []);
         drop(opened.store);
@@ -29,7 +29,7 @@ fn a_damaged_file_is_set_aside_and_reported() {
 fn a_half_written_file_is_set_aside_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    let mut store = SqliteStore::open(&path).unwrap().store;
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
     for number in 0..200 {
         let text = Text::new(format!("{number}\n").into_bytes()).unwrap();
         let path = RelPath::new(&format!("file-{number}")).unwrap();
@@ -39,7 +39,7 @@ fn a_half_written_file_is_set_aside_and_reported() {
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     // Wherever the damage is noticed, there is a state afterwards that works.
-    let mut opened = SqliteStore::open(&path).unwrap();
+    let mut opened = SqliteStore::open(&path, &Scope::default()).unwrap();
     let text = Text::new(b"after\n".to_vec()).unwrap();
     let record =
         Record::Viewed { session: SessionId("s".into()), path: RelPath::new("after").unwrap(), view: View::whole(&text) };
@@ -49,18 +49,18 @@ fn a_half_written_file_is_set_aside_and_reported() {
     if recorded.is_err() {
         fs::remove_file(&path).unwrap();
     }
-    SqliteStore::open(&path).unwrap().store.record(&[record]).unwrap();
+    SqliteStore::open(&path, &Scope::default()).unwrap().store.record(&[record]).unwrap();
 }
 
 #[test]
 fn a_state_of_a_newer_version_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    drop(SqliteStore::open(&path).unwrap());
+    drop(SqliteStore::open(&path, &Scope::default()).unwrap());
     let newer = rusqlite::Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    let Err(error) = SqliteStore::open(&path) else { panic!("opened a newer state") };
+    let Err(error) = SqliteStore::open(&path, &Scope::default()) else { panic!("opened a newer state") };
     assert!(matches!(error, StoreError::Newer { found: 99, .. }));
     assert!(error.to_string().contains("newer surehand"), "{error}");
 }
@@ -79,38 +79,75 @@ fn start_many_at_once() {
         for number in 0..8 {
             let path = &path;
             scope.spawn(move || {
-                let mut store = SqliteStore::open(path).unwrap().store;
+                let mut store = SqliteStore::open(path, &Scope::default()).unwrap().store;
                 let content = vec![number; 100];
                 let kept = Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 };
                 store.record(&[kept]).unwrap();
             });
         }
     });
-    let store = SqliteStore::open(&path).unwrap().store;
+    let store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
     for number in 0..8 {
         assert!(store.version(&ContentHash::of(&[number; 100])).unwrap().is_some());
     }
 }
 
-/// A state from before changes had names: each event is a change of its own, so that undo does not take back all of them at once.
+/// What one checkout has recorded is not another's, and a directory of a checkout sees what is below it.
 #[test]
-fn events_from_before_changes_had_names_are_changes_of_their_own() {
+fn checkouts_share_a_file_and_nothing_else_but_versions() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    drop(SqliteStore::open(&path).unwrap());
-    let old = rusqlite::Connection::open(&path).unwrap();
-    old.execute_batch(
-        "DROP TABLE events; DROP TABLE tasks; DROP TABLE story; DROP TABLE given; DROP INDEX views_by_turn; ALTER TABLE views DROP COLUMN turn;
-        CREATE TABLE events (
-            id INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL,
-            before BLOB, after BLOB
-        );
-        INSERT INTO events (at, session, tool, path) VALUES (1, 's', 'edit_file', 'a'), (2, 's', 'edit_file', 'b');
-        PRAGMA user_version = 1;",
-    )
-    .unwrap();
-    drop(old);
-    let events = SqliteStore::open(&path).unwrap().store.events(&Which::default(), 9).unwrap();
-    let changes: Vec<&str> = events.iter().map(|event| event.change.0.as_str()).collect();
-    assert_eq!(changes, ["00000002", "00000001"]);
+    let open = |checkout: &str, below: Option<&str>| {
+        let below = below.map(|below| RelPath::new(below).unwrap());
+        SqliteStore::open(&path, &Scope { checkout: checkout.to_owned(), below }).unwrap().store
+    };
+    contract::check(|| open("one", None));
+    contract::check(|| open("two", Some("some/directory")));
+    let (session, file) = (SessionId("s".into()), |path: &str| RelPath::new(path).unwrap());
+    let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
+    let viewed = |path: &str| Record::Viewed { session: session.clone(), path: file(path), view: view.clone() };
+    open("three", None).record(&[viewed("package/a"), viewed("package-b/c"), viewed("d")]).unwrap();
+    let below = open("three", Some("package"));
+    assert_eq!(below.viewed(&session).unwrap(), [file("a")]);
+    assert_eq!(below.view(&session, &file("a")).unwrap(), Some(view));
+    assert_eq!(below.view(&session, &file("d")).unwrap(), None);
+    assert_eq!(below.sessions().unwrap(), [(session.clone(), 1)]);
+    assert_eq!(open("four", None).viewed(&session).unwrap(), []);
+}
+
+#[test]
+fn a_state_is_looked_at_without_a_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a ? # % state.db");
+    let scope = Scope { checkout: "one".to_owned(), below: None };
+    let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
+    let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
+    let viewed = Record::Viewed { session: session.clone(), path: file.clone(), view: view.clone() };
+    SqliteStore::open(&path, &scope).unwrap().store.record(&[viewed]).unwrap();
+    let before = fs::read_dir(dir.path()).unwrap().count();
+    let mut store = SqliteStore::open_read_only(&path, &scope).unwrap();
+    assert_eq!(store.view(&session, &file).unwrap(), Some(view));
+    assert!(store.record(&[Record::Cleared { session: session.clone() }]).is_err());
+    let other = SqliteStore::open_read_only(&path, &Scope::default()).unwrap();
+    assert_eq!(other.viewed(&session).unwrap(), []);
+    drop((store, other));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);
+    assert!(SqliteStore::open_read_only(&dir.path().join("none"), &scope).is_err());
+}
+
+/// A database with our number on it and other tables in it is damaged, like one without its tables.
+#[test]
+fn a_database_of_somebody_else_is_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    for number in [1, -7] {
+        let theirs = rusqlite::Connection::open(&path).unwrap();
+        theirs.execute_batch("CREATE TABLE views (x); CREATE TABLE IF NOT EXISTS mine (y)").unwrap();
+        theirs.pragma_update(None, "user_version", number).unwrap();
+        drop(theirs);
+        let opened = SqliteStore::open(&path, &Scope::default()).unwrap();
+        assert!(opened.set_aside.is_some(), "{number}");
+        drop(opened);
+        fs::remove_file(&path).unwrap();
+    }
 }
