@@ -4,15 +4,17 @@
 //!
 //! ```
 //! use surehand_adapters::hooks::{Client, answer};
-//! use surehand_engine::{Config, Workspace};
+//! use surehand_engine::{Config, StateHome, Workspace};
 //!
-//! let dir = tempfile::tempdir()?;
+//! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
+//! let config = Config { state, ..Config::default() };
 //! std::fs::write(dir.path().join("a.txt"), "one\n")?;
 //! let input = serde_json::json!({
 //!     "hook_event_name": "PreToolUse", "session_id": "s", "cwd": dir.path(), "tool_name": "Edit",
 //!     "tool_input": { "file_path": dir.path().join("a.txt"), "old_string": "one", "new_string": "two" },
 //! });
-//! let open = |root: &std::path::Path| Workspace::open(root, Config::default()).map_err(|error| error.to_string());
+//! let open = |root: &std::path::Path| Workspace::open(root, config.clone()).map_err(|error| error.to_string());
 //! let said = answer(Client::Claude, None, &input.to_string(), open);
 //! assert!(said.stdout.contains("was not read this session"), "{}", said.stdout);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -23,7 +23,7 @@ struct Place {
 
 impl Place {
     fn with(files: &[(&str, &str)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         let place = Self { dir };
         fs::create_dir(place.root()).unwrap();
         files.iter().for_each(|(path, content)| place.write(path, content));

@@ -8,7 +8,7 @@
 //!     event::Stop,
 //!     model::scripted::{Scripted, ScriptedCall, Turn},
 //! };
-//! use surehand_engine::{Config, Workspace};
+//! use surehand_engine::{Config, StateHome, Workspace};
 //!
 //! struct Never;
 //! impl Permission for Never {
@@ -25,8 +25,9 @@
 //!     turn("update_tasks", json!({ "set": [{ "id": 1, "status": "completed" }] })),
 //!     turn("done", json!({ "summary": "written" })),
 //! ]);
-//! let dir = tempfile::tempdir()?;
-//! let workspace = Workspace::open(dir.path(), Config::default())?;
+//! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
+//! let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
 //! let settings = Settings::of(&workspace);
 //! let mut listener = |_: &Event| {};
 //! let company = Company { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: Cancel::default() };

@@ -85,7 +85,7 @@ pub enum ResumeError {
     },
     /// What was written down of its place cannot be understood.
     #[error(
-        ".surehand/runs/{run}/{PLACE} is damaged: {why}\nwhat was said and done is in {TRANSCRIPT} beside it; to go on with another run, \
+        "{RUNS}/{run}/{PLACE} in the state directory is damaged: {why}\nwhat was said and done is in {TRANSCRIPT} beside it; to go on with another run, \
          name it: surehand run --resume=RUN"
     )]
     Damaged {
@@ -95,7 +95,7 @@ pub enum ResumeError {
         why: String,
     },
     /// The record cannot be read.
-    #[error("the record of the run in .surehand/runs: {0}")]
+    #[error("the record of the run: {0}")]
     Unreadable(#[from] io::Error),
 }
 
@@ -106,10 +106,10 @@ const TRANSCRIPT: &str = "transcript.jsonl";
 impl Record {
     /// The record of a run, new or not; an error of the kind `WouldBlock` if another process has it.
     pub fn open(workspace: &Workspace, run: &str) -> io::Result<Self> {
-        let state = workspace.state().dir();
+        let state = workspace.state().dir()?;
         let runs = make_dir(&*state, RUNS)?;
         let dir = make_dir(&runs, run)?;
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut transcript = File::from(sys::openat(&dir, TRANSCRIPT, flags, Permissions::from_raw_mode(0o600))?);
         lock(&transcript)?;
         drop_torn_line(&mut transcript)?;
@@ -129,7 +129,7 @@ impl Record {
     /// Writes down where the run is: whoever looks sees the old place or the new one, whole.
     pub fn save(&mut self, place: &Place) -> io::Result<()> {
         let new = format!("{PLACE}.new");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = File::from(sys::openat(&self.dir, &new, flags, Permissions::from_raw_mode(0o600))?);
         file.write_all(&serde_json::to_vec(place).map_err(io::Error::other)?)?;
         // A turn takes longer than this, and after a power cut the name may be there before the content is.
@@ -158,7 +158,7 @@ fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
 
 /// Where a run was that can be gone on with: the named one, or the last one that is not done and that nobody works on.
 pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<Place, ResumeError> {
-    let state = workspace.state().dir();
+    let state = workspace.state().dir()?;
     let runs = match open_dir(&*state, RUNS) {
         Ok(runs) => runs,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ResumeError::Nothing),
@@ -201,14 +201,14 @@ fn last(runs: &OwnedFd, names: &[String]) -> Result<Place, ResumeError> {
 
 /// Whether a process works on a run.
 fn is_busy(runs: &OwnedFd, run: &str) -> bool {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let transcript = open_dir(runs, run).and_then(|dir| Ok(sys::openat(&dir, TRANSCRIPT, flags, Permissions::empty())?));
     transcript.is_ok_and(|transcript| sys::flock(transcript, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
 }
 
 /// What was said in a run, from its transcript. A line that a kill has torn is passed over.
 pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<Line>> {
-    let state = workspace.state().dir();
+    let state = workspace.state().dir()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
     let Some(content) = read(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
     Ok(lines(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
@@ -292,7 +292,7 @@ fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<Place>, ResumeError> {
 }
 
 fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
-    match sys::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Permissions::empty()) {
+    match sys::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK, Permissions::empty()) {
         Ok(file) => {
             let mut content = Vec::new();
             File::from(file).read_to_end(&mut content)?;

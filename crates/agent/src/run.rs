@@ -83,7 +83,7 @@ pub enum RunError {
         needed: usize,
     },
     /// The record cannot be read or written.
-    #[error("the record of the run in .surehand/runs: {0}")]
+    #[error("the record of the run: {0}")]
     Record(#[from] io::Error),
 }
 

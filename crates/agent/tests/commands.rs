@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 /// A workspace with these files, and a session in it.
 fn lay_out(files: &[(&str, &str)]) -> (TempDir, Session) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     files.iter().for_each(|(path, content)| fs::write(dir.path().join(path), content).unwrap());
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let session = Session::new(Workspace::open(dir.path(), config).unwrap());
@@ -431,7 +431,7 @@ fn lines() -> impl Strategy<Value = String> {
 
 /// Runs a line where there are two programs only, and gives the names of the files that are there afterwards.
 fn files_after(shell: &str, line: &str) -> Vec<String> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let (programs, place) = (dir.path().join("programs"), dir.path().join("place"));
     fs::create_dir_all(&programs).unwrap();
     fs::create_dir_all(&place).unwrap();

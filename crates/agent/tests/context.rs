@@ -358,7 +358,7 @@ fn meddle(dir: &Path, recent: &[String], dice: &mut Dice) {
 }
 
 fn play(dialect: Dialect, seed: u64) -> Tally {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let mut dice = Dice(seed);
     lay_out(dir.path(), &mut dice);
     let events = Rc::new(RefCell::new(Vec::new()));

@@ -112,7 +112,7 @@ fn write(path: &str, content: &str) -> ScriptedCall {
 
 impl Stage {
     fn new(files: &[(&str, &str)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         for (path, content) in files {
             put(dir.path(), path, content);
         }
@@ -604,7 +604,7 @@ fn a_run_that_was_killed_in_its_first_turn_goes_on() {
 fn a_record_does_not_say_where_it_is() {
     let stage = Stage::new(&[]).with(|settings| settings.most.turns = Some(1));
     let run = stage.play(vec![plan(&["t"]), done()]).outcome.run;
-    let place = stage.dir.path().join(".surehand/runs").join(&run).join("run.json");
+    let place = stage.dir.path().join(".git/surehand/checkouts/main/runs").join(&run).join("run.json");
     let content = std::fs::read_to_string(&place).unwrap();
     std::fs::write(&place, content.replacen(&format!("\"run\":\"{run}\""), "\"run\":\"../../outside\"", 1)).unwrap();
     let stage = stage.with(|settings| settings.most.turns = None);

@@ -96,7 +96,7 @@ fn play(dir: &Path, turns: Vec<Vec<ScriptedCall>>, mut outside: impl FnMut(u32))
 }
 
 fn stage(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     for (path, content) in files {
         std::fs::write(dir.path().join(path), content).unwrap();
     }

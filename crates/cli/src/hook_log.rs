@@ -1,24 +1,25 @@
 //! What went wrong in hooks, which may not disturb anybody: a file in the user's state directory that `surehand doctor` reads.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, io::Write, os::unix::fs::DirBuilderExt, path::PathBuf};
 
 use rustix::fs::{self as sys, Mode, OFlags};
+
+use crate::user;
 
 /// Longer than this it begins anew.
 const MOST_BYTES: u64 = 256 * 1024;
 
 /// Where it is; nothing without a home.
 pub fn path() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    Some(state.or_else(home)?.join("surehand/hooks.log"))
+    Some(user::state_dir()?.join("hooks.log"))
 }
 
 /// Adds a line. If even that fails there is nobody left to tell.
 pub fn add(client: &str, why: &str) {
     let Some(path) = path() else { return };
     if let Some(directory) = path.parent() {
-        let _ = fs::create_dir_all(directory);
+        // State may be kept beside it, which is for its owner's eyes only.
+        let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     }
     let line: String = why.lines().next().unwrap_or_default().chars().take(500).collect();
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;

@@ -5,6 +5,7 @@ mod commands;
 mod hook_log;
 mod output;
 mod place;
+mod user;
 mod view;
 
 use std::process::ExitCode;

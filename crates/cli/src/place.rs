@@ -2,36 +2,50 @@
 
 use std::{
     io::ErrorKind,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, OpenError, Session, SessionId, Workspace,
+    Config, OpenError, Session, SessionId, StateDirError, Workspace,
     changes::Selection,
     disk::commit::{Probe, Verdict},
+    git, state_dir,
     store::ChangeId,
 };
 
 use crate::{
     args::{PlaceArgs, SelectionArgs},
-    output,
+    output, user,
 };
 
 /// For tests: kill this process, as hard as can be, after this many steps of a commit.
 const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
-/// Opens the workspace that a command is about.
+/// Opens the workspace that a command is about, to work in it.
 pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     open_at(&root(place)?)
 }
 
+/// Opens the workspace that a command is about, to look at it: nothing is made.
+pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+    let root = root(place)?;
+    let workspace = Workspace::look(&root, settings(&root)?).map_err(with_hint)?;
+    if let (true, Some(state)) = (workspace.is_read_only(), workspace.state().path()) {
+        anstream::eprintln!(
+            "note: {} cannot be written; this is what it says, and the last changes may be missing",
+            state.display()
+        );
+    }
+    Ok(workspace)
+}
+
 /// The root of the workspace that a command is about.
 pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
-    let root = match &place.root {
-        Some(root) => root.clone(),
-        None => nearest_root(&std::env::current_dir().context("the current directory is gone")?),
+    let Some(root) = &place.root else {
+        return nearest_root(&std::env::current_dir().context("the current directory is gone")?);
     };
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     root.canonicalize().with_context(|| root.display().to_string())
@@ -41,32 +55,31 @@ pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
 pub fn settings(root: &Path) -> anyhow::Result<Config> {
     let variables = std::env::vars_os();
     let variables = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Config::load(root, variables)?)
+    Ok(Config { state: user::state_home()?, ..Config::load(root, variables)? })
 }
 
-/// Opens the workspace that a directory is in.
+/// Opens the workspace that a directory is in, to work in it.
 pub fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
-    open_at(&nearest_root(directory))
+    open_at(&nearest_root(directory)?)
 }
 
 fn open_at(root: &Path) -> anyhow::Result<Arc<Workspace>> {
-    anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     Workspace::open_with(root, settings(root)?, killer()).map_err(with_hint)
 }
 
 /// What cannot be opened because nothing may be written there is told with a way out.
 fn with_hint(error: OpenError) -> anyhow::Error {
-    let OpenError::State { path, error: io } = &error else { return error.into() };
+    let OpenError::State(StateDirError::Unusable { path, error: io }) = &error else { return error.into() };
     let hint = match io.kind() {
         ErrorKind::PermissionDenied => "you may not write there",
         ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
         _ => return error.into(),
     };
-    let place = path.trim_end_matches("/.surehand");
+    let path = path.display();
     anyhow::anyhow!(
         "{path}: cannot be made or used: {hint} ({io})\n\
-         hint: Surehand keeps there what was read and changed, so it needs a directory that it can write; make {place} \
-         writable, or copy the project"
+         hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a \
+         directory that is"
     )
 }
 
@@ -83,9 +96,28 @@ pub fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<Sel
     Ok(Selection::File(session.path_of(what).map_err(output::refused)?, None))
 }
 
-fn nearest_root(from: &Path) -> PathBuf {
-    let is_root = |dir: &&Path| dir.join(".surehand").is_dir() || dir.join(".git").exists();
-    from.ancestors().find(is_root).unwrap_or(from).to_owned()
+/// The top of the work tree that a directory is in. Where nobody keeps it under version control, it is the directory above
+/// that was worked in before, or else the directory itself.
+fn nearest_root(from: &Path) -> anyhow::Result<PathBuf> {
+    let from = from.canonicalize().with_context(|| from.display().to_string())?;
+    anyhow::ensure!(from.is_dir(), "{}: not a directory", from.display());
+    let state = user::state_home()?;
+    if let Some(tree) = git::discover(&from, state.home.as_deref()) {
+        return Ok(tree.root);
+    }
+    let home = state.home.as_deref().and_then(|home| home.canonicalize().ok());
+    let may_be_root = |dir: &Path| dir.parent().is_some() && Some(dir) != home.as_deref();
+    let is_ours = |dir: &Path| dir.metadata().is_ok_and(|dir| dir.uid() == rustix::process::geteuid().as_raw());
+    let is_known = |dir: &&Path| may_be_root(dir) && is_ours(dir) && state_dir::is_known_root(dir, &state);
+    if let Some(known) = from.ancestors().find(is_known) {
+        return Ok(known.to_owned());
+    }
+    anyhow::ensure!(
+        may_be_root(&from),
+        "{}: not a workspace: everything below it would be one\nhint: go to a project, or name one with --root DIR",
+        from.display()
+    );
+    Ok(from)
 }
 
 fn killer() -> Option<Probe> {
@@ -109,17 +141,11 @@ mod tests {
     #[test]
     fn where_nothing_may_be_written_there_is_a_way_out() {
         let told = |kind: ErrorKind| {
-            let error = OpenError::State { path: "/p/.surehand".to_owned(), error: io::Error::from(kind) };
-            format!("{:#}", with_hint(error))
+            let (path, error) = (PathBuf::from("/p/.git/surehand"), io::Error::from(kind));
+            format!("{:#}", with_hint(OpenError::State(StateDirError::Unusable { path, error })))
         };
-        assert_snapshot!(told(ErrorKind::PermissionDenied), @"
-        /p/.surehand: cannot be made or used: you may not write there (permission denied)
-        hint: Surehand keeps there what was read and changed, so it needs a directory that it can write; make /p writable, or copy the project
-        ");
-        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"
-        /p/.surehand: cannot be made or used: the file system is read-only (read-only filesystem or storage medium)
-        hint: Surehand keeps there what was read and changed, so it needs a directory that it can write; make /p writable, or copy the project
-        ");
-        assert_snapshot!(told(ErrorKind::StorageFull), @"/p/.surehand: cannot use the state directory: no storage space");
+        assert_snapshot!(told(ErrorKind::PermissionDenied), @"");
+        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"");
+        assert_snapshot!(told(ErrorKind::StorageFull), @"");
     }
 }

@@ -38,7 +38,7 @@ fn without_change_ids(transcript: &str) -> String {
 
 #[test]
 fn a_call_a_refusal_and_a_repair() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\n").unwrap();
     let edit = r#"{"path": "a.txt", "old_string": "one", "new_string": "two"}"#;
     assert_snapshot!(surehand(dir.path(), &["call", "edit_file", edit]), @r#"
@@ -78,7 +78,7 @@ fn a_call_a_refusal_and_a_repair() {
 
 #[test]
 fn mistakes_are_told_and_leave_nothing_behind() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     assert_snapshot!(surehand(dir.path(), &["call", "read_file", "{path: 1}"]), @"
     $ surehand call read_file {path: 1}
     [standard error]
@@ -103,7 +103,7 @@ fn mistakes_are_told_and_leave_nothing_behind() {
 
 #[test]
 fn the_root_is_the_nearest_parent_with_a_repository() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::create_dir_all(dir.path().join(".git")).unwrap();
     fs::create_dir_all(dir.path().join("deep/er")).unwrap();
     let write = r#"{"path": "a.txt", "content": "x\n"}"#;
@@ -118,26 +118,26 @@ fn the_root_is_the_nearest_parent_with_a_repository() {
 
 #[test]
 fn a_damaged_state_is_begun_anew_and_told() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\n").unwrap();
     let read = ["call", "read_file", r#"{"path": "a.txt"}"#];
     surehand(dir.path(), &read);
-    fs::write(dir.path().join(".surehand/state.db"), "garbage, and enough of it to be looked at by anybody").unwrap();
+    fs::write(dir.path().join(".git/surehand/state.db"), "garbage, and enough of it to be looked at by anybody").unwrap();
     for rest in ["-wal", "-shm"] {
-        let _ = fs::remove_file(dir.path().join(format!(".surehand/state.db{rest}")));
+        let _ = fs::remove_file(dir.path().join(format!(".git/surehand/state.db{rest}")));
     }
     assert_snapshot!(surehand(dir.path(), &read), @r#"
     $ surehand call read_file {"path": "a.txt"}
     a.txt (1 line, version 2c8b08)
     1|one
-    note: Surehand's state was damaged and begun anew (the damaged file is {dir}/.surehand/state.db.damaged-1); what was read before counts no longer
+    note: Surehand's state was damaged and begun anew (the damaged file is {dir}/.git/surehand/state.db.damaged-1); what was read before counts no longer
     [exit 0]
     "#);
 }
 
 #[test]
 fn help_names_every_command() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     assert_snapshot!(surehand(dir.path(), &["--help"]), @"
     $ surehand --help
     The file-state layer for coding agents: knows what a model has seen of each file, and keeps
@@ -201,7 +201,7 @@ fn help_names_every_command() {
 
 #[test]
 fn the_demo_compares_the_modes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let told = surehand(dir.path(), &["demo"]);
     assert!(!told.contains('\u{1b}'), "no colours where nobody sees them");
     assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
@@ -255,7 +255,7 @@ fn without_measures(told: &str) -> String {
 
 #[test]
 fn the_demo_counts_for_programs() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
     let output = command.current_dir(dir.path()).args(["demo", "--json"]).output().unwrap();
     assert!(output.status.success());
@@ -292,7 +292,7 @@ fn the_demo_counts_for_programs() {
 
 #[test]
 fn what_was_done_can_be_looked_at_and_taken_back() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
     let call = |tool: &str, arguments: &str| surehand(dir.path(), &["call", tool, arguments]);
     assert_snapshot!(surehand(dir.path(), &["log"]), @"
@@ -425,7 +425,7 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
 
 #[test]
 fn a_scan_says_what_has_changed_since_the_last_one() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let write = |path: &str, content: &str| fs::write(dir.path().join(path), content).unwrap();
     let scan = |words: &[&str]| without_seconds(&surehand(dir.path(), words));
     (0..30).for_each(|n| write(&format!("{n:02}.txt"), "one\n"));
@@ -493,7 +493,7 @@ fn a_scan_says_what_has_changed_since_the_last_one() {
     }
     [exit 0]
     "#);
-    write(".surehand/index", "garbage");
+    write(".git/surehand/checkouts/main/index", "garbage");
     assert_snapshot!(scan(&["scan"]), @"
     $ surehand scan
     6 files in {time} s: what the last scan left is damaged, so the next one will be compared to this
@@ -518,7 +518,7 @@ fn without_seconds(transcript: &str) -> String {
 
 #[test]
 fn what_is_there_and_what_is_left_can_be_looked_at() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.rs"), "fn a() {}\n").unwrap();
     fs::write(dir.path().join("b.md"), "# B\n").unwrap();
     let run = |words: &[&str]| surehand(dir.path(), words);

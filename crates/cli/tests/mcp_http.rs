@@ -28,7 +28,7 @@ impl Server {
     }
 
     fn start_with(options: &[&str], environment: &[(&str, &str)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
         let mut command = Command::new(PROGRAM);
         command.args(["mcp", "--http", "127.0.0.1:0"]).args(options).arg("--root").arg(dir.path());
@@ -363,8 +363,8 @@ fn a_signal_ends_it_and_a_waiting_stream_does_not_hold_it_up() {
         let mut rest = Vec::new();
         waiting.read_to_end(&mut rest).unwrap();
         assert!(TcpStream::connect(&server.address).is_err());
-        let left =
-            ["journal", "staged"].map(|part| fs::read_dir(server.dir.path().join(".surehand").join(part)).unwrap().count());
+        let left = ["journal", "staged"]
+            .map(|part| fs::read_dir(server.dir.path().join(".git/surehand/checkouts/main").join(part)).unwrap().count());
         assert_eq!(left, [0, 0], "it has tidied up");
     }
 }

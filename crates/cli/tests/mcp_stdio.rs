@@ -72,7 +72,7 @@ impl Drop for Client {
 }
 
 fn workspace() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
     dir
 }
@@ -220,7 +220,7 @@ fn a_server_goes_on_with_its_client_to_the_next_conversation() {
     hook(dir.path(), "PostToolUse", "Read", &next(shown));
     let done = client.call("edit_file", &edit("one", "1"));
     assert!(done["isError"] != true, "read by the client's own tool: {done}");
-    let notes = fs::read_dir(dir.path().join(".surehand/hooks")).unwrap();
+    let notes = fs::read_dir(dir.path().join(".git/surehand/checkouts/main/hooks")).unwrap();
     assert_eq!(notes.filter(|note| note.as_ref().unwrap().file_name().to_str().unwrap().starts_with("client-")).count(), 1);
 }
 

@@ -30,14 +30,14 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
 
 /// The content of every user file, and what is left of ours that should not be.
 fn debris(root: &Path) -> Vec<PathBuf> {
-    let parts = ["staged", "journal", "outbox", "rescued"].map(|part| root.join(".surehand").join(part));
+    let parts = ["staged", "journal", "outbox", "rescued"].map(|part| root.join(".git/surehand/checkouts/main").join(part));
     parts.iter().flat_map(|part| fs::read_dir(part).into_iter().flatten()).map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
 fn kill_9_at_every_step_leaves_files_whole_and_the_batch_all_or_nothing() {
     for step in 0..STEPS_OF_BATCH {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         let root = dir.path();
         fs::write(root.join("a.txt"), "one\n").unwrap();
         fs::write(root.join("b.txt"), "one\n").unwrap();
@@ -60,7 +60,7 @@ fn kill_9_at_every_step_leaves_files_whole_and_the_batch_all_or_nothing() {
 
 #[test]
 fn a_server_that_is_killed_loses_no_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let root = dir.path();
     for round in 0..5 {
         fs::write(root.join("a.txt"), "count 0\n").unwrap();
@@ -88,7 +88,7 @@ fn a_server_that_is_killed_loses_no_file() {
 /// Right after the answer, long before the store hears of it.
 #[test]
 fn what_a_killed_server_has_answered_for_can_be_undone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let root = dir.path();
     for (path, content) in [("a.txt", "one\n"), ("b.txt", "one\n"), ("gone.bin", "\0one\n"), ("moved.txt", "one\n")] {
         fs::write(root.join(path), content).unwrap();
@@ -126,7 +126,7 @@ fn what_a_killed_server_has_answered_for_can_be_undone() {
 
 #[test]
 fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let root = dir.path();
     fs::write(root.join("n.txt"), "0\n").unwrap();
     let count_up = |call: &mut dyn FnMut(&str, &Value) -> (String, bool)| {
@@ -169,7 +169,7 @@ fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
 
 #[test]
 fn what_one_session_writes_another_finds_stale() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
     let mut first = McpDoor::start(Path::new(PROGRAM), dir.path(), FAST);
     let mut second = McpDoor::start(Path::new(PROGRAM), dir.path(), FAST);

@@ -219,7 +219,7 @@ fn commands() {
 /// What is printed has the fields that the page names, and no others.
 #[test]
 fn json_is_as_it_is_documented() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let json = |words: &[&str]| -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
         let output = command.args(words).args(["--json", "--root"]).arg(dir.path()).env("HOME", dir.path()).output().unwrap();

@@ -31,7 +31,7 @@ struct Ran {
 
 impl Stage {
     fn new(files: &[(&str, &str)]) -> Self {
-        let stage = Self(tempfile::tempdir().unwrap());
+        let stage = Self(surehand_testkit::repository());
         for (path, content) in files {
             stage.put(path, content);
         }
@@ -79,20 +79,20 @@ impl Stage {
 
     /// The names of the runs, the oldest first.
     fn runs(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.path(".surehand/runs")).unwrap();
+        let entries = fs::read_dir(self.path(".git/surehand/checkouts/main/runs")).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
 
     fn place(&self, run: &str) -> Value {
-        serde_json::from_str(&self.content(&format!(".surehand/runs/{run}/run.json"))).unwrap()
+        serde_json::from_str(&self.content(&format!(".git/surehand/checkouts/main/runs/{run}/run.json"))).unwrap()
     }
 
     /// Every line of a transcript. None of them may be torn.
     #[track_caller]
     fn transcript(&self, run: &str) -> Vec<Event> {
-        events(&self.content(&format!(".surehand/runs/{run}/transcript.jsonl")))
+        events(&self.content(&format!(".git/surehand/checkouts/main/runs/{run}/transcript.jsonl")))
     }
 
     /// The only run.
@@ -570,8 +570,10 @@ fn killed_at_step(step: usize, mode: &str) {
     assert_eq!(killed.code, None, "killed by a signal: {}", killed.out);
     // A kill may tear the line that is being written.
     let run = stage.only_run();
-    let mut transcript =
-        fs::OpenOptions::new().append(true).open(stage.path(&format!(".surehand/runs/{run}/transcript.jsonl"))).unwrap();
+    let mut transcript = fs::OpenOptions::new()
+        .append(true)
+        .open(stage.path(&format!(".git/surehand/checkouts/main/runs/{run}/transcript.jsonl")))
+        .unwrap();
     transcript.write_all(b"{\"event\":\"resu").unwrap();
     // The model looks at what it is told before it does anything.
     let next = Turn::made(|request| {
@@ -641,8 +643,8 @@ fn a_run_that_cannot_go_on_is_told_with_the_reason() {
     cannot_resume(&stage, &["--resume=nobody"], &format!("there is no run \"nobody\" here; there are: {run}"));
     cannot_resume(&stage, &["--resume=../runs"], "there is no run \"../runs\" here");
     cannot_resume(&stage, &[&format!("--resume={run}")], &format!("run {run} is done"));
-    stage.put(&format!(".surehand/runs/{run}/run.json"), "{\"run\": \"");
-    let damaged = format!(".surehand/runs/{run}/run.json is damaged: ");
+    stage.put(&format!(".git/surehand/checkouts/main/runs/{run}/run.json"), "{\"run\": \"");
+    let damaged = format!(".git/surehand/checkouts/main/runs/{run}/run.json is damaged: ");
     cannot_resume(&stage, &["--resume"], &damaged);
     cannot_resume(&stage, &[&format!("--resume={run}")], &damaged);
 }

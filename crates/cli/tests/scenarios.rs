@@ -28,7 +28,7 @@ fn play_all(open: impl Fn(&Path) -> Box<dyn Door>) {
     let scenarios = Scenario::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"));
     assert!(scenarios.len() > 40, "the promises are there");
     for scenario in scenarios {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         let root = dir.path().canonicalize().unwrap();
         scenario.lay_out(&root);
         let mut door = open(&root);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
 use toml::Value;
 
-use crate::workspace::Durability;
+use crate::{state_dir::StateHome, workspace::Durability};
 
 /// The settings of a workspace.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Config {
     pub model: Model,
     /// Which commands the agent may run unasked, for how long, and how much of their output is shown.
     pub commands: Commands,
+    /// Where the state is kept.
+    pub state: StateHome,
     /// Keys in the repository's file that are not for it to set.
     pub ignored: Vec<&'static str>,
 }

@@ -269,7 +269,8 @@ impl Workspace {
     pub fn leave(self: Arc<Self>) {
         const LONG: i64 = 1 << 20;
         self.flush();
-        let log = sys::statat(&*self.state().dir(), "state.db-wal", AtFlags::SYMLINK_NOFOLLOW);
+        let Some(state) = self.state().state_dir() else { return };
+        let log = sys::statat(&**state.dir(), "state.db-wal", AtFlags::SYMLINK_NOFOLLOW);
         if log.is_ok_and(|log| log.st_size < LONG) {
             self.repo().persist_reads(&self);
             std::mem::forget(self);

@@ -9,6 +9,8 @@ use std::{
 use rustix::fs::{self as sys, FlockOperation, Mode, OFlags};
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::state_dir;
+
 const NAME: &str = "repostate.later";
 
 /// Adds lines.
@@ -36,8 +38,9 @@ pub fn take<T: DeserializeOwned>(dir: &File) -> Vec<T> {
 
 /// Opens the file, under its lock.
 fn open(dir: &File, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = sys::openat(dir, NAME, flags, Mode::from_raw_mode(0o600))?;
+    state_dir::check_file(&sys::fstat(&file)?).map_err(io::Error::other)?;
     sys::flock(&file, FlockOperation::LockExclusive)?;
     Ok(file.into())
 }

@@ -5,11 +5,13 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use surehand_engine::{Config, Session, Workspace};
+//! use surehand_engine::{Config, Session, StateHome, Workspace};
 //!
-//! let dir = tempfile::tempdir()?;
+//! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(dir.path().join("a.txt"), "one\ntwo\n")?;
-//! let workspace = Workspace::open(dir.path(), Config::default())?;
+//! // In a git repository of yours the state is kept in `.git/surehand`, and no other place is needed.
+//! let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
+//! let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
 //! let mut session = Session::new(workspace);
 //!
 //! let edit = json!({ "path": "a.txt", "old_string": "two", "new_string": "2" });
@@ -27,6 +29,7 @@ mod context;
 mod course;
 mod deed;
 pub mod disk;
+mod export;
 mod files;
 pub mod git;
 mod guest;
@@ -38,6 +41,7 @@ mod recorder;
 pub mod repo;
 pub mod scan;
 mod session;
+mod state;
 pub mod state_dir;
 mod texts;
 pub mod tools;
@@ -49,10 +53,12 @@ mod workspace;
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, KEYS, Key};
 pub use course::Course;
+pub use export::EXPORT_DIR;
 pub use guest::{GuestCall, OwnWay, Touch};
 pub use instructions::Told;
 pub use repo::RepoTracker;
 pub use session::{Reply, Session};
+pub use state_dir::{StateDirError, StateHome};
 pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::{FileTracker, Holder, holders};

@@ -11,16 +11,14 @@ use std::{
     thread::{self, ThreadId},
 };
 
-use rustix::{
-    fs::{self as sys, Mode, OFlags},
-    io::Errno,
-};
+use rustix::fs as sys;
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath};
-use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, Store, StoreError, Which};
+use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store, StoreError, Which};
 
 use crate::{
     disk::{self, journal, recover, stage},
+    state_dir,
     tracker::now,
     workspace::Workspace,
 };
@@ -31,11 +29,16 @@ use crate::{
 pub struct Outbox {
     dir: Arc<File>,
     name: String,
+    /// The way from the work tree to the root that records are about.
+    below: Option<RelPath>,
     sheets: [Option<Sheet>; 2],
     current: usize,
     /// What belongs together and is not complete yet, by who is putting it together.
     parcels: HashMap<ThreadId, Vec<u8>>,
 }
+
+/// A longer sheet is not read: what waits is a few seconds' work.
+const MAX_SHEET: u64 = 1 << 30;
 
 #[derive(Debug)]
 struct Sheet {
@@ -71,8 +74,8 @@ enum Line {
 
 impl Outbox {
     /// An outbox under this name, which no other process has.
-    pub fn new(dir: Arc<File>, name: String) -> Self {
-        Self { dir, name, sheets: [None, None], current: 0, parcels: HashMap::new() }
+    pub fn new(dir: Arc<File>, name: String, below: Option<RelPath>) -> Self {
+        Self { dir, name, below, sheets: [None, None], current: 0, parcels: HashMap::new() }
     }
 
     /// What this thread puts in from here on belongs together: all of it is there in the end, or nothing.
@@ -89,7 +92,7 @@ impl Outbox {
 
     /// Writes a record down, if it is one that must not be lost.
     pub fn put(&mut self, record: &Record) {
-        let Some((line, bytes)) = line_of(record) else { return };
+        let Some((line, bytes)) = line_of(record, self.below.as_ref()) else { return };
         if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
             return add(parcel, &line, bytes);
         }
@@ -149,7 +152,10 @@ fn sheet_name(name: &str, number: usize) -> String {
 }
 
 /// A change, and content that is kept for its own sake. The texts that sessions have seen can be read again.
-fn line_of(record: &Record) -> Option<(Line, &[u8])> {
+fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a [u8])> {
+    // As paths of the work tree: whoever brings it to the store may have another root.
+    let in_tree =
+        |path: &RelPath| below.and_then(|below| RelPath::new(&format!("{below}/{path}")).ok()).unwrap_or_else(|| path.clone());
     match record {
         Record::Happened(event) => {
             let delta = event.delta.as_ref();
@@ -158,8 +164,8 @@ fn line_of(record: &Record) -> Option<(Line, &[u8])> {
                 at: event.at,
                 session: event.session.clone(),
                 tool: event.tool.clone(),
-                path: event.path.clone(),
-                moved_to: event.moved_to.clone(),
+                path: in_tree(&event.path),
+                moved_to: event.moved_to.as_ref().map(in_tree),
                 before: event.before,
                 after: event.after,
                 mode: event.mode,
@@ -236,11 +242,20 @@ fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
 }
 
 /// Brings to the store what processes left behind that have died. What cannot be brought now stays where it is.
-pub fn bring(workspace: &Workspace, store: &mut dyn Store) {
+pub fn bring(workspace: &Workspace, store: &mut SqliteStore) {
     let dir = workspace.state().outbox();
     let Ok(names) = recover::names(&dir) else { return };
+    if names.is_empty() {
+        return;
+    }
+    store.set_directory(None);
+    bring_sheets(workspace, store, &dir, names);
+    store.set_directory(workspace.below().cloned());
+}
+
+fn bring_sheets(workspace: &Workspace, store: &mut SqliteStore, dir: &File, names: Vec<String>) {
     for name in names {
-        let brought = left_behind(&dir, &name).map(|sheet| sheet.map(|(file, records)| (file, missing(store, records))));
+        let brought = left_behind(dir, &name).map(|sheet| sheet.map(|(file, records)| (file, missing(store, records))));
         let Ok(Some((_locked, Ok(records)))) = brought else { continue };
         let present = what_is_there(workspace, &records);
         if store.record(&[present, records].concat()).is_ok() {
@@ -251,11 +266,10 @@ pub fn bring(workspace: &Workspace, store: &mut dyn Store) {
 
 /// The records of a sheet that no living process holds; the file is locked as long as it is open.
 fn left_behind(dir: &File, name: &str) -> io::Result<Option<(File, Vec<Record>)>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut file = match sys::openat(dir, name, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
+    let mut file = match state_dir::open_file(dir, name, MAX_SHEET) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
     };
     if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 {
         return Ok(None);
@@ -293,7 +307,7 @@ fn what_is_there(workspace: &Workspace, records: &[Record]) -> Vec<Record> {
         })
         .collect();
     let present = |(path, version): (&RelPath, ContentHash)| {
-        let Ok(disk::read::Found::File { mut file, .. }) = disk::read::find(workspace.root(), path) else { return None };
+        let Ok(disk::read::Found::File { mut file, .. }) = disk::read::find(workspace.tree(), path) else { return None };
         let mut content = Vec::new();
         file.read_to_end(&mut content).ok()?;
         (ContentHash::of(&content) == version).then(|| Record::Kept { version, content: Shared::new(content), at: now() })
@@ -327,7 +341,7 @@ mod tests {
         for parcel in parcels {
             let mut lines = Vec::new();
             for record in *parcel {
-                let (line, bytes) = line_of(record).unwrap();
+                let (line, bytes) = line_of(record, None).unwrap();
                 add(&mut lines, &line, bytes);
             }
             content.extend(format!("{}\n", lines.len()).bytes().chain(lines));
@@ -337,7 +351,7 @@ mod tests {
 
     /// How records are compared: shared bytes have no equality of their own.
     fn told(records: &[Record]) -> Vec<String> {
-        let bytes = |record: &Record| line_of(record).map(|(_, bytes)| bytes.to_vec());
+        let bytes = |record: &Record| line_of(record, None).map(|(_, bytes)| bytes.to_vec());
         records.iter().map(|record| format!("{record:?} {:?}", bytes(record))).collect()
     }
 

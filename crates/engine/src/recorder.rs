@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn what_belongs_together_is_written_together() {
         let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
-        let outbox = Outbox::new(dir, "never-written-to".to_owned());
+        let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
         let recorder = Recorder { queue: Arc::new(Queue::new(outbox)), thread: None };
         let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {

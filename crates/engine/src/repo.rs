@@ -1,8 +1,10 @@
-//! The state of the repository as sessions leave it: which files they touched and what became of them, kept in
-//! `.surehand/repostate.json` for everybody to read. What is to be done is kept in the store and shown with it.
+//! The state of the repository as sessions leave it: which files they touched and what became of them. It is kept in the state
+//! directory, and a copy in `.surehand/repostate.json` is for other programs to read; that one is never read back. What is to be
+//! done is kept in the store and shown with it.
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fs::File,
     sync::Arc,
     time::Instant,
 };
@@ -21,12 +23,17 @@ use crate::{
         read::{Found, find, read_whole},
         state_file::StateFile,
     },
+    export::EXPORT_DIR,
     later,
     scan::Index,
+    state::State,
     tracker::now,
     watch::{Cursor, Hints},
-    workspace::{State, Workspace},
+    workspace::Workspace,
 };
+
+/// The name of the file, in the state directory and where other programs read it.
+const NAME: &str = "repostate.json";
 
 /// More than this is not written after every change, but a moment later.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
@@ -98,6 +105,9 @@ pub(crate) struct Repo {
     ours: HashSet<RelPath>,
     /// Whether this process ends at once: then a large state is not loaded to be changed.
     pub(crate) is_passing_by: bool,
+    /// The way from the work tree to the root. Files are known by their paths in the tree, because all roots in it share what is
+    /// written down; sessions name them by their paths in the root.
+    below: Option<RelPath>,
 }
 
 #[derive(Debug)]
@@ -134,15 +144,16 @@ impl Touch {
 
 impl Repo {
     /// One that has not looked at anything yet.
-    pub fn new() -> Self {
+    pub fn new(below: Option<RelPath>) -> Self {
         Self {
+            below,
             files: BTreeMap::new(),
             waiting: BTreeMap::new(),
             is_loaded: false,
             plan: Plan::default(),
             last_updated: now(),
             bytes: 0,
-            file: StateFile::new("repostate.json"),
+            file: StateFile::new(NAME),
             is_behind: false,
             cursor: None,
             index: None,
@@ -157,7 +168,8 @@ impl Repo {
     ///
     /// `stamp_of` gives what the system says about a file, for those that are there.
     pub fn update_from_tool_result(&mut self, tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
-        let touches = touches(tool, result, stamp_of);
+        let mut touches = touches(tool, result, stamp_of);
+        touches.iter_mut().for_each(|touch| touch.path = self.in_tree(&touch.path));
         let is_change = touches.iter().any(Touch::is_change);
         match self.is_loaded {
             true => touches.into_iter().for_each(|touch| self.take_in(touch)),
@@ -167,8 +179,19 @@ impl Repo {
         is_change
     }
 
+    fn in_tree(&self, path: &RelPath) -> RelPath {
+        match &self.below {
+            None => path.clone(),
+            Some(below) => RelPath::new(&format!("{below}/{path}")).unwrap_or_else(|_| path.clone()),
+        }
+    }
+
     /// Notes that a file is not what the sessions saw.
     pub(crate) fn changed_outside(&mut self, path: &RelPath, now_is: Outside) {
+        self.mark_changed(&self.in_tree(path), now_is);
+    }
+
+    fn mark_changed(&mut self, path: &RelPath, now_is: Outside) {
         let Some(tracked) = self.files.get_mut(path) else { return };
         let mut state = FileState { changed_outside: true, ..tracked.state.clone() };
         match now_is {
@@ -191,7 +214,7 @@ impl Repo {
         RepoState {
             work_dir: workspace.root().path().display().to_string(),
             story_id: self.plan.story.clone(),
-            files: self.files.values().map(|tracked| tracked.state.clone()).collect(),
+            files: self.files.values().filter_map(|tracked| in_root(workspace, &tracked.state)).collect(),
             untouched,
             tasks: self.plan.tasks.clone(),
             last_updated: self.last_updated,
@@ -200,14 +223,15 @@ impl Repo {
 
     /// The files that the last scan found and that nobody touched, by directory.
     fn untouched(&mut self, workspace: &Workspace) -> Vec<(String, usize)> {
-        let stamp = workspace.state().index_stamp();
+        let stamp = Index::stamp(workspace);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
             // An index that cannot be read is as good as none.
             self.index = Index::load(workspace).ok().map(|index| (stamp, index));
         }
         let Some((_, index)) = &self.index else { return Vec::new() };
         let mut counts = index.counts();
-        for path in self.files.keys().filter(|path| index.known(path).is_some()) {
+        let here = self.files.keys().filter_map(|path| workspace.in_root(path));
+        for path in here.filter(|path| index.known(path).is_some()) {
             let dir = path.parent().map_or_else(String::new, |parent| format!("{parent}/"));
             if let Ok(at) = counts.binary_search_by(|(known, _)| known.as_str().cmp(&dir)) {
                 counts[at].1 = counts[at].1.saturating_sub(1);
@@ -260,28 +284,30 @@ impl Repo {
         let touches = std::mem::take(&mut self.waiting).into_iter().map(|(path, did)| Touch { path, did });
         let changes: Vec<Touch> = touches.filter(Touch::is_change).collect();
         if !changes.is_empty() {
-            let _ = later::add(&workspace.state().dir(), &changes);
+            let _ = workspace.state().dir().and_then(|dir| later::add(&dir, &changes));
         }
     }
 
     fn is_large(&self, workspace: &Workspace) -> bool {
-        self.file.size(&workspace.state().dir()) > WRITTEN_AT_ONCE as u64
+        workspace.state().dir().is_ok_and(|dir| self.file.size(&dir) > WRITTEN_AT_ONCE as u64)
     }
 
     /// Writes the state down, if what is written is behind. That it could not be is told once.
     pub(crate) fn persist(&mut self, state: &State) {
-        if !self.is_loaded || !std::mem::take(&mut self.is_behind) {
+        if state.is_read_only() || !self.is_loaded || !std::mem::take(&mut self.is_behind) {
             return;
         }
         self.last_updated = now();
-        let dir = state.dir();
-        let mut file = std::mem::replace(&mut self.file, StateFile::new("repostate.json"));
+        let Ok(dir) = state.dir() else { return };
+        let mut file = std::mem::replace(&mut self.file, StateFile::new(NAME));
         let written = file.replace(&dir, |file, is_theirs| {
             if is_theirs && let Some(theirs) = file.read(&dir)?.as_deref().and_then(parse) {
                 self.merge(theirs);
             }
             self.take_in_later(later::take(&dir));
-            Ok(self.write_out(state.work_dir()))
+            let content = self.write_out(state.work_dir());
+            export(state, &dir, &content);
+            Ok(content)
         });
         self.file = file;
         self.ours.clear();
@@ -305,7 +331,12 @@ impl Repo {
             return;
         }
         self.plan = workspace.ask(|store| store.plan()).unwrap_or_default();
-        let written = self.file.read(&workspace.state().dir());
+        let dir = workspace.state().dir();
+        let written = match &dir {
+            Ok(dir) => self.file.read(dir),
+            // There is no state yet.
+            Err(_) => Ok(None),
+        };
         match written.map(|content| content.map(|content| parse(&content))) {
             Ok(Some(Some(files))) => {
                 let was_behind = self.is_behind;
@@ -318,7 +349,9 @@ impl Repo {
                 workspace.state().notify(Notice::RepoStateRebuilt);
             }
         }
-        self.take_in_later(later::read(&workspace.state().dir()));
+        if let Ok(dir) = dir {
+            self.take_in_later(later::read(&dir));
+        }
         for (path, did) in std::mem::take(&mut self.waiting) {
             self.take_in(Touch { path, did });
         }
@@ -335,7 +368,7 @@ impl Repo {
 
     /// Makes the state anew from what the store knows was touched. What is on its way there is among what waits.
     fn rebuild(&mut self, workspace: &Workspace) {
-        for (path, before) in workspace.ask(|store| store.touched()).unwrap_or_default() {
+        for (path, before) in workspace.touched_in_tree() {
             let status = if before.is_some() { FileStatus::Modified } else { FileStatus::Created };
             match look(workspace, &path, None) {
                 Some((hash, stamp)) => self.take_in(Touch { path, did: Did::Put { hash, stamp: Some(stamp), status } }),
@@ -359,7 +392,8 @@ impl Repo {
             return;
         }
         let mut found = Vec::new();
-        for (path, tracked) in self.files.iter().filter(|(path, _)| hints.covers(path)) {
+        let is_hinted = |path: &RelPath| workspace.in_root(path).is_some_and(|path| hints.covers(&path));
+        for (path, tracked) in self.files.iter().filter(|(path, _)| is_hinted(path)) {
             let state = &tracked.state;
             match look(workspace, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
                 Some((hash, stamp)) if hash == state.hash && state.status != FileStatus::Deleted => {
@@ -372,7 +406,7 @@ impl Repo {
         }
         for (path, changed, stamp) in found {
             if let Some(now_is) = changed {
-                self.changed_outside(&path, now_is);
+                self.mark_changed(&path, now_is);
             }
             if let (Some(stamp), Some(tracked)) = (stamp, self.files.get(&path)) {
                 let is_news = tracked.stamp.is_none_or(|known| !known.agrees_with(&stamp));
@@ -439,9 +473,18 @@ impl Repo {
     }
 }
 
-impl Default for Repo {
-    fn default() -> Self {
-        Self::new()
+/// A file by its path in the root, if it is below that.
+fn in_root(workspace: &Workspace, state: &FileState) -> Option<FileState> {
+    Some(FileState { path: workspace.in_root(&state.path)?, ..state.clone() })
+}
+
+/// Gives other programs what was written down. Where `.surehand` is not ours to write into, they get nothing, and `surehand doctor`
+/// says so.
+fn export(state: &State, dir: &File, content: &[u8]) {
+    if let Err(error) = state.export().put(dir, NAME, content)
+        && error.raw_os_error().is_some()
+    {
+        state.notify(Notice::NotRemembered { why: format!("{EXPORT_DIR}/{NAME}: {error}") });
     }
 }
 
@@ -518,7 +561,7 @@ fn parse(content: &[u8]) -> Option<Vec<FileState>> {
 
 /// What a file holds now and what the system says about it; read only if the stamp does not tell. `None` when it is gone.
 fn look(workspace: &Workspace, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
-    let Ok(Found::File { mut file, stat }) = find(workspace.root(), path) else { return None };
+    let Ok(Found::File { mut file, stat }) = find(workspace.tree(), path) else { return None };
     let stamp = workspace.clock().stamp(&stat);
     if let Some((hash, known)) = known
         && known.agrees_with(&stamp)

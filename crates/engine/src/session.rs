@@ -21,7 +21,7 @@ use crate::{
     tracker::{FileTracker, now},
     undo::Since,
     watch::{Cursor, Hints},
-    workspace::{Workspace, is_internal},
+    workspace::Workspace,
 };
 
 /// One model's context window in a workspace.
@@ -380,7 +380,7 @@ impl Session {
     /// The same for a path that is to be written: somebody's internals are refused.
     pub(crate) fn gather_for_writing(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.gather(spelling)?;
-        check_is_ours_to_write(&gathered.path)?;
+        self.check_is_ours_to_write(&gathered.path)?;
         Ok(gathered)
     }
 
@@ -390,9 +390,18 @@ impl Session {
         let mut gathered = self.gather_for_writing(spelling)?;
         if gathered.links > 1 {
             gathered.path = self.files.spelled(&self.workspace, spelling)?;
-            check_is_ours_to_write(&gathered.path)?;
+            self.check_is_ours_to_write(&gathered.path)?;
         }
         Ok(gathered)
+    }
+
+    fn check_is_ours_to_write(&self, path: &RelPath) -> Result<(), Refusal> {
+        // The settings say how strict we are: who is held to them does not change them.
+        let in_tree = self.workspace.in_tree(path);
+        if [path, &in_tree].iter().any(|path| path.as_str() == "surehand.toml") || self.workspace.is_protected(&in_tree) {
+            return Err(Refusal::of(path, Cause::Protected));
+        }
+        Ok(())
     }
 
     /// A target for the gate.
@@ -460,14 +469,6 @@ impl Session {
             None => 0,
         }
     }
-}
-
-fn check_is_ours_to_write(path: &RelPath) -> Result<(), Refusal> {
-    // The settings say how strict we are: who is held to them does not change them.
-    if path.as_str() == "surehand.toml" || path.as_str().split('/').any(is_internal) {
-        return Err(Refusal::of(path, Cause::Protected));
-    }
-    Ok(())
 }
 
 impl About {

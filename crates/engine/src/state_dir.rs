@@ -74,7 +74,7 @@ pub struct StateDir {
 
 /// A random name for one checkout at one place. Rows of the store and journals carry it, so that what was written for another
 /// tree, or by somebody who cannot read this directory, is not taken for this tree's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckoutKey(String);
 
@@ -425,7 +425,7 @@ fn foreign_owner(stat: &Stat) -> String {
 }
 
 /// A file of the state is a plain file of ours that nobody else may write.
-fn check_file(stat: &Stat) -> Result<(), &'static str> {
+pub(crate) fn check_file(stat: &Stat) -> Result<(), &'static str> {
     match () {
         () if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Err("is not a regular file"),
         () if stat.st_uid != effective_user() => Err("belongs to another user"),

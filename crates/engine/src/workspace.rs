@@ -1,24 +1,20 @@
-//! A workspace: a directory tree under one root, with its state in `.surehand/`.
+//! A workspace: a directory tree under one root, with the state of the work tree that it is in.
 
 use std::{
-    collections::VecDeque,
     fs::File,
-    io::{self, Write},
+    io,
     os::fd::BorrowedFd,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::{self as sys, Mode, OFlags},
-    io::Errno,
-};
+use rustix::fs as sys;
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Plan, PlanChange, Record, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Config,
@@ -31,9 +27,13 @@ use crate::{
         rescue::{Displaced, Rescued, SecondLook, Spare},
         root::Root,
     },
+    export::EXPORT_DIR,
+    git::{self, WorkTree},
     outbox::{self, Outbox},
     recorder::{Hold, Recorder},
     repo::Repo,
+    state::State,
+    state_dir::{StateDir, StateDirError},
     watch::Watch,
 };
 
@@ -59,13 +59,8 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The state directory cannot be made or used.
-    #[error("{path}: cannot use the state directory: {error}")]
-    State {
-        /// The directory.
-        path: String,
-        /// What the system said.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    State(#[from] StateDirError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -73,7 +68,14 @@ pub enum OpenError {
 
 /// An open workspace. Cheap to share; several may be open on one root, in this process and in others.
 pub struct Workspace {
-    root: Root,
+    root: Arc<Root>,
+    root_dir: Arc<File>,
+    /// The work tree that the root is in; mostly the root itself.
+    tree: Arc<Root>,
+    /// The way from the tree to the root.
+    below: Option<RelPath>,
+    /// Directories of the tree that hold what git and we believe, under whatever name.
+    protected: Vec<RelPath>,
     config: Config,
     state: Arc<State>,
     journal: Mutex<Option<Journal>>,
@@ -86,7 +88,21 @@ pub struct Workspace {
     owner: (u32, u32),
     probe: Option<Probe>,
     can_exchange: AtomicBool,
-    stage_beside: AtomicBool,
+    /// Where files are staged at least; see [`Staging`].
+    staging: AtomicU8,
+    /// The directory for staging in the tree, once it was needed.
+    tree_staging: Mutex<Option<(Arc<File>, String)>>,
+}
+
+/// Where files are staged, from the best place to the last resort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Staging {
+    /// In the state directory.
+    InState = 0,
+    /// In a directory of the tree, because the state is on another file system.
+    InTree = 1,
+    /// Beside the target, because that is on yet another one.
+    Beside = 2,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -95,42 +111,11 @@ impl std::fmt::Debug for Workspace {
     }
 }
 
-/// What a workspace shares with its recorder thread.
-#[derive(Debug)]
-pub struct State {
-    root: Arc<File>,
-    handles: Mutex<Handles>,
-    /// The device that it is on.
-    device: u64,
-    rescued: Rescued,
-    displaced: Mutex<VecDeque<(Instant, Displaced)>>,
-    /// Held while displaced files are looked at: they are in nobody's list then.
-    tidying: Mutex<()>,
-    notices: Arc<Mutex<Vec<Notice>>>,
-    work_dir: String,
-    repo: Mutex<Repo>,
-}
-
-/// The open directories of the state.
-#[derive(Debug, Clone)]
-struct Handles {
-    dir: Arc<File>,
-    staged: Arc<File>,
-    locks: Arc<File>,
-    journals: Arc<File>,
-    outbox: Arc<File>,
-}
-
-/// The name of the state directory in the root.
-pub const STATE_DIR: &str = ".surehand";
-
 /// Whether a part of a path is somebody's internals: git's or ours.
 pub fn is_internal(name: &str) -> bool {
-    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(STATE_DIR)
+    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(EXPORT_DIR)
 }
 
-/// How long a displaced file is kept before the second look.
-const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
 /// How long a displaced file is left alone before it is written over.
 const SPARE_AFTER: Duration = Duration::from_micros(500);
 /// When so many displaced files wait, the next ones are not kept open.
@@ -140,23 +125,60 @@ const MAX_DISPLACED: usize = 256;
 
 impl Workspace {
     /// Opens a workspace: makes its state directory, finishes or undoes what a crash left, opens its memory.
+    ///
+    /// The state is that of the git work tree around `root`, or of `root` itself where there is none.
     pub fn open(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         Self::open_with(root, config, None)
     }
 
     /// The same with a probe that is asked after every step of a commit, for tests.
     pub fn open_with(root: &Path, config: Config, probe: Option<Probe>) -> Result<Arc<Self>, OpenError> {
-        let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
-        let root = Root::open(root).map_err(bad_root)?;
-        let state_path = root.path().join(STATE_DIR);
-        let bad_state = |error| OpenError::State { path: state_path.display().to_string(), error };
-        let state = Arc::new(State::open(&root).map_err(bad_state)?);
-        let mut opened = SqliteStore::open(&store_path(&root))?;
+        let ground = Ground::find(root, &config)?;
+        let dir = StateDir::open(&ground.tree, &config.state)?;
+        let path = dir.path().to_owned();
+        let bad_state = |error| OpenError::State(StateDirError::Unusable { path: path.clone(), error });
+        let database = dir.database().map_err(bad_state)?;
+        // First of all: a newer Surehand may keep everything else in another way.
+        let mut opened = SqliteStore::open(&database, &ground.scope(&dir))?;
+        let state = Arc::new(State::open(&ground, dir, &config).map_err(bad_state)?);
         if let Some(aside) = opened.set_aside {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
-        let workspace = Self {
-            root,
+        let workspace = Self::new(ground, state, config, probe);
+        let notices = recover::recover(&workspace).map_err(bad_state)?;
+        notices.into_iter().for_each(|notice| workspace.state.notify(notice));
+        outbox::bring(&workspace, &mut opened.store);
+        let state = workspace.state.clone();
+        let outbox = Outbox::new(state.outbox(), process_name().map_err(bad_state)?, workspace.below.clone());
+        let keeping = state.clone();
+        let (versions, notices) = (workspace.config.versions, state.notices.clone());
+        let recorder = Recorder::start(opened.store, outbox, versions, notices, move || keeping.keep_house());
+        let recorder = recorder.map_err(bad_state)?;
+        drop(workspace.recorder.set(recorder));
+        Ok(Arc::new(workspace))
+    }
+
+    /// Opens a workspace to look at it. Makes nothing: where there is no state yet it is empty, and where the state cannot be
+    /// written it is read as it is.
+    pub fn look(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
+        let ground = Ground::find(root, &config)?;
+        let dir = StateDir::find(&ground.tree, &config.state)?;
+        if dir.as_ref().is_some_and(StateDir::is_writable) {
+            return Self::open(root, config);
+        }
+        let state = Arc::new(State::look(&ground, dir));
+        Ok(Arc::new(Self::new(ground, state, config, None)))
+    }
+
+    fn new(ground: Ground, state: Arc<State>, config: Config, probe: Option<Probe>) -> Self {
+        let protected = ground.protected(state.path().as_deref());
+        let root_dir = ground.root.dir().try_clone_to_owned().expect("there is room for one more handle");
+        Self {
+            root_dir: Arc::new(File::from(root_dir)),
+            root: ground.root,
+            tree: ground.tree_root,
+            below: ground.below,
+            protected,
             config,
             journal: Mutex::new(None),
             lock_pool: LockPool::default(),
@@ -167,25 +189,64 @@ impl Workspace {
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             probe,
             can_exchange: AtomicBool::new(true),
-            stage_beside: AtomicBool::new(false),
+            staging: AtomicU8::new(Staging::InState as u8),
+            tree_staging: Mutex::new(None),
             state,
-        };
-        let notices = recover::recover(&workspace).map_err(bad_state)?;
-        notices.into_iter().for_each(|notice| workspace.state.notify(notice));
-        outbox::bring(&workspace, &mut opened.store);
-        let state = workspace.state.clone();
-        let outbox = Outbox::new(state.outbox(), process_name().map_err(bad_state)?);
-        let keeping = state.clone();
-        let (versions, notices) = (workspace.config.versions, state.notices.clone());
-        let recorder = Recorder::start(opened.store, outbox, versions, notices, move || keeping.keep_house());
-        let recorder = recorder.map_err(bad_state)?;
-        drop(workspace.recorder.set(recorder));
-        Ok(Arc::new(workspace))
+        }
     }
 
     /// The tree.
     pub fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// The root, open; always the same handle.
+    pub(crate) fn root_dir(&self) -> Arc<File> {
+        self.root_dir.clone()
+    }
+
+    /// The work tree that the root is in.
+    pub(crate) fn tree(&self) -> &Root {
+        &self.tree
+    }
+
+    /// The way from the work tree to the root.
+    pub(crate) fn below(&self) -> Option<&RelPath> {
+        self.below.as_ref()
+    }
+
+    /// A path of the root, as a path of the work tree.
+    pub(crate) fn in_tree(&self, path: &RelPath) -> RelPath {
+        match &self.below {
+            None => path.clone(),
+            // Too long for a path only if the system would not take it either.
+            Some(below) => RelPath::new(&format!("{below}/{path}")).unwrap_or_else(|_| path.clone()),
+        }
+    }
+
+    /// A path of the work tree, as a path of the root; `None` where it is not below it.
+    pub(crate) fn in_root(&self, path: &RelPath) -> Option<RelPath> {
+        match &self.below {
+            None => Some(path.clone()),
+            Some(below) => RelPath::new(path.as_str().strip_prefix(below.as_str())?.strip_prefix('/')?).ok(),
+        }
+    }
+
+    /// Whether a path of the work tree leads to what git or we believe: nothing there is written for anybody.
+    pub(crate) fn is_protected(&self, path: &RelPath) -> bool {
+        let is_below =
+            |dir: &RelPath| path == dir || path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
+    }
+
+    /// Why nothing is exported for other programs to read, if that is so.
+    pub fn export_trouble(&self) -> Option<String> {
+        self.state.export().trouble(&*self.state.dir().ok()?)
+    }
+
+    /// Whether the state can only be looked at: there is none, or it cannot be written.
+    pub fn is_read_only(&self) -> bool {
+        self.state.is_read_only()
     }
 
     /// The settings.
@@ -283,6 +344,9 @@ impl Workspace {
 
     /// Brings to the store what processes did that have died since the start.
     pub(crate) fn bring_what_is_left(&self) {
+        if self.is_read_only() {
+            return;
+        }
         // A store that cannot be opened says so when it is asked.
         drop(self.with_store(|store| {
             outbox::bring(self, store);
@@ -290,15 +354,26 @@ impl Workspace {
         }));
     }
 
+    /// The paths of the work tree that events were about, with what was there before the first.
+    pub(crate) fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
+        let touched = self.with_store(|store| {
+            store.set_directory(None);
+            let touched = store.touched();
+            store.set_directory(self.below.clone());
+            touched
+        });
+        touched.unwrap_or_default()
+    }
+
     /// Asks the store. What the recorder has not written yet is not in it.
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.with_store(|store| question(store))
     }
 
-    fn with_store<T>(&self, act: impl FnOnce(&mut dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn with_store<T>(&self, act: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut reader = lock(&self.reader);
         if reader.is_none() {
-            *reader = Some(SqliteStore::open(&store_path(&self.root))?.store);
+            *reader = Some(self.state.open_store(self.below.clone())?);
         }
         act(reader.as_mut().expect("opened above"))
     }
@@ -312,13 +387,38 @@ impl Workspace {
         self.can_exchange.load(Ordering::Relaxed)
     }
 
-    /// Whether files are staged beside their targets, because the state directory turned out to be on another file system.
-    pub(crate) fn stage_beside(&self) -> bool {
-        self.stage_beside.load(Ordering::Relaxed)
+    /// The best place for staging that may still work.
+    pub(crate) fn staging(&self) -> Staging {
+        match self.staging.load(Ordering::Relaxed) {
+            0 => Staging::InState,
+            1 => Staging::InTree,
+            _ => Staging::Beside,
+        }
     }
 
-    pub(crate) fn set_stage_beside(&self) {
-        self.stage_beside.store(true, Ordering::Relaxed);
+    /// A file that was staged in this directory turned out to be on another file system than its target: from now on a worse place
+    /// is taken. Only the system's answer tells: a bind mount has the same device number and is another one all the same.
+    pub(crate) fn staged_too_far(&self, dir: &Arc<File>) {
+        let next = if self.tree_staging_name(dir).is_some() { Staging::Beside } else { Staging::InTree };
+        self.staging.fetch_max(next as u8, Ordering::Relaxed);
+    }
+
+    /// The directory for staging in the tree, made when it is first needed. The journal names it before it is there.
+    pub(crate) fn tree_staging(&self) -> io::Result<(Arc<File>, String)> {
+        if let Some(staging) = lock(&self.tree_staging).clone() {
+            return Ok(staging);
+        }
+        let name = format!("{TREE_STAGING}{:016x}", random()?);
+        let entry = Entry::StageDir { name: name.clone() };
+        self.with_journal(|journal| journal.begin_with(&entry))?;
+        let dir = Arc::new(self.state.export().make_private(&*self.state.dir()?, &name)?);
+        let mut staging = lock(&self.tree_staging);
+        Ok(staging.get_or_insert((dir, name)).clone())
+    }
+
+    /// The name of the directory for staging in the tree, if this is it.
+    pub(crate) fn tree_staging_name(&self, dir: &Arc<File>) -> Option<String> {
+        lock(&self.tree_staging).as_ref().filter(|(known, _)| Arc::ptr_eq(known, dir)).map(|(_, name)| name.clone())
     }
 
     pub(crate) fn lock_pool(&self) -> &LockPool {
@@ -353,9 +453,12 @@ impl Workspace {
 
     /// Makes the state directory anew if somebody has removed it.
     pub(crate) fn revive_state(&self) -> io::Result<()> {
-        if self.state.is_lost() {
-            *lock(&self.state.handles) = Handles::open(&self.state.root)?;
+        if self.is_read_only() {
+            return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state can only be looked at"));
+        }
+        if self.state.revive()? {
             *lock(&self.journal) = None;
+            *lock(&self.tree_staging) = None;
             self.lock_pool.clear();
             self.state.notify(Notice::StateLost);
         }
@@ -363,7 +466,8 @@ impl Workspace {
     }
 
     fn start_journal(&self) -> io::Result<Journal> {
-        Journal::start(self.state.journals(), process_name()?, self.durability() == Durability::Full)
+        let sync = self.durability() == Durability::Full;
+        Journal::start(self.state.journals(), process_name()?, self.state.key().as_str(), sync)
     }
 
     /// Lets go of everything as a crash would: the journal is unlocked and not removed, and no file is open.
@@ -458,190 +562,64 @@ impl Drop for Workspace {
             && !self.state.has_staged(journal.name())
         {
             journal.remove();
-        }
-    }
-}
-
-impl State {
-    fn open(root: &Root) -> io::Result<Self> {
-        let work_dir = root.path().display().to_string();
-        let root = Arc::new(File::from(root.dir().try_clone_to_owned()?));
-        let handles = Handles::open(&root)?;
-        let rescued = Rescued::of(root.clone(), &handles.dir)?;
-        let device = rescued.clock().stamp(&sys::fstat(&*handles.dir)?).device;
-        Ok(Self {
-            root,
-            handles: Mutex::new(handles),
-            device,
-            rescued,
-            displaced: Mutex::default(),
-            tidying: Mutex::default(),
-            notices: Arc::default(),
-            work_dir,
-            repo: Mutex::default(),
-        })
-    }
-
-    /// Whether somebody removed the state directory, or a part of it, under our feet.
-    fn is_lost(&self) -> bool {
-        let handles = lock(&self.handles);
-        let parts = [&handles.journals, &handles.staged, &handles.locks];
-        parts.iter().any(|part| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0))
-    }
-
-    /// Whether something is staged under a name that begins with this one. Where nobody can tell, something may be.
-    fn has_staged(&self, journal: &str) -> bool {
-        let prefix = format!("{journal}-");
-        let is_of_it = |entry: rustix::io::Result<sys::DirEntry>| {
-            entry.is_ok_and(|entry| entry.file_name().to_bytes().starts_with(prefix.as_bytes()))
-        };
-        sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(is_of_it))
-    }
-
-    /// The device that it is on.
-    pub fn device(&self) -> u64 {
-        self.device
-    }
-
-    /// The workspace, open.
-    pub(crate) fn root(&self) -> Arc<File> {
-        self.root.clone()
-    }
-
-    /// The directory itself.
-    pub fn dir(&self) -> Arc<File> {
-        lock(&self.handles).dir.clone()
-    }
-
-    /// Where files are staged.
-    pub fn staged(&self) -> Arc<File> {
-        lock(&self.handles).staged.clone()
-    }
-
-    /// Where locks are.
-    pub fn locks(&self) -> Arc<File> {
-        lock(&self.handles).locks.clone()
-    }
-
-    /// Where journals are.
-    pub fn journals(&self) -> Arc<File> {
-        lock(&self.handles).journals.clone()
-    }
-
-    /// Where records are that are on their way to the store.
-    pub fn outbox(&self) -> Arc<File> {
-        lock(&self.handles).outbox.clone()
-    }
-
-    /// By what the index of the last scan is told from another: inode and time.
-    pub(crate) fn index_stamp(&self) -> Option<(u64, i64)> {
-        let stat = sys::statat(&*self.dir(), "index", sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((stat.st_ino, self.rescued.clock().stamp(&stat).modified))
-    }
-
-    /// The workspace that it is the state of.
-    pub(crate) fn work_dir(&self) -> &str {
-        &self.work_dir
-    }
-
-    pub(crate) fn notify(&self, notice: Notice) {
-        lock(&self.notices).push(notice);
-    }
-
-    /// What is done now and then. Says whether there is more to do soon.
-    fn keep_house(&self) -> bool {
-        // Whoever has it now may be waiting for the thread that this runs on.
-        if let Ok(mut repo) = self.repo.try_lock() {
-            repo.persist(self);
-        }
-        self.tidy(SECOND_LOOK_AFTER)
-    }
-
-    /// Takes a second look at the displaced files that are old enough. Says whether some are left.
-    fn tidy(&self, age: Duration) -> bool {
-        self.tidy_alone(&lock(&self.tidying), age)
-    }
-
-    fn tidy_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
-        let waiting = std::mem::take(&mut *lock(&self.displaced));
-        let mut left = VecDeque::new();
-        for (since, mut displaced) in waiting {
-            if since.elapsed() < age {
-                left.push_back((since, displaced));
-                continue;
-            }
-            match displaced.look(&self.rescued) {
-                Ok(SecondLook::Untouched(_)) if displaced.remove() => {}
-                Ok(SecondLook::Untouched(_) | SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
-                Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
+            if let Some((_, name)) = lock(&self.tree_staging).take() {
+                self.state.export().remove_made(&name);
             }
         }
-        let mut displaced = lock(&self.displaced);
-        displaced.extend(left);
-        !displaced.is_empty()
     }
 }
 
-impl Handles {
-    fn open(root: &Arc<File>) -> io::Result<Self> {
-        let dir = make_state_dir(root)?;
-        let handles = Self {
-            staged: make_dir(&dir, "staged")?,
-            locks: make_dir(&dir, "locks")?,
-            journals: make_dir(&dir, "journal")?,
-            outbox: make_dir(&dir, "outbox")?,
-            dir,
-        };
-        ignore_itself(&handles.dir)?;
-        Ok(handles)
-    }
+/// A root, and the work tree that it is in.
+pub(crate) struct Ground {
+    pub root: Arc<Root>,
+    pub tree: WorkTree,
+    pub tree_root: Arc<Root>,
+    pub below: Option<RelPath>,
 }
 
-/// The state directory. It holds copies of files, some of which are for their owner's eyes only.
-pub(crate) fn make_state_dir(root: &File) -> io::Result<Arc<File>> {
-    make_dir_with(root, STATE_DIR, 0o700)
-}
-
-pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
-    make_dir_with(parent, name, 0o777)
-}
-
-fn make_dir_with(parent: &File, name: &str, mode: u32) -> io::Result<Arc<File>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let open = || sys::openat(parent, name, flags, Mode::empty());
-    let fd = match open() {
-        Err(Errno::NOENT) => {
-            match sys::mkdirat(parent, name, Mode::from_raw_mode(mode)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            open()?
+impl Ground {
+    fn find(root: &Path, config: &Config) -> Result<Self, OpenError> {
+        let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
+        let root = Arc::new(Root::open(root).map_err(bad_root)?);
+        let home = config.state.home.as_deref();
+        // Whoever names the home directory means it.
+        let home = home.filter(|home| home.canonicalize().is_ok_and(|home| home != root.path()));
+        let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree { root: root.path().to_owned(), git: None });
+        let below = root.path().strip_prefix(&tree.root).ok().and_then(Path::to_str).and_then(|below| RelPath::new(below).ok());
+        let is_named = below.is_some() || tree.root == root.path();
+        if !is_named {
+            // The way down has a name that is not UTF-8: then it is a tree of its own.
+            let tree = WorkTree { root: root.path().to_owned(), git: None };
+            return Ok(Self { tree_root: root.clone(), root, tree, below: None });
         }
-        opened => opened?,
-    };
-    Ok(Arc::new(File::from(fd)))
-}
+        let tree_root = if below.is_some() { Arc::new(Root::open(&tree.root).map_err(bad_root)?) } else { root.clone() };
+        Ok(Self { root, tree, tree_root, below })
+    }
 
-/// The state directory ignores itself in git.
-fn ignore_itself(dir: &File) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    match sys::openat(dir, ".gitignore", flags, Mode::from_raw_mode(0o666)) {
-        Ok(fd) => File::from(fd).write_all(b"*\n"),
-        Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(errno.into()),
+    fn scope(&self, dir: &StateDir) -> Scope {
+        Scope { checkout: dir.key().as_str().to_owned(), below: self.below.clone() }
+    }
+
+    /// The directories of git and of the state that lie in the tree, under whatever name.
+    fn protected(&self, state: Option<&Path>) -> Vec<RelPath> {
+        let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
+        let inside = |path: &Path| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
+        git.chain(state).filter_map(inside).collect()
     }
 }
+
+/// What the name of a directory for staging in the tree begins with.
+pub(crate) const TREE_STAGING: &str = "staged-";
 
 /// A name for files of this process, which no other has, nor had.
 fn process_name() -> io::Result<String> {
-    let mut random = [0_u8; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("{}-{:016x}", std::process::id(), u64::from_ne_bytes(random)))
+    Ok(format!("{}-{:016x}", std::process::id(), random()?))
 }
 
-/// Where the memory of a workspace is.
-fn store_path(root: &Root) -> PathBuf {
-    root.path().join(STATE_DIR).join("state.db")
+fn random() -> io::Result<u64> {
+    let mut random = [0_u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_ne_bytes(random))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

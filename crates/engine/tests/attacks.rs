@@ -15,7 +15,7 @@ use std::{
 };
 
 use fixture::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use surehand_engine::{Config, Session, Workspace, disk::commit::Step};
 
 /// A program that has the file open writes when the old file has been verified, and closes it before anybody looks again.
@@ -186,21 +186,27 @@ fn a_journal_or_a_state_from_elsewhere_leads_nowhere() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let secret = outside.path().join("secret.txt");
     let way_out = format!("../../..{}", secret.display());
+    drop(session(dir.path()));
+    let state = surehand_testkit::state_of(dir.path());
+    let root: Value = serde_json::from_slice(&fs::read(state.join("root")).unwrap()).unwrap();
     let hash = "0".repeat(64);
-    let intent = json!({ "path": "a.txt", "how": "swap", "base": hash, "new": hash, "staged": way_out, "beside": false, "inode": 1, "modified": 1 });
+    let intent = json!({ "path": "a.txt", "how": "swap", "base": hash, "new": hash, "staged": way_out, "place": "state", "inode": 1, "modified": 1 });
     let lines = [
+        json!({ "start": { "checkout": root["key"] } }),
         json!({ "begin": { "commit": 1, "files": [intent] } }),
-        json!({ "stage": { "commit": 2, "path": "a.txt", "staged": way_out, "beside": false } }),
+        json!({ "stage": { "commit": 2, "path": "a.txt", "staged": way_out, "place": "state" } }),
         json!({ "reuse": { "staged": way_out } }),
         json!({ "make": { "commit": 3, "dirs": ["../x"] } }),
     ];
-    fs::create_dir_all(dir.path().join(".surehand/journal")).unwrap();
-    fs::write(dir.path().join(".surehand/journal/1-0"), lines.map(|line| format!("{line}\n")).concat()).unwrap();
+    fs::write(state.join("journal/1-0"), lines.map(|line| format!("{line}\n")).concat()).unwrap();
     drop(session(dir.path()));
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret\n");
+    assert!(!state.join("journal/1-0").exists(), "it was taken up");
 
-    let dir = lay_out(&[(".surehand/.gitignore", "*\n")]);
-    symlink(outside.path().join("made.db"), dir.path().join(".surehand/state.db")).unwrap();
+    let dir = lay_out(&[]);
+    fs::create_dir(dir.path().join(".git/surehand")).unwrap();
+    fs::set_permissions(dir.path().join(".git/surehand"), fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(outside.path().join("made.db"), dir.path().join(".git/surehand/state.db")).unwrap();
     assert!(Workspace::open(dir.path(), Config::default()).is_err());
     assert!(!outside.path().join("made.db").exists());
 }
@@ -312,7 +318,7 @@ fn a_mark_without_a_journal_locks_nobody_out() {
     let mut session = session(dir.path());
     read(&mut session, "a.txt");
     for stripe in 0..256 {
-        fs::write(dir.path().join(format!(".surehand/locks/{stripe:02x}")), "1-dead").unwrap();
+        fs::write(dir.path().join(format!(".git/surehand/checkouts/main/locks/{stripe:02x}")), "1-dead").unwrap();
     }
     let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
     assert!(!reply.is_error, "{}", reply.text);
@@ -324,7 +330,7 @@ fn a_mark_without_a_journal_locks_nobody_out() {
 fn a_private_file_is_never_readable_by_others_on_its_way() {
     let dir = lay_out(&[("public.txt", "one\n"), ("private.txt", "one\n")]);
     fs::set_permissions(dir.path().join("private.txt"), fs::Permissions::from_mode(0o600)).unwrap();
-    let staged = dir.path().join(".surehand/staged");
+    let staged = dir.path().join(".git/surehand/checkouts/main/staged");
     let watch = move |_, step| {
         if step == Step::Begin {
             for entry in fs::read_dir(&staged).unwrap() {
@@ -343,5 +349,5 @@ fn a_private_file_is_never_readable_by_others_on_its_way() {
     assert!(!session.call("edit_file", &edit("private.txt", "one", "private")).is_error);
     let mode = |path: &str| fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("private.txt"), 0o600);
-    assert_eq!(mode(".surehand"), 0o700, "it holds copies of private files");
+    assert_eq!(mode(".git/surehand"), 0o700, "it holds copies of private files");
 }

@@ -186,7 +186,7 @@ fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
 
     let reply = session(dir.path()).call("read_file", &json!({ "path": "b.txt" }));
     assert_eq!((content(dir.path(), "b.txt"), rescued(dir.path())), ("two\n".to_owned(), vec!["one\n".to_owned()]));
-    assert!(reply.text.contains(".surehand/rescued/1-sub__a.txt"), "{}", reply.text);
+    assert!(reply.text.contains(".git/surehand/checkouts/main/rescued/1-sub__a.txt"), "{}", reply.text);
 }
 
 /// A batch is taken back whose new files hold the same, and somebody had opened each of them: each is a file of its own.
@@ -243,7 +243,7 @@ fn a_new_file_that_was_taken_back_is_found_after_a_crash() {
         drop(handle);
         drop(session(dir.path()));
         assert_eq!(rescued(dir.path()), if is_written { vec!["new\nlate\n"] } else { vec![] });
-        assert_eq!(fs::read_dir(dir.path().join(".surehand/staged")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path().join(".git/surehand/checkouts/main/staged")).unwrap().count(), 0);
         assert!(!dir.path().join("new.txt").exists());
     }
 }

@@ -94,7 +94,7 @@ fn a_crash_while_a_staged_file_is_used_again_is_clean() {
             // Long enough for what was displaced to be free.
             std::thread::sleep(Duration::from_millis(1));
         }
-        let staged = fs::read_dir(dir.path().join(".surehand/staged")).unwrap().count();
+        let staged = fs::read_dir(dir.path().join(".git/surehand/checkouts/main/staged")).unwrap().count();
         assert!(staged < 5, "{staged} staged files for 5 edits: none was used again");
         assert!(crashing.call("edit_file", &edit("a.txt", "5", "6")).is_error);
         std::mem::forget(crashing);
@@ -114,7 +114,7 @@ fn the_journal_stays_short() {
         let reply = session.call("edit_file", &edit("a.txt", &number.to_string(), &(number + 1).to_string()));
         assert!(!reply.is_error, "{}", reply.text);
     }
-    let journal = fs::read_dir(dir.path().join(".surehand/journal")).unwrap().next().unwrap().unwrap();
+    let journal = fs::read_dir(dir.path().join(".git/surehand/checkouts/main/journal")).unwrap().next().unwrap().unwrap();
     assert!(journal.metadata().unwrap().len() < 100_000);
     drop(session);
     assert_tidy(dir.path());
@@ -229,7 +229,7 @@ fn a_displaced_file_that_is_still_open_is_kept_for_the_next_start() {
     open_elsewhere.write_all(b"very late\n").unwrap();
     drop(open_elsewhere);
     let told = session(dir.path()).call("read_file", &json!({ "path": "log.txt" })).text;
-    assert!(told.contains("is kept in .surehand/rescued/"), "{told}");
+    assert!(told.contains(".git/surehand/checkouts/main/rescued/"), "{told}");
     assert_eq!(rescued(dir.path()), ["one\nvery late\n"]);
 }
 
@@ -502,22 +502,26 @@ fn a_state_directory_that_vanishes_is_made_again() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut session = session(dir.path());
     read(&mut session, "a.txt");
-    fs::remove_dir_all(dir.path().join(".surehand")).unwrap();
+    fs::remove_dir_all(dir.path().join(".git/surehand")).unwrap();
     let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
-    assert!(!reply.is_error && reply.text.contains(".surehand was removed"), "{}", reply.text);
+    assert!(!reply.is_error && reply.text.contains("state directory was removed"), "{}", reply.text);
     assert_eq!(content(dir.path(), "a.txt"), "two\n");
 }
 
-/// What keeps one journal from being settled does not keep the workspace from being opened.
+/// What is among the journals and none of ours does not keep the workspace from being opened, and stays.
 #[test]
-fn a_journal_that_cannot_be_settled_is_told_and_left() {
+fn what_is_no_journal_is_left_as_it_is() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     drop(session(dir.path()));
-    let journal = dir.path().join(".surehand/journal/1-dead");
-    fs::create_dir(&journal).unwrap();
+    let journals = dir.path().join(".git/surehand/checkouts/main/journal");
+    fs::create_dir(journals.join("1-directory")).unwrap();
+    fs::write(journals.join("1-text"), "hello\n").unwrap();
+    std::os::unix::fs::symlink("/dev/zero", journals.join("1-link")).unwrap();
+    let pipe = std::ffi::CString::new(journals.join("1-pipe").to_str().unwrap()).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &*pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
     let told = session(dir.path()).call("read_file", &json!({ "path": "a.txt" }));
-    assert!(!told.is_error && told.text.contains("could not be settled"), "{}", told.text);
-    assert!(journal.exists());
+    assert!(!told.is_error, "{}", told.text);
+    assert_eq!(fs::read_dir(&journals).unwrap().count(), 4);
 }
 
 #[test]

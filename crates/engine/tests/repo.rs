@@ -121,7 +121,7 @@ fn a_damaged_state_is_told_and_made_anew_from_the_files() {
         first.call("write_file", &json!({ "path": "c.txt", "content": "three\n" }));
         let before = written(dir.path());
         drop(first);
-        fs::write(dir.path().join(".surehand/repostate.json"), damage).unwrap();
+        fs::write(surehand_testkit::state_of(dir.path()).join("repostate.json"), damage).unwrap();
         let mut next = session(dir.path());
         let reply = next.call("repo_state", &json!({}));
         assert!(!reply.is_error && reply.text.contains("repostate.json was damaged"), "{damage}: {}", reply.text);
@@ -152,11 +152,16 @@ fn a_state_that_cannot_be_written_fails_no_tool() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut session = session(dir.path());
     read(&mut session, "a.txt");
-    fs::create_dir(dir.path().join(".surehand/repostate.json.new")).unwrap();
-    let reply = session.call("edit_file", &edit("a.txt", "one", "1"));
-    assert!(!reply.is_error, "{}", reply.text);
-    assert!(reply.text.contains("repostate.json"), "{}", reply.text);
-    assert_eq!(content(dir.path(), "a.txt"), "1\n");
+    let places = [surehand_testkit::state_of(dir.path()).join("repostate.json.new"), dir.path().join(".surehand/repostate.json")];
+    for (place, (from, to)) in places.into_iter().zip([("one", "1"), ("1", "2")]) {
+        drop(fs::remove_file(&place));
+        fs::create_dir_all(&place).unwrap();
+        let reply = session.call("edit_file", &edit("a.txt", from, to));
+        assert!(!reply.is_error, "{}", reply.text);
+        assert!(reply.text.contains("repostate.json"), "{}", reply.text);
+        assert_eq!(content(dir.path(), "a.txt"), format!("{to}\n"));
+        fs::remove_dir(&place).unwrap();
+    }
 }
 
 #[test]

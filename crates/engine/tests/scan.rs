@@ -255,7 +255,7 @@ fn what_cannot_be_read_is_told_and_stays_known() {
 #[track_caller]
 fn check_spoilt(spoil: impl FnOnce(&Path), expected: Basis) {
     let fixture = fixture(&[("a", "one"), ("b", "two")]);
-    spoil(&fixture.at(".surehand/index"));
+    spoil(&fixture.at(".git/surehand/checkouts/main/index"));
     fixture.write("a", "new");
     let scanned = fixture.scan();
     assert_eq!((scanned.basis, scanned.files, said(&scanned).as_str()), (expected, 2, ""));
@@ -300,7 +300,7 @@ fn an_index_of_a_newer_version_is_begun_anew() {
 #[test]
 fn a_state_that_was_removed_is_made_anew() {
     let fixture = fixture(&[("a", "one")]);
-    fs::remove_dir_all(fixture.at(".surehand")).unwrap();
+    fs::remove_dir_all(fixture.at(".git/surehand")).unwrap();
     assert_eq!(fixture.scan().basis, Basis::Nothing);
     fixture.check("");
 }

@@ -14,7 +14,7 @@ struct Fixture {
 }
 
 fn fixture(content: &str) -> Fixture {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = surehand_testkit::repository();
     let file = dir.path().join("a.txt");
     fs::write(&file, content).unwrap();
     let workspace = Workspace::open(dir.path(), Config::default()).unwrap();

@@ -22,7 +22,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
-    fs::read_dir(dir.join(".surehand").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()
+    fs::read_dir(dir.join(".git/surehand/checkouts/main").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_part_of_the_state_directory_that_vanishes_is_made_again() {
         let mut session = session(dir.path());
         read(&mut session, "a.txt");
         assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
-        fs::remove_dir_all(dir.path().join(".surehand").join(part)).unwrap();
+        fs::remove_dir_all(dir.path().join(".git/surehand/checkouts/main").join(part)).unwrap();
         let reply = session.call("edit_file", &edit("a.txt", "two", "three"));
         assert!(!reply.is_error, "{part}: {}", reply.text);
         drop(session);
@@ -86,7 +86,7 @@ fn what_may_not_be_removed_now_is_removed_later() {
     }
     let _alone = alone();
     let dir = lay_out(&[("a.txt", "one\n")]);
-    let staged = dir.path().join(".surehand/staged");
+    let staged = dir.path().join(".git/surehand/checkouts/main/staged");
     let mode = |mode| fs::set_permissions(&staged, fs::Permissions::from_mode(mode)).unwrap();
     let mut ours = session(dir.path());
     read(&mut ours, "a.txt");
@@ -110,7 +110,7 @@ fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
     read(&mut ours, "a.txt");
     ours.call("edit_file", &edit("a.txt", "one", "two"));
     let journal = names(dir.path(), "journal")[0].file_name().unwrap().to_str().unwrap().to_owned();
-    fs::write(dir.path().join(format!(".surehand/staged/{journal}-9-0")), "left\n").unwrap();
+    fs::write(dir.path().join(format!(".git/surehand/checkouts/main/staged/{journal}-9-0")), "left\n").unwrap();
     drop(ours);
     drop(session(dir.path()));
     assert_eq!(names(dir.path(), "staged"), Vec::<PathBuf>::new());
@@ -167,7 +167,7 @@ fn a_write_in_place_goes_to_the_file_that_has_the_name() {
 fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
     let _alone = alone();
     let dir = lay_out(&[("a.txt", "one\n")]);
-    let staged = dir.path().join(".surehand/staged");
+    let staged = dir.path().join(".git/surehand/checkouts/main/staged");
     let hide = move || {
         let old = fs::read_dir(&staged).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some());
         fs::hard_link(old.unwrap(), staged.join("hidden")).unwrap();
@@ -189,7 +189,7 @@ fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
     as_somebody_else(dir.path(), || {
         let mut ours = session(dir.path());
         read(&mut ours, "a.txt");
-        let staged = dir.path().join(".surehand/staged");
+        let staged = dir.path().join(".git/surehand/checkouts/main/staged");
         fs::set_permissions(&staged, fs::Permissions::from_mode(0o555)).unwrap();
         let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n two\n*** End Patch\n";
         let reply = ours.call("apply_patch", &serde_json::json!({ "patch": patch }));
@@ -197,7 +197,7 @@ fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
         assert_eq!((content(dir.path(), "a.txt").as_str(), dir.path().join("b.txt").exists()), ("one\ntwo\n", false));
         fs::set_permissions(&staged, fs::Permissions::from_mode(0o755)).unwrap();
         drop(ours);
+        drop(session(dir.path()));
     });
-    drop(session(dir.path()));
     assert_tidy(dir.path());
 }

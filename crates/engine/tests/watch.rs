@@ -36,7 +36,8 @@ fn fixture(layout: &[&str]) -> Fixture {
 
 /// The same, in memory where there is such a place, for tests that make many files.
 fn quick_fixture(layout: &[&str]) -> Fixture {
-    fixture_in(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), layout)
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    fixture_in(dir, layout)
 }
 
 fn fixture_in(dir: tempfile::TempDir, layout: &[&str]) -> Fixture {
@@ -376,7 +377,7 @@ fn ignoring() -> Fixture {
 #[test]
 fn what_is_ignored_is_not_told() {
     let mut fixture = ignoring();
-    for path in ["made/x", "made/deep/x", ".git/index", ".surehand/state.db"] {
+    for path in ["made/x", "made/deep/x", ".git/index", ".surehand/repostate.json"] {
         fixture.write(path);
     }
     fixture.is_told(&[]);

@@ -30,6 +30,7 @@ fn watcher_threads() -> usize {
 fn a_hundred_thousand_files_take_two_handles() {
     // In memory where there is such a place, and each file under many names, since making so many takes long.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    surehand_testkit::make_repository(dir.path());
     for number in 0..DIRECTORIES {
         let outer = dir.path().join((number % 100).to_string());
         let inner = outer.join(number.to_string());

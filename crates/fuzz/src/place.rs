@@ -51,7 +51,8 @@ pub const OTHERS: &[&str] = &[
     "a.txt/b",
     ".git/config",
     ".git/new",
-    ".surehand/state.db",
+    ".surehand/repostate.json",
+    ".git/surehand/state.db",
     ".surehand/new",
     "surehand.toml",
     "src/../a.txt",
@@ -94,9 +95,10 @@ impl Place {
             ("ws/surehand.toml", b"durability = \"fast\"\n"),
             ("outside/o.txt", b"nobody's business\n"),
         ];
-        for directory in ["ws/src", "ws/.git", "outside"] {
+        for directory in ["ws/src", "outside"] {
             fs::create_dir_all(self.dir.path().join(directory))?;
         }
+        surehand_testkit::make_repository(&self.root);
         for (path, content) in files {
             fs::write(self.dir.path().join(path), content)?;
         }
@@ -156,10 +158,10 @@ impl Place {
 fn gather(dir: &Path, below: &str, tree: &mut Tree) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name == ".surehand" {
+        let path = format!("{below}{name}");
+        if name == ".surehand" || path == ".git/surehand" {
             continue;
         }
-        let path = format!("{below}{name}");
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => gather(&entry.path(), &format!("{path}/"), tree),
             Ok(kind) if kind.is_symlink() => {

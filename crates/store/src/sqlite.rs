@@ -355,7 +355,8 @@ impl Store for SqliteStore {
 
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = "SELECT path FROM views INDEXED BY views_by_turn WHERE checkout = ?1 AND session = ?2 AND path >= ?3 AND path < ?4
+        let sql =
+            "SELECT path FROM views INDEXED BY views_by_turn WHERE checkout = ?1 AND session = ?2 AND path >= ?3 AND path < ?4
             ORDER BY turn DESC LIMIT ?5";
         let (from, to) = self.rows.range();
         Ok(self.rows.paths(self.all(sql, params![self.rows.checkout, session.0, from, to, limit], |row| row.get(0))?))

@@ -5,4 +5,7 @@ pub mod dice;
 pub mod door;
 pub mod model_server;
 mod model_turn;
+mod repository;
 pub mod scenario;
+
+pub use repository::{make_repository, repository, state_of};

@@ -159,7 +159,7 @@ pub fn tree(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in entries {
             let path = entry.expect("entry").path();
             let name = path.strip_prefix(dir).expect("below").display().to_string();
-            if name == ".surehand" {
+            if [".git", ".surehand"].contains(&name.as_str()) {
                 continue;
             }
             let Ok(kind) = path.symlink_metadata() else { continue };

@@ -62,6 +62,7 @@ impl Scene {
         for name in ["root", "home"] {
             fs::create_dir(home.path().join(name)).with_context(|| home.path().display().to_string())?;
         }
+        surehand_testkit::make_repository(&home.path().join("root"));
         Ok(Self { home, program: torture.program.clone(), round, wrong: Mutex::default(), wrapper: Vec::new() })
     }
 

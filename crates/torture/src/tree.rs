@@ -9,8 +9,8 @@ use std::{
 /// Files by their path relative to the workspace, with their bytes.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// The name of the state directory.
-pub const STATE: &str = ".surehand";
+/// What is exported for other programs.
+const EXPORT: &str = ".surehand";
 
 /// Whether a file among those of the user is one that Surehand has put there for a while.
 pub fn is_ours(path: &str) -> bool {
@@ -42,7 +42,7 @@ pub fn directories(root: &Path, below: &str) -> BTreeSet<String> {
 /// What is in a part of the state directory; nothing if there is no such part.
 pub fn state_part(root: &Path, part: &str) -> Files {
     let mut found = Files::new();
-    for entry in fs::read_dir(root.join(STATE).join(part)).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(surehand_testkit::state_of(root).join(part)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let (false, Ok(bytes)) = (is_of_file_system(&name), fs::read(entry.path())) {
             found.insert(name, bytes);
@@ -96,7 +96,7 @@ fn walk(root: &Path, below: &str, visit: &mut impl FnMut(&str, Kind)) {
         if is_of_file_system(&name) {
             continue;
         }
-        if below.is_empty() && [STATE, ".git"].contains(&name.as_str()) {
+        if below.is_empty() && [EXPORT, ".git"].contains(&name.as_str()) {
             continue;
         }
         let path = if below.is_empty() { name } else { format!("{below}/{name}") };

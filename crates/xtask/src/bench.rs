@@ -198,7 +198,10 @@ impl Bench {
     /// A new empty workspace.
     pub fn workspace(&self) -> Result<PathBuf> {
         let directory = tempfile::Builder::new().prefix("workspace-").tempdir_in(self.directory.path());
-        Ok(directory.context("a workspace")?.keep())
+        let directory = directory.context("a workspace")?.keep();
+        // The state of a repository is kept in it, as for most users.
+        surehand_testkit::make_repository(&directory);
+        Ok(directory)
     }
 
     /// A new empty workspace for each server.

@@ -73,6 +73,7 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
     eprintln!("playing {turns} turns over {files} files, {} ...", mode_name(mode));
     let directory = tempfile::Builder::new().prefix("surehand-context-").tempdir().context("a temporary directory")?;
     let root = directory.path();
+    surehand_testkit::make_repository(root);
     let areas = sources::lay_out(root, files, &mut Dice::new(SEED))?;
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let workspace = Workspace::open(root, config)?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, FlockOperation, Mode, OFlags},
+    fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ pub(crate) struct Notebook {
 }
 
 const DIRECTORY: &str = "hooks";
+
+/// A longer file is not a notebook.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// More than this is not kept to be said later.
 const MOST_NOTES: usize = 64 * 1024;
@@ -71,7 +74,7 @@ impl Notebook {
 
 /// The directory of all notebooks.
 pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
-    let state = workspace.state().dir();
+    let state = workspace.state().dir()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match sys::openat(&*state, DIRECTORY, flags, Mode::empty()) {
         Err(Errno::NOENT) => {
@@ -84,9 +87,12 @@ pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
 
 /// Opens the notebook of a session, under its lock.
 fn open(shelf: &OwnedFd, session: &SessionId, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     loop {
         let file = sys::openat(shelf, name(session), flags, Mode::from_raw_mode(0o600))?;
+        if FileType::from_raw_mode(sys::fstat(&file)?.st_mode) != FileType::RegularFile {
+            return Err(io::Error::other("not a notebook"));
+        }
         sys::flock(&file, FlockOperation::LockExclusive)?;
         // Whoever had the lock before may have done away with the file.
         if sys::fstat(&file)?.st_nlink > 0 {
@@ -97,7 +103,7 @@ fn open(shelf: &OwnedFd, session: &SessionId, flags: OFlags) -> io::Result<File>
 
 fn read(file: &mut File) -> io::Result<Notebook> {
     let mut content = String::new();
-    file.read_to_string(&mut content)?;
+    file.take(MOST_BYTES).read_to_string(&mut content)?;
     serde_json::from_str(&content).map_err(io::Error::other)
 }
 

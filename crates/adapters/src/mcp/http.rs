@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_session_that_was_idle_goes_on_where_it_was() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
         let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
         endpoint.idle = Duration::from_millis(300);

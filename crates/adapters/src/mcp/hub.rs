@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn hub() -> (tempfile::TempDir, Hub) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
         (dir, Hub::new(workspace, &Dialect::ALL))
     }

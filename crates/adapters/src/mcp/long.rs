@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn work_that_takes_a_while_tells_how_far_it_is_once_for_each_step() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         let mut session = Session::new(Workspace::open(dir.path(), Config::default()).unwrap());
         for name in ["a", "b"] {
             session.call("write_file", &json!({ "path": name, "content": "x\n" }));

@@ -11,7 +11,7 @@ use surehand_engine::{Session, changes::net};
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
 pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::open(&args.place)?;
+    let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let selection = place::selection(&args.selection, &session)?;
     let events = workspace.select(&selection)?;

@@ -13,7 +13,7 @@ use surehand_engine::{
 use crate::{args::LogArgs, output, place};
 
 pub fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::open(&args.place)?;
+    let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;
     let which = Which { path, session: args.session.clone().map(SessionId), change: None };

@@ -7,7 +7,7 @@ use surehand_engine::{RepoTracker, core::render::snapshot::format_for_prompt, re
 use crate::{args::StateArgs, output, place};
 
 pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
-    let state = RepoTracker::load(place::open(&args.place)?).snapshot();
+    let state = RepoTracker::load(place::look(&args.place)?).snapshot();
     let text = if args.json { format!("{:#}\n", repo::to_json(&state)) } else { format_for_prompt(&state) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ use surehand_engine::{
     Holder, RepoTracker, Workspace,
     changes::Logged,
     core::{FileState, FileStatus, RepoState, render},
+    disk::rescue::RESCUED,
     holders,
     repo::rfc3339,
     store::Which,
@@ -18,7 +19,7 @@ use crate::{args::StateArgs, output, place};
 const MOST: usize = 10;
 
 pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::open(&args.place)?;
+    let workspace = place::look(&args.place)?;
     let state = RepoTracker::load(workspace.clone()).snapshot();
     let last = workspace.log(&Which::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);
@@ -100,10 +101,9 @@ fn paths(state: &RepoState, fits: impl Fn(&FileState) -> bool) -> Vec<String> {
 }
 
 fn rescued(workspace: &Workspace) -> Vec<String> {
-    let dir = workspace.root().path().join(".surehand/rescued");
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| format!(".surehand/rescued/{}", entry.file_name().to_string_lossy())).collect();
+    let dir = workspace.state().state_dir().map(|state| state.checkout_path().join(RESCUED));
+    let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.path().display().to_string()).collect();
     names.sort();
     names
 }

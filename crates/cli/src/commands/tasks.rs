@@ -14,10 +14,9 @@ use crate::{
 };
 
 pub fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::open(&args.place)?;
     let plan = match &args.act {
-        None => workspace.ask(|store| store.plan())?,
-        Some(act) => workspace.change_plan(&change(act))?,
+        None => place::look(&args.place)?.ask(|store| store.plan())?,
+        Some(act) => place::open(&args.place)?.change_plan(&change(act))?,
     };
     output::print(&if args.json { as_json(&plan) } else { render::tasks::tasks(&plan.tasks) })?;
     Ok(ExitCode::SUCCESS)

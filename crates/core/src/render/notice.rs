@@ -30,7 +30,7 @@ pub fn notice(notice: &Notice) -> String {
             format!("Surehand cannot watch this workspace ({why}); it looks at the files themselves instead")
         }
         Notice::StateLost => {
-            "the directory .surehand was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()
+            "Surehand's state directory was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()
         }
         Notice::StateSetAside { to } => {
             format!(

@@ -172,7 +172,9 @@ impl<'a> Run<'a> {
     }
 
     fn take_locks(&self) -> Result<Locks, CommitError> {
-        let paths: Vec<&RelPath> = self.works.iter().flat_map(|work| [work.path()].into_iter().chain(work.to())).collect();
+        let paths = self.works.iter().flat_map(|work| [work.path()].into_iter().chain(work.to()));
+        let paths: Vec<RelPath> = paths.map(|path| self.workspace.in_tree(path)).collect();
+        let paths: Vec<&RelPath> = paths.iter().collect();
         let identities: Vec<(u64, u64)> = self.works.iter().filter_map(Work::identity).collect();
         let locks_dir = self.workspace.state().locks();
         let locks = self.workspace.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);

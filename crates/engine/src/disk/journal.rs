@@ -47,8 +47,8 @@ pub struct Intent {
     /// The name of the staged file, which holds the new content before the swap and the old one after it; of a new file, where it
     /// goes if it is taken back.
     pub staged: Option<String>,
-    /// Whether the staged file is in the directory of the target instead of the state directory.
-    pub beside: bool,
+    /// Where the staged file is.
+    pub place: StagePlace,
     /// The inode of the new file, by which it is told from one that somebody else has made; that of the file itself when it is
     /// deleted or moved.
     pub inode: u64,
@@ -56,11 +56,25 @@ pub struct Intent {
     pub modified: i64,
 }
 
-impl Intent {
-    /// Whether its names can be what we wrote: a journal may have come with a repository.
-    pub fn is_sound(&self) -> bool {
-        let is_path = |path: &str| surehand_core::RelPath::new(path).is_ok();
-        self.staged.as_deref().is_none_or(is_plain_name) && is_path(&self.path) && self.to.as_deref().is_none_or(is_path)
+/// Where a file is staged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StagePlace {
+    /// In the state directory.
+    State,
+    /// In a directory of this name in `.surehand` of the work tree.
+    Tree(String),
+    /// In the directory of the target.
+    Beside,
+}
+
+impl StagePlace {
+    /// What the names of files staged there by the process of this journal begin with.
+    pub fn prefix(&self, journal: &str) -> String {
+        match self {
+            StagePlace::State | StagePlace::Tree(_) => format!("{journal}-"),
+            StagePlace::Beside => format!(".surehand-{journal}-"),
+        }
     }
 }
 
@@ -73,6 +87,16 @@ pub fn is_plain_name(name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
+    /// Always the first: the key of the checkout, which only its owner can read. A journal without it is nobody's.
+    Start {
+        /// The key.
+        checkout: String,
+    },
+    /// A directory for staging is about to be made in `.surehand` of the work tree.
+    StageDir {
+        /// Its name.
+        name: String,
+    },
     /// A commit is about to begin.
     Begin {
         /// Its number in this journal.
@@ -95,8 +119,8 @@ pub enum Entry {
         path: String,
         /// The name of the staged file.
         staged: String,
-        /// Whether it is beside the target.
-        beside: bool,
+        /// Where it is.
+        place: StagePlace,
     },
     /// The staged file of an earlier commit holds nothing of value any more and is about to be written over.
     Reuse {
@@ -118,6 +142,8 @@ pub struct Journal {
     dir: Arc<File>,
     file: File,
     name: String,
+    /// What every journal of this process begins with.
+    opening: Vec<u8>,
     next: u64,
     size: u64,
     /// Commits that have begun and are not settled.
@@ -128,13 +154,23 @@ pub struct Journal {
 const MAX_SIZE: u64 = 64 * 1024;
 
 impl Journal {
-    /// Starts a journal under this name; with `sync`, waits until the name is on the disk.
-    pub fn start(dir: Arc<File>, name: String, sync: bool) -> io::Result<Self> {
+    /// Starts a journal of a checkout under this name; with `sync`, waits until the name is on the disk.
+    pub fn start(dir: Arc<File>, name: String, checkout: &str, sync: bool) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
         if sync {
             dir.sync_all()?;
         }
-        Ok(Self { dir, file, name, next: 0, size: 0, open: 0 })
+        let opening = line(&Entry::Start { checkout: checkout.to_owned() });
+        let mut journal = Self { dir, file, name, opening: opening.clone(), next: 0, size: 0, open: 0 };
+        journal.write_line(&opening)?;
+        Ok(journal)
+    }
+
+    /// Adds a line that counts as long as the process lives.
+    pub fn begin_with(&mut self, entry: &Entry) -> io::Result<()> {
+        let line = line(entry);
+        self.opening.extend_from_slice(&line);
+        self.write_line(&line)
     }
 
     /// Its name; staged files of this process begin with it.
@@ -161,24 +197,29 @@ impl Journal {
 
     /// Adds a line; with `sync`, waits until it is on the disk.
     pub fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
-        let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
-        line.push(b'\n');
-        if let Err(error) = self.file.write_all(&line) {
+        self.write_line(&line(entry))?;
+        if sync { self.file.sync_data() } else { Ok(()) }
+    }
+
+    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.file.write_all(line) {
             // A piece of a line would spoil the next one.
             let _ = self.file.set_len(self.size);
             return Err(error);
         }
         self.size += line.len() as u64;
-        if sync { self.file.sync_data() } else { Ok(()) }
+        Ok(())
     }
 
     /// Empties the journal, unless a commit is open. Only to be called when no displaced file is left.
     pub fn empty(&mut self) -> io::Result<()> {
-        if self.open > 0 || self.size == 0 {
+        if self.open > 0 {
             return Ok(());
         }
         self.size = 0;
-        self.file.set_len(0)
+        self.file.set_len(0)?;
+        let opening = self.opening.clone();
+        self.write_line(&opening)
     }
 
     /// Removes the journal. Only to be called when nothing in it is needed.
@@ -186,6 +227,12 @@ impl Journal {
         // Left behind, it would be read and removed at the next start.
         let _ = sys::unlinkat(&*self.dir, &self.name, AtFlags::empty());
     }
+}
+
+fn line(entry: &Entry) -> Vec<u8> {
+    let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
+    line.push(b'\n');
+    line
 }
 
 /// Makes a file of a process, under a lock that shows that the process lives.

@@ -1,5 +1,9 @@
 //! Recovery: finishes or undoes what a crash left. A commit whose files were all replaced has happened; any other is taken back.
 //! What somebody else has written since stays where it is, and nothing is removed that could be somebody's.
+//!
+//! Recovery acts on what it reads, so it believes as little as possible. A journal counts only if this user wrote it and it
+//! begins with the key of this checkout. What it says about git's or our own directories is passed over, names of staged
+//! files must be those that its process would have given, and a file is put back only if it is the one that was taken.
 
 use std::{
     fs::File,
@@ -16,13 +20,19 @@ use rustix::{
 use surehand_core::{ContentHash, Notice, RelPath};
 
 use super::{
-    journal::{Entry, How, Intent, entries, is_plain_name},
+    journal::{Entry, How, Intent, StagePlace, entries, is_plain_name},
     read::open_patiently,
     rescue::{Displaced, SecondLook},
     stage,
     work::{new_copy, rename_to_free_name},
 };
-use crate::workspace::Workspace;
+use crate::{
+    state_dir,
+    workspace::{TREE_STAGING, Workspace},
+};
+
+/// A longer journal is not one of ours: they are emptied long before.
+const MAX_JOURNAL: u64 = 64 << 20;
 
 /// Takes up every journal that no living process holds. What cannot be settled now is told and left for a later start.
 pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
@@ -41,17 +51,22 @@ pub fn has_half_done(workspace: &Workspace, journal: &str) -> bool {
     if !is_plain_name(journal) {
         return false;
     }
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut content = Vec::new();
-    let read = match sys::openat(&*workspace.state().journals(), journal, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd).read_to_end(&mut content),
-        Err(Errno::NOENT) => return false,
-        Err(errno) => Err(errno.into()),
+    let read = match state_dir::open_file(&workspace.state().journals(), journal, MAX_JOURNAL) {
+        Ok(file) => file.take(MAX_JOURNAL).read_to_end(&mut content),
+        // Not there, or nobody's.
+        Err(error) if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::NotFound => return false,
+        Err(error) => Err(error),
     };
     let entries = entries(&content);
     let is_open = |entry: &Entry| matches!(entry, Entry::Begin { commit, .. } if !has_ended(&entries, *commit));
     // One that cannot be read may tell of anything.
-    read.is_err() || entries.iter().any(is_open)
+    read.is_err() || (is_of_this_checkout(workspace, &entries) && entries.iter().any(is_open))
+}
+
+/// Whether a journal was written for this checkout, by somebody who may read its key.
+fn is_of_this_checkout(workspace: &Workspace, entries: &[Entry]) -> bool {
+    matches!(entries.first(), Some(Entry::Start { checkout }) if checkout == workspace.state().key().as_str())
 }
 
 fn has_ended(entries: &[Entry], number: u64) -> bool {
@@ -73,20 +88,37 @@ pub fn names(dir: &File) -> io::Result<Vec<String>> {
 
 /// Works through one journal file, and removes it when it is of no more use.
 fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut content = Vec::new();
+    let reader = match state_dir::open_file(journals, name, MAX_JOURNAL) {
+        Ok(file) => file,
+        // Gone, or no journal of ours: then it is left as it is.
+        Err(error) if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = match sys::openat(journals, name, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(errno.into()),
     };
-    if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 {
+    let is_same = sys::fstat(&file)?.st_ino == sys::fstat(&reader)?.st_ino;
+    if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 || !is_same {
         // Its process lives, or somebody else has just settled it.
         return Ok(());
     }
-    let mut content = Vec::new();
-    file.read_to_end(&mut content)?;
-    let mut taking = Taking { workspace, journal: name, file, entries: entries(&content), notices };
+    (&mut file).take(MAX_JOURNAL).read_to_end(&mut content)?;
+    let entries = entries(&content);
+    if content.is_empty() {
+        // Its process died before it wrote anything.
+        stage::remove(journals.as_fd(), name);
+        return Ok(());
+    }
+    if !is_of_this_checkout(workspace, &entries) {
+        return Ok(());
+    }
+    let mut taking = Taking { workspace, journal: name, file, entries, notices };
     if taking.take_up()? {
+        taking.remove_staging_directories();
         // While its lock is held: a process that is just starting a journal of this name must not come in between.
         stage::remove(journals.as_fd(), name);
     }
@@ -116,7 +148,7 @@ impl Taking<'_> {
                 }
                 // A staged file that was used again belongs to whatever used it.
                 let files: Vec<Intent> =
-                    files.into_iter().filter(|file| file.is_sound() && !self.is_reused(file, place)).collect();
+                    files.into_iter().filter(|file| self.is_sound(file) && !self.is_reused(file, place)).collect();
                 self.settle(commit, &files, &mut waiting)?;
             }
         }
@@ -127,6 +159,37 @@ impl Taking<'_> {
 
     fn has_ended(&self, number: u64) -> bool {
         has_ended(&self.entries, number)
+    }
+
+    /// Whether the process of this journal can have meant it: no file of git or of the state, no name that it did not give.
+    fn is_sound(&self, file: &Intent) -> bool {
+        let may_touch = |path: &str| RelPath::new(path).is_ok_and(|path| !self.workspace.is_protected(&path));
+        let is_staged = |name: &String| is_plain_name(name) && name.starts_with(&file.place.prefix(self.journal));
+        may_touch(&file.path)
+            && file.to.as_deref().is_none_or(may_touch)
+            && file.staged.as_ref().is_none_or(is_staged)
+            && self.knows_place(&file.place)
+    }
+
+    /// A directory for staging in the tree must have been announced, under a name that we give.
+    fn knows_place(&self, place: &StagePlace) -> bool {
+        let StagePlace::Tree(dir) = place else { return true };
+        let random = dir.strip_prefix(TREE_STAGING).unwrap_or_default();
+        let is_ours = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_ours && self.staging_directories().any(|name| name == dir)
+    }
+
+    fn staging_directories(&self) -> impl Iterator<Item = &String> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::StageDir { name } => Some(name),
+            _ => None,
+        })
+    }
+
+    fn remove_staging_directories(&self) {
+        for name in self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone()))) {
+            self.workspace.state().export().remove_made(name);
+        }
     }
 
     fn is_reused(&self, file: &Intent, place: usize) -> bool {
@@ -172,7 +235,8 @@ impl Taking<'_> {
 
     /// `true` when the commit turned out to be complete.
     fn finish_or_undo(&mut self, files: &[Left<'_>]) -> io::Result<bool> {
-        let paths = files.iter().map(|file| file.path.clone()).collect();
+        let told = |path: &RelPath| self.workspace.in_root(path).unwrap_or_else(|| path.clone());
+        let paths = files.iter().map(|file| told(file.path)).collect();
         if files.iter().all(Left::is_done) {
             files.iter().for_each(Left::drop_first_name);
             self.notices.push(Notice::Completed { paths });
@@ -181,7 +245,7 @@ impl Taking<'_> {
         let mut kept = Vec::new();
         for file in files.iter().rev() {
             if !file.undo()? {
-                kept.push(file.path.clone());
+                kept.push(told(file.path));
             }
         }
         self.notices.push(Notice::TakenBack { paths, kept });
@@ -197,14 +261,18 @@ impl Taking<'_> {
         let staged_dir = self.workspace.state().staged();
         for (place, entry) in self.entries.iter().enumerate() {
             match entry {
-                Entry::Stage { commit, path, staged, beside } if !begun(commit) && is_plain_name(staged) => {
-                    let parent = || RelPath::new(path).ok().and_then(|path| self.workspace.root().open_parent(&path).ok());
-                    let dir = if *beside { parent().map(|dir| Arc::new(File::from(dir))) } else { Some(staged_dir.clone()) };
+                Entry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
+                    let target = RelPath::new(path).ok().filter(|path| !self.workspace.is_protected(path));
+                    let dir = target.and_then(|path| match place {
+                        StagePlace::State => Some(staged_dir.clone()),
+                        StagePlace::Tree(name) => self.workspace.state().export().open_made(name).ok().map(Arc::new),
+                        StagePlace::Beside => self.workspace.tree().open_parent(&path).ok().map(|dir| Arc::new(File::from(dir))),
+                    });
                     for name in [staged.clone(), new_copy(staged)] {
                         is_removed &= dir.iter().all(|dir| stage::remove(dir.as_fd(), &name));
                     }
                 }
-                Entry::Reuse { staged } if is_plain_name(staged) => {
+                Entry::Reuse { staged } if self.is_staged_name(staged, &StagePlace::State) => {
                     let named_later = self.entries[place + 1..].iter().any(|entry| match entry {
                         Entry::Begin { files, .. } => files.iter().any(|file| file.staged.as_ref() == Some(staged)),
                         _ => false,
@@ -215,7 +283,8 @@ impl Taking<'_> {
                 }
                 Entry::Make { dirs, .. } => {
                     let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
-                    dirs.for_each(|dir| self.workspace.root().remove_dir_if_empty(&dir));
+                    let dirs = dirs.filter(|dir| !self.workspace.is_protected(dir));
+                    dirs.for_each(|dir| self.workspace.tree().remove_dir_if_empty(&dir));
                 }
                 _ => {}
             }
@@ -223,15 +292,22 @@ impl Taking<'_> {
         is_removed
     }
 
-    /// What is left of that process in the staging directory and is in no entry could be anything: it is kept.
+    fn is_staged_name(&self, name: &str, place: &StagePlace) -> bool {
+        is_plain_name(name) && name.starts_with(&place.prefix(self.journal)) && self.knows_place(place)
+    }
+
+    /// What is left of that process in the staging directories and is in no entry could be anything: it is kept.
     fn rescue_what_nobody_names(&mut self, waiting: &[String]) -> io::Result<()> {
-        let staged = self.workspace.state().staged();
         let unknown = RelPath::new("unknown").expect("a name");
-        for name in names(&staged)? {
-            let is_waiting = waiting.iter().any(|waiting| name.starts_with(waiting.as_str()));
-            if name.starts_with(&format!("{}-", self.journal)) && !is_waiting {
-                let to = self.workspace.rescued().take_in(staged.as_fd(), &name, &unknown)?;
-                self.notices.push(Notice::Rescued { path: unknown.clone(), to });
+        let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone())));
+        let in_tree = in_tree.filter_map(|name| self.workspace.state().export().open_made(name).ok().map(Arc::new));
+        for staged in [self.workspace.state().staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
+            for name in names(&staged)? {
+                let is_waiting = waiting.iter().any(|waiting| name.starts_with(waiting.as_str()));
+                if name.starts_with(&format!("{}-", self.journal)) && !is_waiting {
+                    let to = self.workspace.rescued().take_in(staged.as_fd(), &name, &unknown)?;
+                    self.notices.push(Notice::Rescued { path: unknown.clone(), to });
+                }
             }
         }
         Ok(())
@@ -305,7 +381,7 @@ struct Left<'a> {
 
 impl<'a> Left<'a> {
     fn look(workspace: &'a Workspace, intent: &'a Intent, path: &'a RelPath) -> io::Result<Self> {
-        let dir = match workspace.root().open_parent(path) {
+        let dir = match workspace.tree().open_parent(path) {
             Ok(dir) => Some(File::from(dir)),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
             Err(errno) => return Err(errno.into()),
@@ -315,7 +391,7 @@ impl<'a> Left<'a> {
             None => Thing::Nothing,
         };
         let moved = match intent.to.as_deref().map(RelPath::new) {
-            Some(Ok(to)) => match workspace.root().open_parent(&to) {
+            Some(Ok(to)) => match workspace.tree().open_parent(&to) {
                 Ok(dir) => {
                     let dir = File::from(dir);
                     let thing = Thing::look(workspace, &dir, to.name())?;
@@ -326,8 +402,12 @@ impl<'a> Left<'a> {
             },
             _ => None,
         };
-        let mut staged_dir = match (intent.beside, &dir) {
-            (true, Some(dir)) => Arc::new(dir.try_clone()?),
+        let mut staged_dir = match (&intent.place, &dir) {
+            (StagePlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
+            // Without it nothing can be there.
+            (StagePlace::Tree(name), _) => {
+                workspace.state().export().open_made(name).map_or_else(|_| workspace.state().staged(), Arc::new)
+            }
             _ => workspace.state().staged(),
         };
         let (mut staged_name, mut staged) = (intent.staged.clone(), Thing::Nothing);
@@ -414,6 +494,11 @@ impl<'a> Left<'a> {
     /// A file that was taken out gets its place back. If somebody has made another one since, that stays and this one is kept.
     fn put_back(&self, dir: &File) -> io::Result<bool> {
         let (Some(name), false) = (&self.staged_name, matches!(self.staged, Thing::Nothing)) else { return Ok(true) };
+        if !self.staged.has_inode(self.intent.inode) && !self.staged.is(self.intent.base) {
+            // Not the file that was taken from there.
+            self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+            return Ok(false);
+        }
         match rename_to_free_name((&self.staged_dir, name), (dir, self.path.name())) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => {

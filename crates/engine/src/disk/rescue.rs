@@ -5,7 +5,8 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::{AsFd, BorrowedFd},
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, Mutex},
 };
 
 use rustix::{
@@ -20,7 +21,7 @@ use super::{
     stage,
     sys::{self as lease, LeaseState},
 };
-use crate::workspace::{make_dir, make_state_dir};
+use crate::{state::make_dir, state_dir::StateDir};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
@@ -122,23 +123,33 @@ impl Displaced {
 /// The directory of rescued files.
 #[derive(Debug)]
 pub struct Rescued {
-    root: Arc<File>,
+    /// It may be removed and made anew.
+    state: Mutex<Option<Arc<StateDir>>>,
     /// A file of ours, to ask about leases: where it gets none, nobody does.
-    probe: File,
+    probe: Option<File>,
     clock: Clock,
 }
 
 impl Rescued {
-    /// The rescued files of a workspace. `state` is its state directory, `root` the workspace itself: the state directory may
-    /// be removed and made anew, the root stays.
-    pub fn of(root: Arc<File>, state: &File) -> io::Result<Self> {
-        let probe = private_file(state)?;
-        Ok(Self { root, clock: Clock::try_out(&probe), probe })
+    /// The rescued files of a checkout.
+    pub(crate) fn of(state: Arc<StateDir>) -> io::Result<Self> {
+        let probe = private_file(state.checkout())?;
+        Ok(Self { state: Mutex::new(Some(state)), clock: Clock::try_out(&probe), probe: Some(probe) })
+    }
+
+    /// Where nothing is written, nothing is rescued.
+    pub(crate) fn none() -> Self {
+        Self { state: Mutex::new(None), clock: Clock::default(), probe: None }
+    }
+
+    /// The state directory was made anew.
+    pub(crate) fn moved(&self, state: Arc<StateDir>) {
+        *self.state.lock().expect("nobody panics while holding it") = Some(state);
     }
 
     /// Whether this file system gives leases at all: asked of a file of our own that nobody else can open.
     pub fn leases_exist(&self) -> bool {
-        lease::take_lease(self.probe.as_fd())
+        self.probe.as_ref().is_some_and(|probe| lease::take_lease(probe.as_fd()))
     }
 
     /// The clock of the file system that holds the state.
@@ -146,19 +157,19 @@ impl Rescued {
         self.clock
     }
 
-    /// Moves a file in, under a name that tells where it came from. Gives its path in the workspace.
+    /// Moves a file in, under a name that tells where it came from. Gives its path.
     pub fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
-        let home = self.open()?;
+        let (home, place) = self.open()?;
         let flat = path.as_str().replace('/', "__");
         let flat: String = flat.chars().rev().take(150).collect::<Vec<_>>().into_iter().rev().collect();
         for number in 1.. {
             let new_name = format!("{number}-{flat}");
             match sys::renameat_with(dir, name, &*home, &new_name, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(format!(".surehand/rescued/{new_name}")),
+                Ok(()) => return Ok(place.join(&new_name).display().to_string()),
                 Err(Errno::EXIST) => {}
                 Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS) => match self.copy_in(dir, name, &home, &new_name) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    copied => return copied.map(|()| format!(".surehand/rescued/{new_name}")),
+                    copied => return copied.map(|()| place.join(&new_name).display().to_string()),
                 },
                 Err(errno) => return Err(errno.into()),
             }
@@ -175,11 +186,14 @@ impl Rescued {
         Ok(())
     }
 
-    fn open(&self) -> io::Result<Arc<File>> {
-        let state = make_state_dir(&self.root)?;
-        make_dir(&state, "rescued")
+    fn open(&self) -> io::Result<(Arc<File>, PathBuf)> {
+        let state = self.state.lock().expect("nobody panics while holding it").clone().ok_or(Errno::ROFS)?;
+        Ok((make_dir(state.checkout(), RESCUED)?, state.checkout_path().join(RESCUED)))
     }
 }
+
+/// The name of the directory in the state.
+pub const RESCUED: &str = "rescued";
 
 /// A file without a name that nobody else can open.
 fn private_file(dir: &File) -> io::Result<File> {
@@ -198,14 +212,16 @@ mod tests {
     use std::{fs, time::Instant};
 
     use super::*;
+    use crate::{git::WorkTree, state_dir::StateHome};
 
     /// Where two file systems meet, what is rescued is copied. Memory is another one than the disk on most machines.
     #[test]
     fn what_is_rescued_from_another_file_system_is_there_at_once() {
         let home = tempfile::tempdir().unwrap();
         let Ok(away) = tempfile::tempdir_in("/dev/shm") else { return };
-        let root = Arc::new(File::open(home.path()).unwrap());
-        let rescued = Rescued::of(root.clone(), &root).unwrap();
+        let tree = WorkTree { root: home.path().to_owned(), git: None };
+        let state_home = StateHome { fixed: Some(home.path().join("state")), ..StateHome::default() };
+        let rescued = Rescued::of(Arc::new(StateDir::open(&tree, &state_home).unwrap())).unwrap();
         fs::write(away.path().join("staged"), "theirs").unwrap();
         let mut displaced = Displaced {
             dir: Arc::new(File::open(away.path()).unwrap()),
@@ -218,7 +234,7 @@ mod tests {
         };
         let began = Instant::now();
         let SecondLook::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };
-        assert_eq!(fs::read_to_string(home.path().join(to)).unwrap(), "theirs");
+        assert_eq!(fs::read_to_string(to).unwrap(), "theirs");
         assert!(!away.path().join("staged").exists());
         assert!(began.elapsed().as_secs() < 5, "it waited {:?}", began.elapsed());
     }

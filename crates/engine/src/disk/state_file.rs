@@ -13,6 +13,10 @@ use rustix::{
 };
 
 use super::sys::{drop_lease, take_lease};
+use crate::state_dir;
+
+/// More than this is not read: it would tell of some million files.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Such a file.
 #[derive(Debug)]
@@ -41,15 +45,13 @@ impl StateFile {
 
     /// Its content; `None` when there is none.
     pub fn read(&mut self, dir: &File) -> io::Result<Option<Vec<u8>>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let open = || sys::openat(dir, self.name, flags, Mode::empty());
         // Before the content: if that is replaced meanwhile, it is taken for somebody's, and looked at once more.
-        let lock = sys::openat(dir, self.lock_name(), flags, Mode::empty());
-        let turn = lock.map_or(0, |lock| turn_of(&File::from(lock)));
-        let mut file = match open() {
-            Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(errno.into()),
+        let lock = state_dir::open_file(dir, &self.lock_name(), u64::MAX);
+        let turn = lock.map_or(0, |lock| turn_of(&lock));
+        let mut file = match state_dir::open_file(dir, self.name, MAX_BYTES) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
         };
         self.ours = Some(Known { identity: identity(&file)?, turn });
         let mut content = Vec::new();
@@ -81,7 +83,8 @@ impl StateFile {
         let replaced = content(self, is_theirs).and_then(|content| {
             // First: a turn that is counted and not taken only makes others look again.
             lock.write_all_at(&(turn + 1).to_le_bytes(), 0)?;
-            self.ours = Some(Known { identity: self.put(dir, &content)?, turn: turn + 1 });
+            let new = format!("{}.new", self.name);
+            self.ours = Some(Known { identity: put((dir, &new), (dir, self.name), &content)?, turn: turn + 1 });
             Ok(())
         });
         lock.unlock()?;
@@ -92,23 +95,22 @@ impl StateFile {
     fn lock_name(&self) -> String {
         format!("{}.lock", self.name)
     }
+}
 
-    /// Puts a content there. Gives the file that holds it.
-    fn put(&self, dir: &File, content: &[u8]) -> io::Result<(u64, u64)> {
-        let new = format!("{}.new", self.name);
-        let file = fresh_or_free(dir, &new)?;
-        file.write_all_at(content, 0)?;
-        if file.metadata()?.len() != content.len() as u64 {
-            file.set_len(content.len() as u64)?;
-        }
-        drop_lease(file.as_fd());
-        // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
-        match sys::renameat_with(dir, &new, dir, self.name, RenameFlags::EXCHANGE) {
-            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(dir, &new, dir, self.name)?,
-            exchanged => exchanged?,
-        }
-        identity(&file)
+/// Puts a content in the place of a file, written under another name first. Gives the file that holds it.
+pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> io::Result<(u64, u64)> {
+    let file = fresh_or_free(new.0, new.1)?;
+    file.write_all_at(content, 0)?;
+    if file.metadata()?.len() != content.len() as u64 {
+        file.set_len(content.len() as u64)?;
     }
+    drop_lease(file.as_fd());
+    // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
+    match sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE) {
+        Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(new.0, new.1, place.0, place.1)?,
+        exchanged => exchanged?,
+    }
+    identity(&file)
 }
 
 /// How often the content has been replaced; nothing yet where nobody has counted.

@@ -12,6 +12,7 @@ use std::{
     cmp::Ordering,
     fs::File,
     io::{self, Read, Write},
+    os::fd::AsFd,
 };
 
 use rustix::{
@@ -20,7 +21,7 @@ use rustix::{
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
 
-use crate::workspace::Workspace;
+use crate::{disk::stage, state_dir, workspace::Workspace};
 
 /// What is known of the files of a workspace since the last scan.
 #[derive(Debug)]
@@ -44,7 +45,8 @@ pub enum Basis {
 }
 
 const NAME: &str = "index";
-const NEW_NAME: &str = "index.new";
+/// A larger one is not read: it would tell of some ten million files.
+const MAX_BYTES: u64 = 4 << 30;
 const LOCK_NAME: &str = "index";
 
 const MAGIC: [u8; 8] = *b"SHINDEX\n";
@@ -70,19 +72,25 @@ struct Tail {
 impl Index {
     /// What the last scan of a workspace has left.
     pub fn load(workspace: &Workspace) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = match sys::openat(&*workspace.state().dir(), NAME, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(Self::empty(Basis::Nothing)),
-            Err(Errno::LOOP) => return Ok(Self::empty(Basis::Damaged)),
-            fd => fd?,
+        let opened = workspace.state().dir().and_then(|dir| state_dir::open_file(&dir, &name(workspace), MAX_BYTES));
+        let mut file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(Basis::Nothing)),
+            // Not a file that we made.
+            Err(error) if error.raw_os_error().is_none_or(|code| code == Errno::LOOP.raw_os_error()) => {
+                return Ok(Self::empty(Basis::Damaged));
+            }
+            opened => opened?,
         };
-        let mut file = File::from(fd);
         let mut bytes = Vec::new();
-        if !file.metadata()?.is_file() {
-            return Ok(Self::empty(Basis::Damaged));
-        }
         file.read_to_end(&mut bytes)?;
         Ok(Self::from_bytes(bytes))
+    }
+
+    /// By what the index of the last scan is told from another: inode and time.
+    pub(crate) fn stamp(workspace: &Workspace) -> Option<(u64, i64)> {
+        let dir = workspace.state().dir().ok()?;
+        let stat = sys::statat(&*dir, name(workspace), sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((stat.st_ino, workspace.clock().stamp(&stat).modified))
     }
 
     fn empty(basis: Basis) -> Self {
@@ -439,16 +447,27 @@ impl<W: Write> Writer<W> {
 /// Puts a new index in the place of the old one. Of several processes that do so at once the last one has its way; each of
 /// them leaves a whole index. Not synced: if it is lost with the power, the next scan is a first one.
 pub(super) fn replace<T>(workspace: &Workspace, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
-    let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
     let state = workspace.state();
     let lock = File::from(sys::openat(&*state.locks(), LOCK_NAME, create, mode)?);
     lock.lock()?;
-    let dir = state.dir();
-    let file = File::from(sys::openat(&*dir, NEW_NAME, create | OFlags::TRUNC, mode)?);
+    let (dir, name) = (state.dir()?, name(workspace));
+    let new = format!("{name}.new");
+    // Whatever has the name, it is not written into: a pipe would never end.
+    stage::remove((*dir).as_fd(), &new);
+    let file = File::from(sys::openat(&*dir, &new, create | OFlags::EXCL, mode)?);
     let written = write(Writer::new(&file))?;
-    sys::renameat(&*dir, NEW_NAME, &*dir, NAME)?;
+    sys::renameat(&*dir, &new, &*dir, &name)?;
     Ok(written)
+}
+
+/// The name of the index: a root below the top of its work tree has one of its own.
+fn name(workspace: &Workspace) -> String {
+    match workspace.below() {
+        None => NAME.to_owned(),
+        Some(below) => format!("{NAME}-{}", &ContentHash::of(below.as_str().as_bytes()).to_string()[..12]),
+    }
 }
 
 #[cfg(test)]

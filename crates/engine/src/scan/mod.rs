@@ -231,7 +231,7 @@ mod tests {
     /// As if the file had been changed right after it was looked at, within one step of the clock.
     #[test]
     fn a_racy_stamp_proves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = surehand_testkit::repository();
         fs::write(dir.path().join("a"), "after").unwrap();
         let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
         let scan = || scan(&workspace, &|_| ()).unwrap();

@@ -9,7 +9,7 @@ use ignore::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-use crate::workspace::STATE_DIR;
+use crate::export::EXPORT_DIR;
 
 /// The name of the files with the rules.
 pub const RULES: &str = ".gitignore";
@@ -42,7 +42,7 @@ impl Ignored {
     /// Whether a directory is ignored, given that the one it is in is not. The nearest rule decides.
     pub fn is_ignored(&self, path: &str) -> bool {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-        if name == ".git" || name == STATE_DIR {
+        if name == ".git" || name == EXPORT_DIR {
             return true;
         }
         let mut parent = path;

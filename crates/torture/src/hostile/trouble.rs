@@ -10,13 +10,9 @@ use std::{
 
 use anyhow::{Result, ensure};
 use rustix::process::{Pid, Resource, Rlimit, geteuid, prlimit};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::{dice::Dice, state_of};
 
-use crate::{
-    Torture, mounts,
-    scene::Scene,
-    tree::{self, STATE},
-};
+use crate::{Torture, mounts, scene::Scene, tree};
 
 /// Nobody, who has no more rights than the modes give.
 const NOBODY: u32 = 65_534;
@@ -167,9 +163,10 @@ impl Trouble {
             }
             Kind::NoRights => take_rights(scene, dice),
             Kind::NoState => {
-                let state = root.join(STATE);
-                let part = *dice.pick(&["", "staged", "journal", "locks", "state.db"]);
-                let gone = state.join(part);
+                let state = root.join(".git/surehand");
+                let part = *dice.pick(&["", "checkouts", "state.db", "checkouts/main", "staged", "journal", "locks"]);
+                let is_part = ["staged", "journal", "locks"].contains(&part);
+                let gone = if is_part { state_of(&root).join(part) } else { state.join(part) };
                 if gone.is_dir() {
                     fs::remove_dir_all(gone)?
                 } else {
@@ -221,7 +218,7 @@ fn limit(server: Pid, bytes: Option<u64>) -> io::Result<()> {
 /// Takes the rights to a file, a directory or a part of the state.
 fn take_rights(scene: &Scene, dice: &mut Dice) -> io::Result<Trouble> {
     let root = scene.root();
-    let mut places: Vec<PathBuf> = ["", "staged", "journal", "locks"].map(|part| root.join(STATE).join(part)).into();
+    let mut places: Vec<PathBuf> = ["", "staged", "journal", "locks"].map(|part| state_of(&root).join(part)).into();
     let files: Vec<PathBuf> = tree::files(&root, "ring").keys().map(|path| root.join(path)).collect();
     let directories: Vec<PathBuf> = tree::directories(&root, "ring").iter().map(|path| root.join(path)).collect();
     places.extend([root.join("ring"), dice.pick(&files).clone(), dice.pick(&files).clone(), dice.pick(&directories).clone()]);

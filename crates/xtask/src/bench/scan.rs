@@ -61,7 +61,7 @@ pub fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
     let mut times: [Vec<Duration>; 6] = Default::default();
     let [warm, warm_inside, status, bare, cold, sums] = &mut times;
     for _ in 0..bench.pace.pick(2, 4) {
-        let _ = fs::remove_file(root.join(".surehand/index"));
+        let _ = fs::remove_file(surehand_testkit::state_of(&root).join("index"));
         keep(cold, || scan(server, &root, files + 1, "first"))?;
         keep(sums, || sha256sum(&root))?;
     }

@@ -153,6 +153,7 @@ struct Place {
 impl Place {
     fn open(policy: Policy) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("surehand-economy-").tempdir().context("a temporary directory")?;
+        surehand_testkit::make_repository(directory.path());
         // Whatever a history holds for instructions is no part of an edit.
         let instructions = instructions::Settings { names: Vec::new(), ..instructions::Settings::default() };
         let config = Config { policy, instructions, durability: Durability::Fast, ..Config::default() };

@@ -4,7 +4,7 @@ use std::{io, path::Path, time::Instant};
 
 use anyhow::Context;
 use surehand_agent::{Cancel, Company, Event, Run, Settings, command::Nobody, event::Stop, prompt::Dialect};
-use surehand_engine::{Config, Workspace, core::Mode};
+use surehand_engine::{Config, StateHome, Workspace, core::Mode};
 
 use super::{
     deed::Deed,
@@ -44,7 +44,9 @@ pub fn play(cast: Cast) -> anyhow::Result<Played> {
 }
 
 fn surehand(root: &Path, mode: Mode, audience: &mut Audience<'_>) -> anyhow::Result<bool> {
-    let workspace = Workspace::open(root, Config::default())?;
+    let state = tempfile::tempdir().context("a temporary directory")?;
+    let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
+    let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
     let settings = Settings { mode, window: WINDOW, dialect: Some(Dialect::Lines), ..Settings::of(&workspace) };
     let mut listener = |event: &Event| audience.hear(event);
     let company =

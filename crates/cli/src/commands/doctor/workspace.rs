@@ -3,14 +3,15 @@
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with, statvfs};
+use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use surehand_engine::{
-    Trouble, Watch, Workspace,
+    EXPORT_DIR, Trouble, Watch, Workspace,
     core::render::{count, notice::notice},
+    disk::rescue::RESCUED,
+    state_dir::{PassedOver, StateDir},
 };
 
 use super::{Check, State};
@@ -21,13 +22,8 @@ const ROOM: u64 = 100 << 20;
 
 pub fn check(root: &Path) -> Vec<Check> {
     let mut checks = vec![Check::new("workspace", State::Ok, root.display().to_string()), settings(root)];
-    let state = root.join(".surehand");
-    if state.is_dir() {
-        checks.push(permissions(&state));
-        checks.extend(opens(root, &state));
-    } else {
-        checks.push(not_yet(root));
-    }
+    checks.extend(state(root));
+    checks.extend(not_ours(root));
     checks.push(room(root));
     checks.push(watching(root));
     checks
@@ -42,43 +38,59 @@ fn settings(root: &Path) -> Check {
     }
 }
 
-fn not_yet(root: &Path) -> Check {
-    match access(root, Access::WRITE_OK) {
-        Ok(()) => Check::new("state", State::Ok, "none yet; .surehand is made when it is first needed"),
-        Err(error) => Check::new("state", State::Fail, format!(".surehand cannot be made: {}", io::Error::from(error)))
-            .remedy(format!("make {} writable", root.display())),
-    }
-}
-
-fn permissions(state: &Path) -> Check {
-    let Ok(there) = fs::metadata(state) else { return Check::new("permissions", State::Fail, ".surehand cannot be looked at") };
-    let mode = there.permissions().mode() & 0o777;
-    if there.uid() != rustix::process::geteuid().as_raw() {
-        let what = format!(".surehand belongs to user {}", there.uid());
-        return Check::new("permissions", State::Warn, what).remedy("work as that user, or remove .surehand when nothing runs");
-    }
-    match mode & 0o077 {
-        0 => Check::new("permissions", State::Ok, ".surehand is for its owner only"),
-        _ => Check::new("permissions", State::Warn, format!("others can look into .surehand (mode {mode:o})"))
-            .remedy(format!("chmod 700 {}", state.display())),
-    }
-}
-
-/// Opens the state, which puts in order what a crash has left.
-fn opens(root: &Path, state: &Path) -> Vec<Check> {
-    let workspace = match place::open_above(root) {
+/// Opens the state, which puts in order what a crash has left. Makes none.
+fn state(root: &Path) -> Vec<Check> {
+    let opened = place::settings(root).and_then(|settings| Ok(Workspace::look(root, settings)?));
+    let workspace = match opened {
         Ok(workspace) => workspace,
         Err(error) => {
-            let remedy = "see above; if .surehand is damaged it may be removed when nothing runs, and everything is read again";
+            let remedy = "see above; state that is damaged may be removed when nothing runs, and everything is read again";
             return vec![Check::new("state", State::Fail, format!("{error:#}")).remedy(remedy)];
         }
     };
-    let size = fs::metadata(state.join("state.db")).map_or(0, |file| file.len());
-    let mut checks = vec![Check::new("state", State::Ok, format!("opens ({:.1} MB)", size as f64 / 1e6))];
+    let Some(state) = workspace.state().state_dir() else {
+        return vec![Check::new("state", State::Ok, "none yet; it is made when it is first needed")];
+    };
+    let mut checks = Vec::new();
+    if let Some(PassedOver { path, why }) = state.passed_over() {
+        let what = format!("{} {why}; it is not used, and {} is", path.display(), state.path().display());
+        checks.push(Check::new("state", State::Warn, what).remedy(format!("remove {} if nobody needs it", path.display())));
+    }
+    if workspace.is_read_only() {
+        let what = format!("{} cannot be written", state.path().display());
+        let remedy = "make it writable for you; until then nothing can be changed through Surehand, and hooks fail";
+        checks.push(Check::new("state", State::Fail, what).remedy(remedy));
+        return checks;
+    }
+    let size = fs::metadata(state.path().join("state.db")).map_or(0, |file| file.len());
+    let what = format!("{} opens, for its owner only ({:.1} MB)", state.path().display(), size as f64 / 1e6);
+    checks.push(Check::new("state", State::Ok, what));
     checks.extend(workspace.take_notices().iter().map(|told| Check::new("state", State::Warn, notice(told))));
-    checks.push(exchange(&state.join("staged")));
-    checks.extend(leftovers(&workspace, state));
+    if let Some(why) = workspace.export_trouble() {
+        let what = format!("{EXPORT_DIR} {why}; repostate.json is not written there");
+        checks.push(
+            Check::new("export", State::Warn, what).remedy(format!("remove {EXPORT_DIR}, also from git, if nobody needs it")),
+        );
+    }
+    checks.push(exchange(&state.checkout_path().join("staged")));
+    checks.extend(leftovers(&state));
     checks
+}
+
+/// What release 0.1 kept in `.surehand`, or a repository brought along.
+fn not_ours(root: &Path) -> Option<Check> {
+    const KEPT: [&str; 9] = ["state.db", "journal", "staged", "locks", "outbox", "index", "hooks", "runs", "rescued"];
+    let dir = root.join(EXPORT_DIR);
+    let found: Vec<&str> = KEPT.into_iter().filter(|name| dir.join(name).symlink_metadata().is_ok()).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "{EXPORT_DIR} has {} of release 0.1, or they came with the repository: they are not read, and nothing in them is carried out",
+        found.join(", ")
+    );
+    let remedy = format!("look into {EXPORT_DIR}/rescued if it is there, then remove {EXPORT_DIR}");
+    Some(Check::new("old state", State::Warn, what).remedy(remedy))
 }
 
 /// Whether two files can change places in one step, tried out.
@@ -94,24 +106,26 @@ fn exchange(directory: &Path) -> Check {
     }
 }
 
-fn leftovers(workspace: &Workspace, state: &Path) -> Vec<Check> {
+fn leftovers(state: &StateDir) -> Vec<Check> {
     let mut checks = Vec::new();
-    let rescued = names(&state.join("rescued"));
-    if !rescued.is_empty() {
-        let what = format!("{} with what others wrote into a file while it was replaced", count(rescued.len(), "rescued file"));
-        checks.push(
-            Check::new("leftovers", State::Warn, what)
-                .remedy("look at .surehand/rescued, take what you need, and delete the rest"),
-        );
+    let rescued = state.checkout_path().join(RESCUED);
+    let count_rescued = names(&rescued).len();
+    if count_rescued > 0 {
+        let what = format!("{} with what others wrote into a file while it was replaced", count(count_rescued, "rescued file"));
+        let remedy = format!("look at {}, take what you need, and delete the rest", rescued.display());
+        checks.push(Check::new("leftovers", State::Warn, what).remedy(remedy));
     }
-    let damaged = names(state).into_iter().filter(|path| path.to_string_lossy().contains(".damaged-")).count();
+    let damaged = names(state.path()).into_iter().filter(|path| path.to_string_lossy().contains(".damaged-")).count();
     if damaged > 0 {
-        let what = format!("{} set aside as .surehand/state.db.damaged-…", count(damaged, "damaged state"));
+        let what = format!("{} set aside as {}/state.db.damaged-…", count(damaged, "damaged state"), state.path().display());
         checks.push(Check::new("leftovers", State::Note, what));
     }
     // The one of this process, if it has any, is locked like those of others that live.
-    let is_dead = |path: &PathBuf| File::open(path).is_ok_and(|journal| journal.try_lock().is_ok());
-    let journals = names(&state.join("journal")).iter().filter(|path| is_dead(path)).count();
+    let is_dead = |path: &PathBuf| {
+        let is_file = path.symlink_metadata().is_ok_and(|journal| journal.is_file());
+        is_file && File::open(path).is_ok_and(|journal| journal.try_lock().is_ok())
+    };
+    let journals = names(&state.checkout_path().join("journal")).iter().filter(|path| is_dead(path)).count();
     if journals > 0 {
         let what = format!("{} of processes that died, with files that could not be settled", count(journals, "journal"));
         checks.push(
@@ -120,7 +134,7 @@ fn leftovers(workspace: &Workspace, state: &Path) -> Vec<Check> {
         );
     }
     if checks.is_empty() {
-        checks.push(Check::new("leftovers", State::Ok, format!("none in {}/.surehand", workspace.root().path().display())));
+        checks.push(Check::new("leftovers", State::Ok, "none"));
     }
     checks
 }

@@ -16,8 +16,7 @@ impl Work<'_> {
     pub(super) fn stage_removal(&mut self, name: String) -> Result<(), CommitError> {
         self.how = How::Remove;
         let (old, stat) = self.open_old(OFlags::RDONLY)?;
-        let far = self.workspace.state().device() != identity(&stat).0;
-        self.staged = Some(self.stage_place(name, far || self.workspace.stage_beside())?);
+        self.staged = Some(self.stage_place(name, identity(&stat).0));
         self.written = Some(self.workspace.clock().stamp(&stat));
         self.old = Some((old, stat));
         Ok(())
@@ -49,7 +48,7 @@ impl Work<'_> {
             Ok(()) => Ok(()),
             Err(Errno::NOENT) => Err(self.changed()),
             Err(Errno::XDEV) => {
-                self.workspace.set_stage_beside();
+                self.staged_too_far();
                 Err(self.changed())
             }
             Err(errno) => Err(self.failed("delete", errno)),

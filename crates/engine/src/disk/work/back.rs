@@ -58,9 +58,11 @@ impl Work<'_> {
 
     /// Where a new file goes when it is taken back. The journal names the place, so that it is found after a crash.
     pub(super) fn retreat(&self) -> Option<(Arc<File>, String)> {
-        let far = self.written.is_some_and(|stamp| stamp.device != self.workspace.state().device());
-        let place = || self.stage_place(self.own_name.clone(), far || self.workspace.stage_beside()).ok();
-        self.staged.clone().or_else(place)
+        let place = || {
+            let device = self.written.map_or(self.workspace.state().device(), |stamp| stamp.device);
+            self.stage_place(self.own_name.clone(), device)
+        };
+        Some(self.staged.clone().unwrap_or_else(place))
     }
 
     /// Takes a created file out again, unless it has become somebody else's.

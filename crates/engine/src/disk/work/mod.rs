@@ -19,7 +19,7 @@ use surehand_core::{Act, Cause, Content, ContentHash, Planned, Refusal, RelPath,
 
 use super::{
     commit::{Change, CommitError},
-    journal::{Entry, How, Intent},
+    journal::{Entry, How, Intent, StagePlace},
     read::{Found, find, link_count, open_patiently},
     rescue::Displaced,
     root::refuse_io,
@@ -28,7 +28,7 @@ use super::{
 };
 pub(super) use away::rename_to_free_name;
 
-use crate::workspace::{Durability, Workspace};
+use crate::workspace::{Durability, Staging, Workspace};
 
 /// How long to wait for others to close a file before going on without a lease.
 const LEASE_PATIENCE: Duration = Duration::from_millis(8);
@@ -127,12 +127,12 @@ impl<'a> Work<'a> {
     pub fn intent(&self) -> Intent {
         let staged = if self.how == How::Create { self.retreat() } else { self.staged.clone() };
         Intent {
-            path: self.path().to_string(),
-            to: self.to().map(ToString::to_string),
+            path: self.workspace.in_tree(self.path()).to_string(),
+            to: self.to().map(|to| self.workspace.in_tree(to).to_string()),
             how: self.how,
             base: self.planned.base().map(Content::version),
             new: self.planned.after().map(Content::version),
-            beside: staged.as_ref().is_some_and(|(_, name)| name.starts_with('.')),
+            place: staged.as_ref().map_or(StagePlace::State, |(dir, name)| self.place_of(dir, name)),
             staged: staged.map(|(_, name)| name),
             inode: self.written.map_or(0, |stamp| stamp.inode),
             modified: self.written.map_or(0, |stamp| stamp.modified),
@@ -213,7 +213,7 @@ impl<'a> Work<'a> {
 
     fn open_parent(&self, path: &RelPath) -> Result<Arc<File>, CommitError> {
         if path.parent().is_none() {
-            return Ok(self.workspace.state().root());
+            return Ok(self.workspace.root_dir());
         }
         let dir = self.workspace.root().open_parent(path).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
         Ok(Arc::new(File::from(dir)))
@@ -226,7 +226,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         // Written down first, so that a crash leaves no empty directories.
-        let dirs = missing.iter().map(ToString::to_string).collect();
+        let dirs = missing.iter().map(|dir| self.workspace.in_tree(dir).to_string()).collect();
         self.write_journal(&Entry::Make { commit: self.commit, dirs })?;
         for dir in missing {
             if root.make_dir(&dir).map_err(|errno| self.refuse_place(errno, "create its directory"))? {
@@ -258,9 +258,9 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         // Beside its place, so that it gets the owner, group and rights that new files get there.
-        let (dir, name) = self.stage_place(name, true)?;
+        let (dir, name) = self.beside(name);
         self.staged = Some((dir.clone(), name.clone()));
-        self.announce(&name)?;
+        self.announce(&dir, &name)?;
         let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed_unless_gone("write", error))?;
         let mode = Mode::from_raw_mode(0o666 & !self.workspace.umask());
         sys::fchmod(&file, mode).map_err(|errno| self.failed("write", errno))?;
@@ -288,8 +288,7 @@ impl<'a> Work<'a> {
         if !is_writable && sys::accessat(self.dir(), self.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
             return Err(self.failed("write (the file is read-only)", Errno::ACCESS));
         }
-        let far = self.workspace.state().device() != identity(&stat).0;
-        let (dir, mut name) = self.stage_place(name, far || self.workspace.stage_beside())?;
+        let (dir, mut name) = self.stage_place(name, identity(&stat).0);
         if link_count(&stat) == 1 {
             let spare = self.workspace.take_spare(&dir).map(|(spare, its_name)| {
                 name = its_name;
@@ -298,7 +297,7 @@ impl<'a> Work<'a> {
             // Registered before anything can fail, so that it is tidied up.
             self.staged = Some((dir.clone(), name.clone()));
             if spare.is_none() {
-                self.announce(&name)?;
+                self.announce(&dir, &name)?;
             }
             let staged = stage::replacement(dir.as_fd(), &name, spare, self.content(), &old, &stat);
             if let Staged::Ready { file, has_attributes, stat: new } = staged.map_err(|error| self.failed("write", error))? {
@@ -314,7 +313,7 @@ impl<'a> Work<'a> {
         drop(old);
         self.how = How::InPlace;
         self.staged = Some((dir.clone(), name.clone()));
-        self.announce(&name)?;
+        self.announce(&dir, &name)?;
         let keep =
             |name: &str, content| stage::copy(dir.as_fd(), name, content).map_err(|error| self.failed("keep a copy", error));
         let copy = keep(&name, self.base())?;
@@ -326,16 +325,37 @@ impl<'a> Work<'a> {
     }
 
     /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
-    fn announce(&self, name: &str) -> Result<(), CommitError> {
-        let (path, staged) = (self.path().to_string(), name.to_owned());
-        self.write_journal(&Entry::Stage { commit: self.commit, path, beside: name.starts_with('.'), staged })
+    fn announce(&self, dir: &Arc<File>, name: &str) -> Result<(), CommitError> {
+        let (path, place) = (self.workspace.in_tree(self.path()).to_string(), self.place_of(dir, name));
+        self.write_journal(&Entry::Stage { commit: self.commit, path, place, staged: name.to_owned() })
     }
 
-    fn stage_place(&self, name: String, beside: bool) -> Result<(Arc<File>, String), CommitError> {
-        if !beside {
-            return Ok((self.workspace.state().staged(), name));
+    /// Where to stage a file for a target on this device: it must be possible to exchange the two. The state directory is best,
+    /// because nobody looks there and what a crash leaves is in nobody's way.
+    fn stage_place(&self, name: String, device: u64) -> (Arc<File>, String) {
+        let far = self.workspace.state().device() != device;
+        match self.workspace.staging() {
+            Staging::InState if !far => return (self.workspace.state().staged(), name),
+            Staging::InState | Staging::InTree => {}
+            Staging::Beside => return self.beside(name),
         }
-        Ok((self.dir().clone(), format!(".surehand-{name}")))
+        let is_near = |dir: &Arc<File>| sys::fstat(dir).is_ok_and(|stat| identity(&stat).0 == device);
+        match self.workspace.tree_staging() {
+            Ok((dir, _)) if is_near(&dir) => (dir, name),
+            _ => self.beside(name),
+        }
+    }
+
+    fn beside(&self, name: String) -> (Arc<File>, String) {
+        (self.dir().clone(), format!(".surehand-{name}"))
+    }
+
+    fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
+        match self.workspace.tree_staging_name(dir) {
+            Some(name) => StagePlace::Tree(name),
+            None if name.starts_with('.') => StagePlace::Beside,
+            None => StagePlace::State,
+        }
     }
 
     /// Opens the file that is to be replaced and says whether it is open for writing: then it can be the next staged file without
@@ -444,10 +464,16 @@ impl<'a> Work<'a> {
             Err(Errno::NOENT) => Err(self.changed()),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(),
             Err(Errno::XDEV) => {
-                self.workspace.set_stage_beside();
+                self.staged_too_far();
                 Err(self.changed())
             }
             Err(errno) => Err(self.failed("replace", errno)),
+        }
+    }
+
+    fn staged_too_far(&self) {
+        if let Some((dir, _)) = &self.staged {
+            self.workspace.staged_too_far(dir);
         }
     }
 

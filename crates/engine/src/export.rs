@@ -1,0 +1,192 @@
+//! `.surehand` in the work tree: what other programs may read of the state, and a place to stage files on the tree's own file
+//! system. Nothing in it is ever believed, because a clone can bring it along.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::AsFd,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{disk::state_file, git, state_dir};
+
+/// The name of the directory.
+pub const EXPORT_DIR: &str = ".surehand";
+
+/// Where the exported file is written before it takes its place: in the state directory, so that the tree never shows it.
+const STAGED: &str = "repostate.out";
+
+/// The directory in one work tree.
+#[derive(Debug)]
+pub struct Export {
+    root: Arc<File>,
+    /// The git directory of this checkout, where there is one.
+    git_dir: Option<PathBuf>,
+    known: Mutex<Option<Known>>,
+}
+
+/// A directory and an index of git that were compared: git tracks nothing in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    directory: u64,
+    index: Option<(u64, u64, i64, i64)>,
+}
+
+impl Export {
+    /// The directory in this work tree.
+    pub fn new(root: Arc<File>, git_dir: Option<PathBuf>) -> Self {
+        Self { root, git_dir, known: Mutex::new(None) }
+    }
+
+    /// Puts a file there for other programs to read. `state` is the checkout's part of the state directory.
+    pub fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
+        let dir = self.open(state)?;
+        match sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1 => {}
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => return Err(Errno::ISDIR.into()),
+            // Not to be brought into the state by an exchange.
+            Ok(_) => sys::unlinkat(&dir, name, AtFlags::empty())?,
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        match state_file::put((state, STAGED), (&dir, name), content) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => put_beside(&dir, name, content),
+            put => put.map(drop),
+        }
+    }
+
+    /// Makes a directory there that only we may enter.
+    pub fn make_private(&self, state: &File, name: &str) -> io::Result<File> {
+        let dir = self.open(state)?;
+        sys::mkdirat(&dir, name, Mode::from_raw_mode(0o700))?;
+        open_private(&dir, name)
+    }
+
+    /// Opens such a directory again, if it is ours.
+    pub fn open_made(&self, name: &str) -> io::Result<File> {
+        open_private(&open_dir(&self.root, EXPORT_DIR)?, name)
+    }
+
+    /// Removes such a directory, if nothing is in it any more.
+    pub fn remove_made(&self, name: &str) {
+        if let Ok(dir) = open_dir(&self.root, EXPORT_DIR) {
+            let _ = sys::unlinkat(&dir, name, AtFlags::REMOVEDIR);
+        }
+    }
+
+    /// Why nothing is written there, if that is so.
+    pub fn trouble(&self, state: &File) -> Option<String> {
+        match open_dir(&self.root, EXPORT_DIR) {
+            Err(Errno::NOENT) => None,
+            Err(errno) => Some(why(errno)),
+            Ok(dir) => self.check(&dir, state).err().map(|error| error.to_string()),
+        }
+    }
+
+    fn open(&self, state: &File) -> io::Result<File> {
+        let dir = match open_dir(&self.root, EXPORT_DIR) {
+            Err(Errno::NOENT) => {
+                match sys::mkdirat(&self.root, EXPORT_DIR, Mode::from_raw_mode(0o700)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
+                open_dir(&self.root, EXPORT_DIR).map_err(|errno| io::Error::other(why(errno)))?
+            }
+            opened => opened.map_err(|errno| io::Error::other(why(errno)))?,
+        };
+        self.check(&dir, state)?;
+        ignore_itself(&dir)?;
+        Ok(dir)
+    }
+
+    /// A directory of another user, or one that git tracks, is not ours to write into. To find the latter out is to read git's
+    /// index, so it is remembered until that changes.
+    fn check(&self, dir: &File, state: &File) -> io::Result<()> {
+        let stat = sys::fstat(dir)?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("belongs to another user"));
+        }
+        let Some(git_dir) = &self.git_dir else { return Ok(()) };
+        #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
+        let index = sys::stat(git_dir.join("index"))
+            .ok()
+            .map(|stat| (stat.st_ino as u64, stat.st_size as u64, stat.st_mtime as i64, stat.st_mtime_nsec as i64));
+        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+        let now = Known { directory: stat.st_ino as u64, index };
+        let mut known = self.known.lock().expect("nobody panics while holding it");
+        if known.is_none() {
+            *known = read_known(state);
+        }
+        if known.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        if git::tracks(git_dir, EXPORT_DIR) {
+            return Err(io::Error::other("is tracked by git"));
+        }
+        // If this cannot be written, the index is read again next time.
+        let _ = serde_json::to_vec(&now)
+            .map_err(io::Error::other)
+            .and_then(|content| state_file::put((state, "export.new"), (state, KNOWN), &content));
+        *known = Some(now);
+        Ok(())
+    }
+}
+
+const KNOWN: &str = "export";
+
+fn read_known(state: &File) -> Option<Known> {
+    let mut text = String::new();
+    state_dir::open_file(state, KNOWN, 4096).ok()?.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn why(errno: Errno) -> String {
+    match errno {
+        Errno::LOOP => "is a link".to_owned(),
+        Errno::NOTDIR => "is a link or a file".to_owned(),
+        errno => io::Error::from(errno).to_string(),
+    }
+}
+
+fn open_dir(parent: &File, name: &str) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::openat(parent, name, flags, Mode::empty()).map(File::from)
+}
+
+fn open_private(parent: &File, name: &str) -> io::Result<File> {
+    let dir = open_dir(parent, name)?;
+    let stat = sys::fstat(&dir)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
+        return Err(io::Error::other("is open to others"));
+    }
+    Ok(dir)
+}
+
+/// Where the state is on another file system, for a moment there is a second file.
+fn put_beside(dir: &File, name: &str, content: &[u8]) -> io::Result<()> {
+    let new = format!(".{name}.{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(sys::openat(dir, &new, flags, Mode::from_raw_mode(0o600))?);
+    let put = file.write_all(content).and_then(|()| Ok(sys::renameat(dir, &new, dir, name)?));
+    if put.is_err() {
+        let _ = sys::unlinkat(dir.as_fd(), &new, AtFlags::empty());
+    }
+    put
+}
+
+/// The directory ignores itself in git.
+fn ignore_itself(dir: &File) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match sys::openat(dir, ".gitignore", flags, Mode::from_raw_mode(0o666)) {
+        Ok(fd) => File::from(fd).write_all(b"*\n"),
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}

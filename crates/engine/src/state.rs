@@ -1,0 +1,270 @@
+//! The state of a work tree while it is in use: open directories, files that wait for a second look, what is to be told.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{self as sys, Mode, OFlags},
+    io::Errno,
+};
+use surehand_core::{Notice, RelPath};
+use surehand_store::{Scope, SqliteStore, StoreError};
+
+use crate::{
+    config::Config,
+    disk::rescue::{Displaced, Rescued, SecondLook},
+    export::Export,
+    git::WorkTree,
+    repo::Repo,
+    state_dir::{CheckoutKey, StateDir, StateHome},
+    workspace::Ground,
+};
+
+/// What a workspace shares with its recorder thread.
+#[derive(Debug)]
+pub struct State {
+    tree: WorkTree,
+    home: StateHome,
+    handles: Mutex<Handles>,
+    /// The device that it is on.
+    device: u64,
+    pub(crate) rescued: Rescued,
+    pub(crate) displaced: Mutex<VecDeque<(Instant, Displaced)>>,
+    /// Held while displaced files are looked at: they are in nobody's list then.
+    pub(crate) tidying: Mutex<()>,
+    pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
+    work_dir: String,
+    pub(crate) repo: Mutex<Repo>,
+    export: Export,
+}
+
+/// The open directories of the state.
+#[derive(Debug, Clone)]
+enum Handles {
+    /// It is in use.
+    Open(Arc<Parts>),
+    /// It is only looked at; without a directory there is none yet.
+    Look(Option<Arc<StateDir>>),
+}
+
+#[derive(Debug)]
+struct Parts {
+    dir: Arc<StateDir>,
+    staged: Arc<File>,
+    locks: Arc<File>,
+    journals: Arc<File>,
+    outbox: Arc<File>,
+}
+
+/// How long a displaced file is kept before the second look.
+const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
+
+impl State {
+    pub(crate) fn open(ground: &Ground, dir: StateDir, config: &Config) -> io::Result<Self> {
+        let parts = Arc::new(Parts::open(Arc::new(dir))?);
+        let rescued = Rescued::of(parts.dir.clone())?;
+        let device = rescued.clock().stamp(&sys::fstat(&**parts.dir.checkout())?).device;
+        Ok(Self { home: config.state.clone(), device, ..Self::new(ground, Handles::Open(parts), rescued) })
+    }
+
+    pub(crate) fn look(ground: &Ground, dir: Option<StateDir>) -> Self {
+        Self::new(ground, Handles::Look(dir.map(Arc::new)), Rescued::none())
+    }
+
+    fn new(ground: &Ground, handles: Handles, rescued: Rescued) -> Self {
+        let root = Arc::new(File::from(ground.tree_root.dir().try_clone_to_owned().expect("there is room for one more handle")));
+        Self {
+            export: Export::new(root, ground.tree.git.as_ref().map(|git| git.own.clone())),
+            tree: ground.tree.clone(),
+            home: StateHome::default(),
+            handles: Mutex::new(handles),
+            device: 0,
+            rescued,
+            displaced: Mutex::default(),
+            tidying: Mutex::default(),
+            notices: Arc::default(),
+            work_dir: ground.tree.root.display().to_string(),
+            repo: Mutex::new(Repo::new(ground.below.clone())),
+        }
+    }
+
+    /// Whether it can only be looked at.
+    pub fn is_read_only(&self) -> bool {
+        matches!(*lock(&self.handles), Handles::Look(_))
+    }
+
+    /// Makes the state directory anew if somebody removed it, or a part of it, under our feet. Says whether that was so.
+    pub(crate) fn revive(&self) -> io::Result<bool> {
+        let mut handles = lock(&self.handles);
+        let Handles::Open(parts) = &*handles else { return Ok(false) };
+        let is_gone = |part: &Arc<File>| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0);
+        if ![&parts.journals, &parts.staged, &parts.locks, parts.dir.checkout()].into_iter().any(is_gone) {
+            return Ok(false);
+        }
+        let dir = Arc::new(StateDir::open(&self.tree, &self.home).map_err(io::Error::other)?);
+        self.rescued.moved(dir.clone());
+        *handles = Handles::Open(Arc::new(Parts::open(dir)?));
+        Ok(true)
+    }
+
+    /// The state directory of the repository; `None` where there is none yet.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.state_dir().map(|dir| dir.path().to_owned())
+    }
+
+    /// The state directory as it was opened; `None` where there is none yet.
+    pub fn state_dir(&self) -> Option<Arc<StateDir>> {
+        match &*lock(&self.handles) {
+            Handles::Open(parts) => Some(parts.dir.clone()),
+            Handles::Look(dir) => dir.clone(),
+        }
+    }
+
+    /// The random name of this checkout; an empty one where there is no state.
+    pub(crate) fn key(&self) -> CheckoutKey {
+        self.state_dir().map(|dir| dir.key().clone()).unwrap_or_default()
+    }
+
+    /// Opens the store, in the way in which the state is used.
+    pub(crate) fn open_store(&self, below: Option<RelPath>) -> Result<SqliteStore, StoreError> {
+        let Some(dir) = self.state_dir() else { return SqliteStore::in_memory() };
+        let path = dir.path().join("state.db");
+        let failed = |error: io::Error| StoreError::Backend { path: path.display().to_string(), error: error.into() };
+        let (path, scope) = (dir.database().map_err(failed)?, Scope { checkout: dir.key().as_str().to_owned(), below });
+        match self.is_read_only() {
+            false => Ok(SqliteStore::open(&path, &scope)?.store),
+            true if path.exists() => SqliteStore::open_read_only(&path, &scope),
+            true => SqliteStore::in_memory(),
+        }
+    }
+
+    /// Whether something is staged under a name that begins with this one. Where nobody can tell, something may be.
+    pub(crate) fn has_staged(&self, journal: &str) -> bool {
+        let prefix = format!("{journal}-");
+        let is_of_it = |entry: rustix::io::Result<sys::DirEntry>| {
+            entry.is_ok_and(|entry| entry.file_name().to_bytes().starts_with(prefix.as_bytes()))
+        };
+        sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(is_of_it))
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// The part of the state directory that belongs to this checkout; an error of the kind `NotFound` where there is none.
+    pub fn dir(&self) -> io::Result<Arc<File>> {
+        match self.state_dir() {
+            Some(dir) => Ok(dir.checkout().clone()),
+            None => Err(Errno::NOENT.into()),
+        }
+    }
+
+    /// Where files are staged.
+    pub fn staged(&self) -> Arc<File> {
+        self.parts().staged.clone()
+    }
+
+    /// Where locks are.
+    pub fn locks(&self) -> Arc<File> {
+        self.parts().locks.clone()
+    }
+
+    /// Where journals are.
+    pub fn journals(&self) -> Arc<File> {
+        self.parts().journals.clone()
+    }
+
+    /// Where records are that are on their way to the store.
+    pub fn outbox(&self) -> Arc<File> {
+        self.parts().outbox.clone()
+    }
+
+    fn parts(&self) -> Arc<Parts> {
+        match &*lock(&self.handles) {
+            Handles::Open(parts) => parts.clone(),
+            Handles::Look(_) => unreachable!("a commit is refused where the state is only looked at"),
+        }
+    }
+
+    /// What other programs may read, in the work tree.
+    pub(crate) fn export(&self) -> &Export {
+        &self.export
+    }
+
+    /// The work tree that it is the state of.
+    pub(crate) fn work_dir(&self) -> &str {
+        &self.work_dir
+    }
+
+    pub(crate) fn notify(&self, notice: Notice) {
+        lock(&self.notices).push(notice);
+    }
+
+    /// What is done now and then. Says whether there is more to do soon.
+    pub(crate) fn keep_house(&self) -> bool {
+        // Whoever has it now may be waiting for the thread that this runs on.
+        if let Ok(mut repo) = self.repo.try_lock() {
+            repo.persist(self);
+        }
+        self.tidy(SECOND_LOOK_AFTER)
+    }
+
+    /// Takes a second look at the displaced files that are old enough. Says whether some are left.
+    pub(crate) fn tidy(&self, age: Duration) -> bool {
+        self.tidy_alone(&lock(&self.tidying), age)
+    }
+
+    pub(crate) fn tidy_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
+        let waiting = std::mem::take(&mut *lock(&self.displaced));
+        let mut left = VecDeque::new();
+        for (since, mut displaced) in waiting {
+            if since.elapsed() < age {
+                left.push_back((since, displaced));
+                continue;
+            }
+            match displaced.look(&self.rescued) {
+                Ok(SecondLook::Untouched(_)) if displaced.remove() => {}
+                Ok(SecondLook::Untouched(_) | SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
+                Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
+            }
+        }
+        let mut displaced = lock(&self.displaced);
+        displaced.extend(left);
+        !displaced.is_empty()
+    }
+}
+
+impl Parts {
+    fn open(dir: Arc<StateDir>) -> io::Result<Self> {
+        let part = |name: &str| make_dir(dir.checkout(), name);
+        Ok(Self { staged: part("staged")?, locks: part("locks")?, journals: part("journal")?, outbox: part("outbox")?, dir })
+    }
+}
+
+/// A directory of the state.
+pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let open = || sys::openat(parent, name, flags, Mode::empty());
+    let fd = match open() {
+        Err(Errno::NOENT) => {
+            match sys::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            open()?
+        }
+        opened => opened?,
+    };
+    Ok(Arc::new(File::from(fd)))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics while holding it")
+}
