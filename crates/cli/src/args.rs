@@ -370,7 +370,7 @@ pub struct DemoArgs {
 
 #[derive(Arguments)]
 pub struct PlaceArgs {
-    /// The workspace; by default the nearest parent with .surehand or .git, else the current directory.
+    /// The workspace; by default the work tree around the current directory, or else that directory. Nothing outside is touched.
     #[arg(long, value_name = "DIR", global = true)]
     pub root: Option<PathBuf>,
 }

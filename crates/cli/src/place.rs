@@ -144,8 +144,14 @@ mod tests {
             let (path, error) = (PathBuf::from("/p/.git/surehand"), io::Error::from(kind));
             format!("{:#}", with_hint(OpenError::State(StateDirError::Unusable { path, error })))
         };
-        assert_snapshot!(told(ErrorKind::PermissionDenied), @"");
-        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"");
-        assert_snapshot!(told(ErrorKind::StorageFull), @"");
+        assert_snapshot!(told(ErrorKind::PermissionDenied), @"
+        /p/.git/surehand: cannot be made or used: you may not write there (permission denied)
+        hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a directory that is
+        ");
+        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"
+        /p/.git/surehand: cannot be made or used: the file system is read-only (read-only filesystem or storage medium)
+        hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a directory that is
+        ");
+        assert_snapshot!(told(ErrorKind::StorageFull), @"/p/.git/surehand: cannot use the state directory: no storage space");
     }
 }

@@ -192,8 +192,8 @@ fn help_names_every_command() {
           --session <ID>  Whose call it is: what was read counts for calls with the same name [default:
                           cli]
           --json          Print the result object, with the text in it
-          --root <DIR>    The workspace; by default the nearest parent with .surehand or .git, else the
-                          current directory
+          --root <DIR>    The workspace; by default the work tree around the current directory, or else
+                          that directory. Nothing outside is touched
       -h, --help          Print help
     [exit 0]
     ");
@@ -201,7 +201,7 @@ fn help_names_every_command() {
 
 #[test]
 fn the_demo_compares_the_modes() {
-    let dir = surehand_testkit::repository();
+    let dir = tempfile::tempdir().unwrap();
     let told = surehand(dir.path(), &["demo"]);
     assert!(!told.contains('\u{1b}'), "no colours where nobody sees them");
     assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");

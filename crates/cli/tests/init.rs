@@ -20,9 +20,10 @@ impl Machine {
     /// With Surehand on the PATH, and no client.
     fn new() -> Self {
         let machine = Self(tempfile::tempdir().unwrap());
-        for directory in ["home", "project/.git", "bin"] {
+        for directory in ["home", "project", "bin"] {
             fs::create_dir_all(machine.path(directory)).unwrap();
         }
+        surehand_testkit::make_repository(&machine.path("project"));
         symlink(env!("CARGO_BIN_EXE_surehand"), machine.path("bin/surehand")).unwrap();
         symlink("/bin/sh", machine.path("bin/sh")).unwrap();
         machine
@@ -79,6 +80,9 @@ impl Machine {
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
+                if path.ends_with(".git") {
+                    continue;
+                }
                 if path.is_dir() && !path.is_symlink() {
                     directories.push(path);
                 } else {
@@ -447,16 +451,17 @@ fn the_doctor_finds_a_healthy_machine_healthy() {
     machine.install("claude").install("gemini");
     machine.run(&["init", "claude", "--yes"]);
     machine.run(&["tasks"]);
+    assert!(!machine.path("project/.git/surehand").exists(), "looking makes nothing");
+    machine.run(&["tasks", "add", "more"]);
     assert_snapshot!(machine.run(&["doctor"]), @"
     $ surehand doctor
     ok    program: surehand 0.1.0 at {program}
     ok    PATH: surehand is this program
     ok    workspace: {machine}/project
     ok    settings: the defaults; there is no surehand.toml
-    ok    permissions: .surehand is for its owner only
-    ok    state: opens (0.1 MB)
+    ok    state: {machine}/project/.git/surehand opens, for its owner only (0.1 MB)
     ok    exchange: the file system can exchange two files in one step
-    ok    leftovers: none in {machine}/project/.surehand
+    ok    leftovers: none
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
     ok    claude: the MCP server answers ({time} ms)
@@ -493,7 +498,6 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     ok    workspace: {machine}/project
     fail  settings: {machine}/project/surehand.toml: unknown key polcy; did you mean policy.require_read?
           do: correct it; nothing works until then
-    ok    state: none yet; .surehand is made when it is first needed
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
     ok    claude: the MCP server answers ({time} ms)
@@ -550,21 +554,21 @@ fn now() -> String {
 #[test]
 fn the_doctor_finds_what_was_left_behind() {
     let machine = Machine::new();
-    machine.run(&["tasks"]);
-    machine.write("project/.surehand/rescued/a.txt", "theirs");
-    fs::set_permissions(machine.path("project/.surehand"), fs::Permissions::from_mode(0o755)).unwrap();
+    machine.run(&["tasks", "add", "more"]);
+    machine.write("project/.git/surehand/checkouts/main/rescued/a.txt", "theirs");
+    machine.write("project/.surehand/journal/1-aaaa", "{}").write("project/.surehand/staged/1-aaaa-1", "#!/bin/sh");
     assert_snapshot!(machine.run(&["doctor"]), @"
     $ surehand doctor
     ok    program: surehand 0.1.0 at {program}
     ok    PATH: surehand is this program
     ok    workspace: {machine}/project
     ok    settings: the defaults; there is no surehand.toml
-    warn  permissions: others can look into .surehand (mode 755)
-          do: chmod 700 {machine}/project/.surehand
-    ok    state: opens (0.1 MB)
+    ok    state: {machine}/project/.git/surehand opens, for its owner only (0.1 MB)
     ok    exchange: the file system can exchange two files in one step
     warn  leftovers: 1 rescued file with what others wrote into a file while it was replaced
-          do: look at .surehand/rescued, take what you need, and delete the rest
+          do: look at {machine}/project/.git/surehand/checkouts/main/rescued, take what you need, and delete the rest
+    warn  old state: .surehand has journal, staged of release 0.1, or they came with the repository: they are not read, and nothing in them is carried out
+          do: look into .surehand/rescued if it is there, then remove .surehand
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
     warn  clients: none was found

@@ -644,7 +644,7 @@ fn a_run_that_cannot_go_on_is_told_with_the_reason() {
     cannot_resume(&stage, &["--resume=../runs"], "there is no run \"../runs\" here");
     cannot_resume(&stage, &[&format!("--resume={run}")], &format!("run {run} is done"));
     stage.put(&format!(".git/surehand/checkouts/main/runs/{run}/run.json"), "{\"run\": \"");
-    let damaged = format!(".git/surehand/checkouts/main/runs/{run}/run.json is damaged: ");
+    let damaged = format!("runs/{run}/run.json in the state directory is damaged: ");
     cannot_resume(&stage, &["--resume"], &damaged);
     cannot_resume(&stage, &[&format!("--resume={run}")], &damaged);
 }

@@ -40,12 +40,13 @@ fn settings(root: &Path) -> Check {
 
 /// Opens the state, which puts in order what a crash has left. Makes none.
 fn state(root: &Path) -> Vec<Check> {
-    let opened = place::settings(root).and_then(|settings| Ok(Workspace::look(root, settings)?));
-    let workspace = match opened {
+    // What is wrong with them has been said.
+    let Ok(settings) = place::settings(root) else { return Vec::new() };
+    let workspace = match Workspace::look(root, settings) {
         Ok(workspace) => workspace,
         Err(error) => {
             let remedy = "see above; state that is damaged may be removed when nothing runs, and everything is read again";
-            return vec![Check::new("state", State::Fail, format!("{error:#}")).remedy(remedy)];
+            return vec![Check::new("state", State::Fail, error.to_string()).remedy(remedy)];
         }
     };
     let Some(state) = workspace.state().state_dir() else {
