@@ -240,7 +240,7 @@ fn fact(refusal: &Refusal) -> String {
         Cause::TooLarge { unit, size, limit, setting } => in_file(
             path,
             &format!(
-                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: with a shell command), or have the owner raise {setting} in surehand.toml."
+                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: with a shell command), or have the user raise {setting} in ~/.config/surehand/surehand.toml."
             ),
         ),
         Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),
