@@ -120,6 +120,14 @@ impl Default for Versions {
     }
 }
 
+impl Versions {
+    /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes through memory.
+    pub fn most_of_one(&self) -> u64 {
+        const MOST_BYTES: u64 = 256_000_000;
+        (self.bytes / 2).min(MOST_BYTES)
+    }
+}
+
 /// How the agent runs commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
