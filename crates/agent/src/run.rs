@@ -259,9 +259,10 @@ impl<'a> Run<'a> {
         }
         match (cost, usage.cost) {
             (Some(most), Some(cost)) if cost >= most => used_up(format!("${cost:.4} of ${most:.4} are used up")),
-            (Some(_), None) if self.place.turn > 0 => {
-                used_up("what it costs is not known: set model.price_input and model.price_output in surehand.toml".to_owned())
-            }
+            (Some(_), None) if self.place.turn > 0 => used_up(
+                "what it costs is not known: set model.price_input and model.price_output in ~/.config/surehand/surehand.toml"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

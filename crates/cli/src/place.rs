@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, OpenError, Session, SessionId, StateDirError, Workspace,
+    Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, Workspace,
     changes::Selection,
     disk::commit::{Probe, Verdict},
     git, state_dir,
@@ -51,11 +51,25 @@ pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     root.canonicalize().with_context(|| root.display().to_string())
 }
 
-/// The settings that count in a root: those of its file and of the environment.
+/// The settings that count in a root: the user's, those of its file as far as a repository may set them, and the environment.
 pub fn settings(root: &Path) -> anyhow::Result<Config> {
     let variables = std::env::vars_os();
     let variables = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Ok(Config { state: user::state_home()?, ..Config::load(root, variables)? })
+}
+
+/// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.
+pub fn ignored_settings(config: &Config) -> Vec<String> {
+    const MOST: usize = 20;
+    let in_words = |ignored: &IgnoredSetting| match ignored.what.as_str() {
+        "surehand.toml" => format!("surehand.toml of the workspace is ignored: {}", ignored.why),
+        key => format!("{key} in surehand.toml of the workspace is ignored: {}", ignored.why),
+    };
+    let mut words: Vec<String> = config.ignored.iter().take(MOST).map(in_words).collect();
+    if config.ignored.len() > MOST {
+        words.push(format!("{} more keys in surehand.toml of the workspace are ignored", config.ignored.len() - MOST));
+    }
+    words
 }
 
 /// Opens the workspace that a directory is in, to work in it.

@@ -7,8 +7,8 @@ use insta::assert_snapshot;
 
 fn surehand(dir: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
-    let output =
-        command.current_dir(dir).args(words).env("COLUMNS", "100").env_remove("SUREHAND_POLICY_DURABILITY").output().unwrap();
+    command.current_dir(dir).args(words).env("COLUMNS", "100").env_remove("SUREHAND_POLICY_DURABILITY");
+    let output = command.env("HOME", dir.join("home")).env_remove("XDG_CONFIG_HOME").output().unwrap();
     let place = dir.canonicalize().unwrap().display().to_string();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&place, "{dir}");
     let mut transcript = format!("$ surehand {}\n{}", words.join(" "), text(&output.stdout));
@@ -91,11 +91,12 @@ fn mistakes_are_told_and_leave_nothing_behind() {
     error: nowhere: not a directory
     [exit 2]
     ");
-    fs::write(dir.path().join("surehand.toml"), "[policy]\ndurabilty = \"fast\"\n").unwrap();
+    fs::create_dir_all(dir.path().join("home/.config/surehand")).unwrap();
+    fs::write(dir.path().join("home/.config/surehand/surehand.toml"), "[policy]\ndurabilty = \"fast\"\n").unwrap();
     assert_snapshot!(surehand(dir.path(), &["call", "read_file"]), @"
     $ surehand call read_file
     [standard error]
-    error: {dir}/surehand.toml: unknown key policy.durabilty; did you mean policy.durability?
+    error: {dir}/home/.config/surehand/surehand.toml: unknown key policy.durabilty; did you mean policy.durability?
     [exit 2]
     ");
     assert!(!dir.path().join(".surehand").exists());

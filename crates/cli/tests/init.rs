@@ -496,8 +496,9 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     ok    program: surehand 0.1.0 at {program}
     ok    PATH: surehand is this program
     ok    workspace: {machine}/project
-    fail  settings: {machine}/project/surehand.toml: unknown key polcy; did you mean policy.require_read?
-          do: correct it; nothing works until then
+    warn  settings: polcy in surehand.toml of the workspace is ignored: unknown key; did you mean policy.require_read?
+          do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
+    ok    state: none yet; it is made when it is first needed
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
     ok    claude: the MCP server answers ({time} ms)
@@ -513,8 +514,38 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     warn  hooks: failed lately:
             {moment} claude: it panicked
           do: mend what they name; all failures are in {machine}/home/.local/state/surehand/hooks.log
-    3 failed, 2 could be better
+    2 failed, 3 could be better
     [exit 1]
+    ");
+}
+
+#[test]
+fn the_doctor_lists_what_a_repository_sets_in_vain() {
+    let machine = Machine::new();
+    let settings = || -> String {
+        let told = machine.run(&["doctor"]);
+        let lines = told.lines().skip_while(|line| !line.contains("settings: "));
+        lines.take_while(|line| line.contains("settings: ") || line.starts_with(' ')).flat_map(|line| [line, "\n"]).collect()
+    };
+    machine.write("project/surehand.toml", "[policy]\nrequire_read = false\n[versions]\nbytes = 1\n[model]\nname = \"m\"\n");
+    assert_snapshot!(settings(), @"
+    warn  settings: model.name in surehand.toml of the workspace is ignored: only you can set it, in your own settings or in the environment
+          do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
+    warn  settings: policy.require_read in surehand.toml of the workspace is ignored: a repository may only set `true`: false
+          do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
+    warn  settings: versions.bytes in surehand.toml of the workspace is ignored: a repository may only set a number from yours to 4 times that: 1
+          do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
+    ");
+    fs::remove_file(machine.path("project/surehand.toml")).unwrap();
+    symlink("/dev/zero", machine.path("project/surehand.toml")).unwrap();
+    assert_snapshot!(settings(), @"
+    warn  settings: surehand.toml of the workspace is ignored: it is a link, not a regular file
+          do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
+    ");
+    machine.write("home/.config/surehand/surehand.toml", "polcy = 1\n");
+    assert_snapshot!(settings(), @"
+    fail  settings: {machine}/home/.config/surehand/surehand.toml: unknown key polcy; did you mean policy.require_read?
+          do: correct it; nothing works until then
     ");
 }
 

@@ -4,7 +4,7 @@
 use std::{fmt::Write, fs, path::Path, process::Command};
 
 use serde_json::Value;
-use surehand_engine::{KEYS, tools::TABLE};
+use surehand_engine::{KEYS, Repository, tools::TABLE};
 
 #[track_caller]
 fn check(page: &str, content: &str) {
@@ -79,12 +79,17 @@ Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` 
 fn settings() {
     let mut page = String::from(
         "# Settings\n\nMade from the settings themselves. Your own `~/.config/surehand/surehand.toml`, then `surehand.toml` in the root of the \
-         workspace, then the environment (`policy.durability` is `SUREHAND_POLICY_DURABILITY`).\n`commands.allow` and `model.url` are yours alone: in a \
-         workspace they are ignored, and `surehand run` says so.\nAn unknown key is an error that names the nearest known one.\n\n\
-         | key | takes | default | meaning |\n|---|---|---|---|\n",
+         workspace, then the environment (`policy.durability` is `SUREHAND_POLICY_DURABILITY`), which wins.\nAn unknown key in your own file is an error \
+         that names the nearest known one.\n\nA repository can make protection stricter, never weaker: the last column says what its `surehand.toml` may set. Everything else \
+         there is ignored,\nas is a file that is not valid, that is a link or no regular file, or that has more than 64 KiB. `surehand doctor` and `surehand run` name \
+         what is ignored.\n\n| key | takes | default | meaning | a repository may set |\n|---|---|---|---|---|\n",
     );
     for key in KEYS {
-        writeln!(page, "| `{}` | {} | `{}` | {} |", key.name, key.wanted, key.default, key.meaning).unwrap();
+        let repository = match key.repository {
+            Repository::Nothing => "nothing",
+            Repository::Only { what, .. } => what,
+        };
+        writeln!(page, "| `{}` | {} | `{}` | {} | {repository} |", key.name, key.wanted, key.default, key.meaning).unwrap();
     }
     page.push_str(
         "\nFor tests only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\

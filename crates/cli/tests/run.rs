@@ -257,14 +257,17 @@ fn a_story_is_done_over_both_protocols() {
 #[test]
 fn the_address_and_the_model_may_be_settings() {
     let server = ModelServer::start(whole_story());
-    let theirs = "[model]\nname = \"claude-test\"\nurl = \"https://elsewhere.invalid\"\n";
-    let ours = format!("[model]\nurl = \"{}\"\n", server.url());
+    let theirs = "[model]\nname = \"their-model\"\nurl = \"https://elsewhere.invalid\"\n";
+    let ours = format!("[model]\nname = \"claude-test\"\nurl = \"{}\"\n", server.url());
     let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("surehand.toml", theirs), (".home/surehand/surehand.toml", &ours)]);
     let mut command = Command::new(PROGRAM);
     command.args(["run", STORY]).current_dir(stage.0.path()).env("XDG_CONFIG_HOME", stage.0.path().join(".home"));
     let ran = Ran::of(command.output().unwrap());
     assert_eq!(ran.code, Some(0));
-    assert!(ran.err.contains("model.url in surehand.toml of the workspace is ignored"), "{}", ran.err);
+    for key in ["model.name", "model.url"] {
+        let warning = format!("warning: {key} in surehand.toml of the workspace is ignored: only you can set it");
+        assert!(ran.err.contains(&warning), "{}", ran.err);
+    }
     assert_eq!(
         (server.requests()[0].path.as_str(), &server.requests()[0].body["model"]),
         ("/v1/messages", &json!("claude-test"))
@@ -686,7 +689,7 @@ fn two_runs_at_once_keep_apart() {
 #[track_caller]
 fn stops_at(budget: &[&str], words: &str, turns: u32) {
     let stage = stage();
-    stage.put("surehand.toml", "[model]\nprice_input = 2\nprice_output = 10\n");
+    stage.put(".home/surehand/surehand.toml", "[model]\nprice_input = 2\nprice_output = 10\n");
     let server = ModelServer::start(whole_story());
     let ran = Ran::of(stage.command(&server.url(), &[&[STORY, "--json"], budget].concat()).output().unwrap());
     let (stop, text) = ran.stop();
@@ -721,7 +724,7 @@ fn a_budget_in_dollars_needs_prices() {
 #[test]
 fn a_budget_holds_where_the_provider_does_not_count() {
     let stage = stage();
-    stage.put("surehand.toml", "[model]\nprice_input = 2\nprice_output = 10\n");
+    stage.put(".home/surehand/surehand.toml", "[model]\nprice_input = 2\nprice_output = 10\n");
     for budget in [["--max-tokens", "3000"], ["--max-cost", "0.004"]] {
         let turns = whole_story().into_iter().map(Turn::without_usage).collect();
         let (ran, _) = stage.run(turns, &[&[STORY, "--json"], &budget[..]].concat());
@@ -980,7 +983,7 @@ fn a_conversation_that_gets_long_is_folded_and_goes_on() {
     for protocol in ["openai", "anthropic"] {
         let stage = stage();
         stage.put("long.txt", &long);
-        stage.put("surehand.toml", "[context]\nmode = \"history\"\nwindow = 9000\n");
+        stage.put(".home/surehand/surehand.toml", "[context]\nmode = \"history\"\nwindow = 9000\n");
         let turns = vec![
             Turn::calls(&[read("a.txt")]),
             plan(),

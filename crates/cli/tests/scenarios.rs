@@ -9,7 +9,18 @@ use surehand_testkit::{
     scenario::Scenario,
 };
 
-const FAST: &[(&str, &str)] = &[("SUREHAND_POLICY_DURABILITY", "fast")];
+/// Where a scenario is played.
+struct Place<'a> {
+    root: &'a Path,
+    /// Where the user's configuration is.
+    configuration: &'a str,
+}
+
+impl Place<'_> {
+    fn environment(&self) -> [(&str, &str); 2] {
+        [("SUREHAND_POLICY_DURABILITY", "fast"), ("XDG_CONFIG_HOME", self.configuration)]
+    }
+}
 
 struct EngineDoor(Session);
 
@@ -24,32 +35,36 @@ impl Door for EngineDoor {
     }
 }
 
-fn play_all(open: impl Fn(&Path) -> Box<dyn Door>) {
+fn play_all(open: impl Fn(&Place<'_>) -> Box<dyn Door>) {
     let scenarios = Scenario::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"));
     assert!(scenarios.len() > 40, "the promises are there");
     for scenario in scenarios {
-        let dir = surehand_testkit::repository();
+        let (dir, configuration) = (surehand_testkit::repository(), tempfile::tempdir().unwrap());
         let root = dir.path().canonicalize().unwrap();
         scenario.lay_out(&root);
-        let mut door = open(&root);
+        scenario.lay_out_settings(configuration.path());
+        let mut door = open(&Place { root: &root, configuration: configuration.path().to_str().unwrap() });
         scenario.play(&mut *door, &root);
     }
 }
 
 #[test]
 fn promises_hold_through_the_engine() {
-    play_all(|root| {
-        let config = Config::load(root, []).unwrap();
-        Box::new(EngineDoor(Session::new(Workspace::open(root, config).unwrap())))
+    play_all(|place| {
+        let environment = place.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config = Config::load(place.root, environment).unwrap();
+        Box::new(EngineDoor(Session::new(Workspace::open(place.root, config).unwrap())))
     });
 }
 
 #[test]
 fn promises_hold_through_mcp() {
-    play_all(|root| Box::new(McpDoor::start(Path::new(env!("CARGO_BIN_EXE_surehand")), root, FAST)));
+    let program = Path::new(env!("CARGO_BIN_EXE_surehand"));
+    play_all(|place| Box::new(McpDoor::start(program, place.root, &place.environment())));
 }
 
 #[test]
 fn promises_hold_through_the_command_line() {
-    play_all(|root| Box::new(CliDoor::new(Path::new(env!("CARGO_BIN_EXE_surehand")), root, FAST)));
+    let program = Path::new(env!("CARGO_BIN_EXE_surehand"));
+    play_all(|place| Box::new(CliDoor::new(program, place.root, &place.environment())));
 }

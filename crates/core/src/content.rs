@@ -12,11 +12,11 @@ use crate::{
 pub enum Content {
     /// Text.
     Text(Text),
-    /// Anything else. It can be moved, deleted and brought back, but not shown or edited.
+    /// Anything else, or text over the size limit. It can be moved, deleted and brought back, but not shown or edited.
     Blob(Blob),
 }
 
-/// Bytes that are not text. Cheap to clone.
+/// Bytes that are not taken as text. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Blob(Arc<(Vec<u8>, ContentHash)>);
 
@@ -46,7 +46,7 @@ impl Content {
     pub fn version(&self) -> ContentHash {
         match self {
             Content::Text(text) => text.version(),
-            Content::Blob(blob) => blob.0.1,
+            Content::Blob(blob) => blob.version(),
         }
     }
 
@@ -75,6 +75,11 @@ impl Blob {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0.0
+    }
+
+    /// Their version.
+    pub fn version(&self) -> ContentHash {
+        self.0.1
     }
 }
 

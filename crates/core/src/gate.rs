@@ -7,7 +7,7 @@ use crate::{
     lines::LineRange,
     path::RelPath,
     policy::{Limits, OnChange, Policy},
-    refusal::{Cause, Excerpt, PartialUse, Refusal, Remap},
+    refusal::{Cause, Excerpt, IfRepeated, PartialUse, Refusal, Remap},
     text::Text,
     view::View,
 };
@@ -19,7 +19,7 @@ pub enum Present {
     Absent,
     /// Text.
     Text(Text),
-    /// A file that is no text, and why not.
+    /// A file that cannot be shown, and why not: it is no text, or too large.
     Blob(Blob, Cause),
     /// Something that cannot be read as a file.
     Unreadable(Cause),
@@ -43,6 +43,8 @@ pub enum Tracking<'a> {
     Off,
     /// The session has not seen the file.
     Unseen,
+    /// The session was told that the file, as it is now, cannot be shown, and has sent the same call again.
+    Warned,
     /// The session has seen this of it.
     Seen {
         /// Which lines of which version.
@@ -77,7 +79,7 @@ impl<'a> Target<'a> {
     pub fn view(&self) -> Option<&'a View> {
         match self.tracking {
             Tracking::Seen { view, .. } => Some(view),
-            Tracking::Off | Tracking::Unseen => None,
+            Tracking::Off | Tracking::Unseen | Tracking::Warned => None,
         }
     }
 
@@ -145,11 +147,14 @@ fn missing(target: &Target<'_>) -> Cause {
     if target.view().is_some() { Cause::Deleted } else { Cause::NoSuchFile }
 }
 
-/// Lets the replacement of a whole file pass.
+/// Lets the replacement of a whole file pass. What cannot be shown is replaced only if the session says so twice; without a tracker
+/// nobody can tell the second time from the first, so it must be deleted.
 pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
     let text = match (target.present, target.tracking) {
-        (Present::Absent, _) => return Ok(()),
-        (Present::Blob(_, cause) | Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
+        (Present::Absent, _) | (Present::Blob(..), Tracking::Warned) => return Ok(()),
+        (Present::Blob(blob, cause), Tracking::Off) => return Err(unshown(target, blob, cause, IfRepeated::IsRefused)),
+        (Present::Blob(blob, cause), _) => return Err(unshown(target, blob, cause, IfRepeated::Replaces)),
+        (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
         (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::Unread)),
         (Present::Text(text), _) => text,
     };
@@ -163,6 +168,11 @@ pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
     let mut view = view.clone();
     view.show_set(&fresh.shown);
     Err(target.refuse(Cause::Partial { unseen, fresh, by: PartialUse::Overwrite }).teaching(view))
+}
+
+/// The refusal to replace a file that cannot be shown.
+pub(crate) fn unshown(target: &Target<'_>, blob: &Blob, cause: &Cause, if_repeated: IfRepeated) -> Refusal {
+    target.refuse(Cause::Unshown { why: Box::new(cause.clone()), version: blob.version(), if_repeated })
 }
 
 /// Whether what the session saw is what is there now.
@@ -234,6 +244,28 @@ mod tests {
         let tracking = Tracking::Seen { view, text: Some(seen) };
         let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };
         plan::edit_file(&target, &Replace { old, new: "new text", all: false })
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_replaced_by_who_was_warned() {
+        let blob = Blob::new(b"a\0b".to_vec());
+        let why = Cause::Binary { size: 3, kind: "binary data" };
+        let present = Present::Blob(blob.clone(), why.clone());
+        let (path, policy, limits) = (RelPath::new("f").unwrap(), Policy::default(), Limits::default());
+        let write = |tracking, present, content: &str| {
+            let target = Target { path: &path, tracking, present, policy: &policy, limits: &limits };
+            plan::write_file(&target, content).map(drop).map_err(|refusal| refusal.cause)
+        };
+        let unshown = |if_repeated| Err(Cause::Unshown { why: Box::new(why.clone()), version: blob.version(), if_repeated });
+        let (text, view) = (text("x"), View::whole(&text("x")));
+        assert_eq!(write(Tracking::Off, &present, "x"), unshown(IfRepeated::IsRefused));
+        assert_eq!(write(Tracking::Unseen, &present, "x"), unshown(IfRepeated::Replaces));
+        assert_eq!(write(Tracking::Seen { view: &view, text: Some(&text) }, &present, "x"), unshown(IfRepeated::Replaces));
+        assert_eq!(write(Tracking::Warned, &present, "x"), Ok(()));
+        // What could not be written the second time is not asked for.
+        assert!(matches!(write(Tracking::Unseen, &present, "\0"), Err(Cause::BadArguments { .. })));
+        let too_large = Present::Unreadable(Cause::TooLargeToKeep { size: 9, limit: 8 });
+        assert!(matches!(write(Tracking::Warned, &too_large, "x"), Err(Cause::TooLargeToKeep { .. })));
     }
 
     proptest! {

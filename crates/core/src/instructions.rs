@@ -97,6 +97,7 @@ pub fn is_about_to_work(cause: &Cause) -> bool {
         | Cause::AnchorMismatch { .. }
         | Cause::Overlap { .. }
         | Cause::Exists { .. }
+        | Cause::Unshown { .. }
         | Cause::Unencodable { .. }
         | Cause::ChangedSince { .. }
         | Cause::Conflict { .. } => true,
@@ -108,6 +109,7 @@ pub fn is_about_to_work(cause: &Cause) -> bool {
         | Cause::BadPatch { .. }
         | Cause::CannotUndo { .. }
         | Cause::TooLarge { .. }
+        | Cause::TooLargeToKeep { .. }
         | Cause::OutsideWorkspace
         | Cause::Protected
         | Cause::BadRange { .. }

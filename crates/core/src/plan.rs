@@ -17,7 +17,7 @@ use crate::{
     lines::LineSet,
     path::RelPath,
     rebase,
-    refusal::{BatchKind, BatchPlace, Cause, Excerpt, Making, Refusal, Unencodable},
+    refusal::{BatchKind, BatchPlace, Cause, Excerpt, IfRepeated, Making, Refusal, Unencodable},
     text::{NotText, Text, Unfit},
     view::View,
 };
@@ -211,8 +211,11 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
     };
     let content = base.map_or_else(|| content.to_owned(), |base| kept_endings(base, content));
     let text = match sized_text(target, base, content) {
-        // What may not be overwritten is not told that the new text does not fit it.
-        Err(refusal) => return Err(gate::overwrite(target).err().unwrap_or(refusal)),
+        // What may not be overwritten is not told that the new text does not fit it. To send the same call again would not help, though.
+        Err(refusal) => {
+            let comes_first = |refused: &Refusal| !matches!(refused.cause, Cause::Unshown { .. });
+            return Err(gate::overwrite(target).err().filter(comes_first).unwrap_or(refusal));
+        }
         Ok(text) => text,
     };
     if base == Some(&text) {
@@ -362,8 +365,10 @@ pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<P
     }
     match there {
         Present::Absent => {}
-        Present::Unreadable(cause) => return Err(Refusal::of(to, cause.clone())),
-        Present::Text(_) | Present::Blob(..) => return Err(Refusal::of(to, Cause::Exists { by: Making::Moving })),
+        Present::Unreadable(cause) if !matches!(cause, Cause::TooLarge { .. }) => return Err(Refusal::of(to, cause.clone())),
+        Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => {
+            return Err(Refusal::of(to, Cause::Exists { by: Making::Moving }));
+        }
     }
     let view_after = target.view().cloned();
     Ok(Planned::whole(target, Act::Move { to: to.clone() }, LineMap::same(), view_after))
@@ -501,7 +506,10 @@ impl<'a> Draft<'a> {
         let empty = match (&self.text, self.target.present) {
             (Some(text), _) | (None, Present::Text(text)) => text.as_str().is_empty(),
             (None, Present::Absent) => true,
-            (None, Present::Blob(_, cause) | Present::Unreadable(cause)) => return Err(self.target.refuse(cause.clone())),
+            (None, Present::Blob(blob, cause)) => {
+                return Err(gate::unshown(&self.target, blob, cause, IfRepeated::IsRefused));
+            }
+            (None, Present::Unreadable(cause)) => return Err(self.target.refuse(cause.clone())),
         };
         if !empty {
             return Err(self.target.refuse(Cause::Exists { by }));

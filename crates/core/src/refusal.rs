@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::{
-    hash::Anchor,
+    hash::{Anchor, ContentHash},
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     text::Text,
@@ -135,6 +135,22 @@ pub enum Cause {
         /// The first byte that does not fit.
         at: usize,
     },
+    /// The call would replace a file that cannot be shown.
+    Unshown {
+        /// Why not: [`Cause::Binary`], [`Cause::Encoding`] or [`Cause::TooLarge`].
+        why: Box<Cause>,
+        /// What it holds.
+        version: ContentHash,
+        /// What the same call does when it is sent again.
+        if_repeated: IfRepeated,
+    },
+    /// The file is too large to be kept for undo.
+    TooLargeToKeep {
+        /// Size in bytes.
+        size: u64,
+        /// The largest that is kept.
+        limit: u64,
+    },
     /// The new text cannot be written in the encoding of the file.
     Unencodable {
         /// Why not.
@@ -199,6 +215,15 @@ pub enum Cause {
         /// What was tried, and the system's words.
         why: String,
     },
+}
+
+/// What a call does when it is sent again, that would replace a file that cannot be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfRepeated {
+    /// It replaces the file, if that is still the same.
+    Replaces,
+    /// It is refused again.
+    IsRefused,
 }
 
 /// Why a text cannot be written in an encoding.
@@ -457,30 +482,7 @@ impl Refusal {
 
     /// The stable name of the cause, for programs.
     pub fn code(&self) -> &'static str {
-        match self.cause {
-            Cause::Unread => "unread",
-            Cause::Stale { .. } | Cause::Invalidated => "stale",
-            Cause::Deleted => "deleted",
-            Cause::Partial { .. } => "partial",
-            Cause::NoSuchFile | Cause::NothingThere | Cause::NotFound { .. } => "not_found",
-            Cause::Ambiguous { .. } => "ambiguous",
-            Cause::NoChange => "no_change",
-            Cause::AnchorMismatch { .. } => "anchor_mismatch",
-            Cause::Overlap { .. } => "overlap",
-            Cause::Exists { .. } => "exists",
-            Cause::Binary { .. } => "binary",
-            Cause::Encoding { .. } | Cause::Unencodable { .. } => "encoding",
-            Cause::BadPatch { .. } => "bad_patch",
-            Cause::ChangedSince { .. } => "stale",
-            Cause::CannotUndo { .. } => "no_change",
-            Cause::TooLarge { .. } => "too_large",
-            Cause::OutsideWorkspace => "outside_workspace",
-            Cause::Protected => "protected",
-            Cause::BadRange { .. } => "bad_range",
-            Cause::BadArguments { .. } => "bad_arguments",
-            Cause::Conflict { .. } => "conflict",
-            Cause::NotAFile { .. } | Cause::Io { .. } => "io",
-        }
+        code(&self.cause)
     }
 
     /// The lines that the caller should look at, as they are numbered now.
@@ -502,5 +504,33 @@ impl Refusal {
             Cause::Stale { remaps, .. } | Cause::AnchorMismatch { remaps, .. } => remaps,
             _ => &[],
         }
+    }
+}
+
+fn code(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::Unread => "unread",
+        Cause::Stale { .. } | Cause::Invalidated => "stale",
+        Cause::Deleted => "deleted",
+        Cause::Partial { .. } => "partial",
+        Cause::NoSuchFile | Cause::NothingThere | Cause::NotFound { .. } => "not_found",
+        Cause::Ambiguous { .. } => "ambiguous",
+        Cause::NoChange => "no_change",
+        Cause::AnchorMismatch { .. } => "anchor_mismatch",
+        Cause::Overlap { .. } => "overlap",
+        Cause::Exists { .. } => "exists",
+        Cause::Binary { .. } => "binary",
+        Cause::Encoding { .. } | Cause::Unencodable { .. } => "encoding",
+        Cause::BadPatch { .. } => "bad_patch",
+        Cause::ChangedSince { .. } => "stale",
+        Cause::CannotUndo { .. } => "no_change",
+        Cause::TooLarge { .. } | Cause::TooLargeToKeep { .. } => "too_large",
+        Cause::Unshown { why, .. } => code(why),
+        Cause::OutsideWorkspace => "outside_workspace",
+        Cause::Protected => "protected",
+        Cause::BadRange { .. } => "bad_range",
+        Cause::BadArguments { .. } => "bad_arguments",
+        Cause::Conflict { .. } => "conflict",
+        Cause::NotAFile { .. } | Cause::Io { .. } => "io",
     }
 }

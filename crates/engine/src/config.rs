@@ -1,12 +1,12 @@
-//! What the owner of a workspace may set: `surehand.toml` in the root, then the environment. Every key is in one table, so that
-//! a wrong one can be answered with the nearest right one.
+//! Settings: the user's own file, `surehand.toml` in the root as far as a repository may set something, then the environment. Every
+//! key is in one table, with what a repository may do to it, so that a wrong one can be answered with the nearest right one.
 
 use std::path::{Path, PathBuf};
 
 use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
 use toml::Value;
 
-use crate::{state_dir::StateHome, workspace::Durability};
+use crate::{disk::settings_file, state_dir::StateHome, workspace::Durability};
 
 /// The settings of a workspace.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,8 +29,17 @@ pub struct Config {
     pub commands: Commands,
     /// Where the state is kept.
     pub state: StateHome,
-    /// Keys in the repository's file that are not for it to set.
-    pub ignored: Vec<&'static str>,
+    /// What the repository's file sets in vain.
+    pub ignored: Vec<IgnoredSetting>,
+}
+
+/// Something in the repository's file that does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredSetting {
+    /// The key, or `surehand.toml` if nothing in it counts.
+    pub what: String,
+    /// Why not.
+    pub why: String,
 }
 
 /// How the agent makes its prompt.
@@ -89,16 +98,6 @@ impl Default for Model {
     }
 }
 
-/// Keys that are the user's alone: whoever clones a repository has not agreed to run its commands, or to send a key to its server.
-pub const PERSONAL: &[&str] = &["commands.allow", "model.url"];
-
-/// Whose word a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    User,
-    Repository,
-}
-
 /// The user's own settings: `surehand/surehand.toml` where configuration is kept.
 pub fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
     let variable = |name: &str| {
@@ -120,6 +119,14 @@ pub struct Versions {
 impl Default for Versions {
     fn default() -> Self {
         Self { bytes: 256_000_000, days: 30 }
+    }
+}
+
+impl Versions {
+    /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes through memory.
+    pub fn most_of_one(&self) -> u64 {
+        const MOST_BYTES: u64 = 256_000_000;
+        (self.bytes / 2).min(MOST_BYTES)
     }
 }
 
@@ -193,8 +200,24 @@ pub struct Key {
     pub default: &'static str,
     /// What it does.
     pub meaning: &'static str,
+    /// What a repository may do to it.
+    pub repository: Repository,
     /// Sets it; `false` says that the value does not fit.
     set: fn(&mut Config, &Value) -> bool,
+}
+
+/// What the settings of a repository may do to a key. A clone brings them along, so they can make protection stricter than the user
+/// has it, never weaker, and they neither spend the user's money nor choose what runs.
+pub enum Repository {
+    /// Nothing: the key is the user's alone.
+    Nothing,
+    /// Set it within bounds.
+    Only {
+        /// The bounds, in words.
+        what: &'static str,
+        /// Whether the second settings, those of the user with the repository's value, are within them.
+        fits: fn(&Config, &Config) -> bool,
+    },
 }
 
 /// Every key there is.
@@ -204,6 +227,7 @@ pub const KEYS: &[Key] = &[
         wanted: TRUTH,
         default: "true",
         meaning: "an edit needs a read first; off, only files that were read and changed since are refused",
+        repository: Repository::Only { what: "`true`", fits: |_, wanted| wanted.policy.require_read },
         set: |config, value| put(&mut config.policy.require_read, value.as_bool()),
     },
     Key {
@@ -211,6 +235,7 @@ pub const KEYS: &[Key] = &[
         wanted: "\"refuse\" or \"rebase\"",
         default: "\"refuse\"",
         meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen",
+        repository: Repository::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
         set: |config, value| put(&mut config.policy.on_change, on_change(value)),
     },
     Key {
@@ -218,6 +243,7 @@ pub const KEYS: &[Key] = &[
         wanted: TRUTH,
         default: "false",
         meaning: "a read of unchanged lines that were shown before is answered with a note; for clients that call `forget` after every compaction",
+        repository: Repository::Only { what: "`false`", fits: |_, wanted| !wanted.policy.short_rereads },
         set: |config, value| put(&mut config.policy.short_rereads, value.as_bool()),
     },
     Key {
@@ -225,6 +251,7 @@ pub const KEYS: &[Key] = &[
         wanted: "\"full\" or \"fast\"",
         default: "\"full\"",
         meaning: "full syncs files, directories and the journal; fast syncs nothing and is still safe against crashes of programs",
+        repository: Repository::Only { what: "`\"full\"`", fits: |_, wanted| wanted.durability == Durability::Full },
         set: |config, value| put(&mut config.durability, durability(value)),
     },
     Key {
@@ -232,6 +259,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "2000",
         meaning: "lines in one read",
+        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.limits.read_lines <= user.limits.read_lines },
         set: |config, value| put(&mut config.limits.read_lines, count(value)),
     },
     Key {
@@ -239,6 +267,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "100000",
         meaning: "bytes in one read",
+        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.limits.read_bytes <= user.limits.read_bytes },
         set: |config, value| put(&mut config.limits.read_bytes, count(value)),
     },
     Key {
@@ -246,6 +275,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "2000",
         meaning: "characters shown of one line; a longer one is cut and counts as partly seen",
+        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.limits.line_chars <= user.limits.line_chars },
         set: |config, value| put(&mut config.limits.line_chars, count(value)),
     },
     Key {
@@ -253,6 +283,9 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "50000000",
         meaning: "bytes of a file that is read or written at all",
+        // A file over this limit is not read, so the gate cannot compare it, and hooks leave it to the client's own tool: a smaller
+        // limit would switch protection off. A larger one would take memory.
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.limits.file_bytes, count(value).map(|bytes| bytes as u64)),
     },
     Key {
@@ -260,6 +293,8 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "1000",
         meaning: "edits in one call",
+        // Hooks leave a larger batch to the client's own tool.
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.limits.batch_edits, count(value)),
     },
     Key {
@@ -267,6 +302,11 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "256000000",
         meaning: "packed bytes of replaced content that are kept for undo",
+        // What is kept is what can be undone, so more is stricter; but a clone does not fill the user's disk.
+        repository: Repository::Only {
+            what: LARGER,
+            fits: |user, wanted| (user.versions.bytes..=user.versions.bytes.saturating_mul(4)).contains(&wanted.versions.bytes),
+        },
         set: |config, value| put(&mut config.versions.bytes, count(value).map(|bytes| bytes as u64)),
     },
     Key {
@@ -274,6 +314,10 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "30",
         meaning: "days for which replaced content is kept for undo",
+        repository: Repository::Only {
+            what: LARGER,
+            fits: |user, wanted| (user.versions.days..=user.versions.days.saturating_mul(4)).contains(&wanted.versions.days),
+        },
         set: |config, value| put(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64)),
     },
     Key {
@@ -281,6 +325,11 @@ pub const KEYS: &[Key] = &[
         wanted: "a list of file names (in the environment with commas between)",
         default: "[\"AGENTS.md\", \"agents.md\"]",
         meaning: "files with instructions for work in their directory and beneath, of which the first in each directory is told; none switches it off",
+        // These files are told to the model unasked: `.env` must not be among them.
+        repository: Repository::Only {
+            what: MARKDOWN,
+            fits: |_, wanted| wanted.instructions.names.iter().all(|name| is_plain_markdown(name)),
+        },
         set: |config, value| put(&mut config.instructions.names, names(value)),
     },
     Key {
@@ -288,6 +337,10 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "2000",
         meaning: "tokens told of one file with instructions, about; the rest is cut",
+        repository: Repository::Only {
+            what: SMALLER,
+            fits: |user, wanted| wanted.instructions.tokens <= user.instructions.tokens,
+        },
         set: |config, value| put(&mut config.instructions.tokens, count(value)),
     },
     Key {
@@ -295,6 +348,10 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "4000",
         meaning: "tokens of instructions in one reply, about; the rest comes with the next ones",
+        repository: Repository::Only {
+            what: SMALLER,
+            fits: |user, wanted| wanted.instructions.total_tokens <= user.instructions.total_tokens,
+        },
         set: |config, value| put(&mut config.instructions.total_tokens, count(value)),
     },
     Key {
@@ -302,6 +359,8 @@ pub const KEYS: &[Key] = &[
         wanted: "\"snapshot\" or \"history\"",
         default: "\"snapshot\"",
         meaning: "what the agent's prompt is made from: the present state, or the whole conversation",
+        // A conversation costs more than a snapshot.
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.context.mode, mode(value)),
     },
     Key {
@@ -309,6 +368,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "5000",
         meaning: "tokens of the agent's whole prompt, tools included, in snapshot mode",
+        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.context.budget <= user.context.budget },
         set: |config, value| put(&mut config.context.budget, count(value)),
     },
     Key {
@@ -316,6 +376,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "100000",
         meaning: "tokens of the agent's conversation before it is folded, in history mode",
+        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.context.window <= user.context.window },
         set: |config, value| put(&mut config.context.window, count(value)),
     },
     Key {
@@ -323,6 +384,7 @@ pub const KEYS: &[Key] = &[
         wanted: TEXT,
         default: "\"\"",
         meaning: "the model that the agent asks, as its provider calls it",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.name, text(value)),
     },
     Key {
@@ -330,6 +392,7 @@ pub const KEYS: &[Key] = &[
         wanted: TEXT,
         default: "\"\"",
         meaning: "where the model is served; none is the provider's own address",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.url, text(value)),
     },
     Key {
@@ -337,6 +400,7 @@ pub const KEYS: &[Key] = &[
         wanted: "\"openai\", \"anthropic\" or \"\"",
         default: "\"\"",
         meaning: "how the model is spoken to; none goes by its name",
+        repository: Repository::Nothing,
         set: |config, value| {
             put(
                 &mut config.model.protocol,
@@ -349,6 +413,7 @@ pub const KEYS: &[Key] = &[
         wanted: NUMBER,
         default: "0",
         meaning: "dollars for a million tokens of a prompt; 0 is unknown",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.price_input, price(value)),
     },
     Key {
@@ -356,6 +421,7 @@ pub const KEYS: &[Key] = &[
         wanted: NUMBER,
         default: "0",
         meaning: "the same for tokens from the provider's cache",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.price_cached, price(value)),
     },
     Key {
@@ -363,6 +429,7 @@ pub const KEYS: &[Key] = &[
         wanted: NUMBER,
         default: "0",
         meaning: "dollars for a million tokens of an answer; 0 is unknown",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.price_output, price(value)),
     },
     Key {
@@ -370,6 +437,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "120",
         meaning: "seconds without a word from the model until a request counts as failed; a local model may need more",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
     },
     Key {
@@ -377,6 +445,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "6",
         meaning: "how often a request is made at most, when the model is busy, silent or breaks off",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.attempts, count(value).and_then(|attempts| attempts.try_into().ok())),
     },
     Key {
@@ -384,6 +453,7 @@ pub const KEYS: &[Key] = &[
         wanted: "a number from 0 to 60",
         default: "2",
         meaning: "seconds before the second attempt, at most; twice as many before each further one, and longer when the provider asks for it, up to 60",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.model.pause, number(value).filter(|seconds| *seconds <= 60.0)),
     },
     Key {
@@ -391,6 +461,7 @@ pub const KEYS: &[Key] = &[
         wanted: "a list of commands by their first words, or \"*\" (in the environment with commas between)",
         default: "[]",
         meaning: "commands that the agent runs without asking: `cargo test` covers any command that begins with these words, \"*\" everything; a line with substitutions, variables, subshells or redirections is asked about all the same",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.commands.allow, allowed(value)),
     },
     Key {
@@ -398,6 +469,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "120",
         meaning: "seconds after which a command of the agent is stopped, if the call gives no other limit",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.commands.seconds, count(value).map(|seconds| seconds as u64)),
     },
     Key {
@@ -405,6 +477,7 @@ pub const KEYS: &[Key] = &[
         wanted: COUNT,
         default: "16000",
         meaning: "bytes shown of a command's output, half from its beginning and half from its end",
+        repository: Repository::Nothing,
         set: |config, value| put(&mut config.commands.output_bytes, count(value)),
     },
 ];
@@ -413,6 +486,9 @@ const TEXT: &str = "a text";
 const NUMBER: &str = "a number from 0 up";
 const TRUTH: &str = "true or false";
 const COUNT: &str = "a whole number from 1 up";
+const SMALLER: &str = "a number up to yours";
+const LARGER: &str = "a number from yours to 4 times that";
+const MARKDOWN: &str = "plain names that end in `.md`";
 
 fn put<T>(place: &mut T, value: Option<T>) -> bool {
     value.map(|value| *place = value).is_some()
@@ -461,6 +537,12 @@ fn names(value: &Value) -> Option<Vec<String>> {
     list(value, |name| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']))
 }
 
+/// A name that a repository may give to files with instructions. None that begins with a dot: those are not written to be read.
+fn is_plain_markdown(name: &str) -> bool {
+    let is_markdown = |(stem, extension): (&str, &str)| !stem.is_empty() && extension.eq_ignore_ascii_case("md");
+    !name.contains(['/', '\\']) && !name.starts_with('.') && name.rsplit_once('.').is_some_and(is_markdown)
+}
+
 /// The first words of commands.
 fn allowed(value: &Value) -> Option<Vec<String>> {
     list(value, shell::is_entry)
@@ -492,49 +574,67 @@ fn durability(value: &Value) -> Option<Durability> {
 }
 
 impl Config {
-    /// The settings of a workspace: defaults, then the user's own file, then `surehand.toml` in `root`, then these variables of the
-    /// environment. What is not for a repository to say is only taken from the user.
+    /// The settings of a workspace: defaults, then the user's own file, then what `surehand.toml` in `root` may set, then these
+    /// variables of the environment.
     pub fn load(root: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
         let environment: Vec<(String, String)> = environment.into_iter().collect();
         let mut config = Self::default();
         if let Some(file) = user_file(&environment) {
-            config.read_file(&file, Whose::User)?;
+            config.read_user_file(&file)?;
         }
-        config.read_file(&root.join("surehand.toml"), Whose::Repository)?;
+        config.read_repository_file(root);
         config.read_environment(environment)?;
         Ok(config)
     }
 
-    fn read_file(&mut self, file: &Path, whose: Whose) -> Result<(), ConfigError> {
-        match std::fs::read_to_string(file) {
-            Ok(text) => self.read_toml(&file.display().to_string(), &text, whose),
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(()),
-            Err(error) => Err(ConfigError::Unreadable { place: file.display().to_string(), why: error.to_string() }),
+    fn read_user_file(&mut self, file: &Path) -> Result<(), ConfigError> {
+        let place = file.display().to_string();
+        let text = settings_file::of_user(file).map_err(|why| ConfigError::Unreadable { place: place.clone(), why })?;
+        let settings = text.as_deref().map(settings).unwrap_or_else(|| Ok(Vec::new()));
+        for (name, value) in settings.map_err(|why| ConfigError::Syntax { place: place.clone(), why })? {
+            self.set(&place, &name, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Takes from the repository's file what it may set, and names the rest. Nothing there is an error: a clone that could stop
+    /// Surehand could switch its hooks off. That goes for keys of a newer version, too.
+    fn read_repository_file(&mut self, root: &Path) {
+        let text = settings_file::of_repository(&root.join(REPOSITORY_FILE));
+        let read = text.and_then(|text| match text.as_deref().map(settings) {
+            Some(parsed) => parsed.map_err(|why| format!("it is not valid TOML: {why}")),
+            None => Ok(Vec::new()),
+        });
+        let settings = match read {
+            Ok(settings) => settings,
+            Err(why) => return self.ignore(REPOSITORY_FILE, &why),
+        };
+        let user = self.clone();
+        for (name, value) in settings {
+            if let Err(why) = self.set_for_repository(&user, &name, &value) {
+                self.ignore(&name, &why);
+            }
         }
     }
 
-    fn read_toml(&mut self, place: &str, text: &str, whose: Whose) -> Result<(), ConfigError> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| ConfigError::Syntax { place: place.to_owned(), why: error.message().to_owned() })?;
-        for (section, value) in &table {
-            match value {
-                Value::Table(keys) if keys.is_empty() && !KEYS.iter().any(|key| key.name.starts_with(&format!("{section}."))) => {
-                    self.set(place, section, value)?;
-                }
-                Value::Table(keys) => {
-                    for (key, value) in keys {
-                        let name = format!("{section}.{key}");
-                        match PERSONAL.iter().find(|personal| **personal == name) {
-                            Some(personal) if whose == Whose::Repository => self.ignored.push(personal),
-                            _ => self.set(place, &name, value)?,
-                        }
-                    }
-                }
-                value => self.set(place, section, value)?,
-            }
+    fn set_for_repository(&mut self, user: &Config, name: &str, value: &Value) -> Result<(), String> {
+        let key = find_key(name).map_err(|nearest| format!("unknown key; did you mean {nearest}?"))?;
+        let Repository::Only { what, fits } = key.repository else {
+            return Err("only you can set it, in your own settings or in the environment".to_owned());
+        };
+        let mut wanted = user.clone();
+        if !(key.set)(&mut wanted, value) {
+            return Err(format!("must be {}: {value}", key.wanted));
         }
+        if !fits(user, &wanted) {
+            return Err(format!("a repository may only set {what}: {value}"));
+        }
+        (key.set)(self, value);
         Ok(())
+    }
+
+    fn ignore(&mut self, what: &str, why: &str) {
+        self.ignored.push(IgnoredSetting { what: harmless(what), why: harmless(why) });
     }
 
     /// `policy.durability` is `SUREHAND_POLICY_DURABILITY`. Variables of other sections are not ours to judge.
@@ -555,20 +655,52 @@ impl Config {
 
     fn set(&mut self, place: &str, name: &str, value: &Value) -> Result<(), ConfigError> {
         let place = place.to_owned();
-        let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-            // Of a section alone, the section is what was mistyped.
-            let alike = |known: &str| {
-                let section = known.split('.').next().unwrap_or(known);
-                distance(if name.contains('.') { known } else { section }, name)
-            };
-            let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| alike(known)).expect("there are keys");
-            return Err(ConfigError::UnknownKey { place, key: name.to_owned(), nearest });
+        let key = match find_key(name) {
+            Ok(key) => key,
+            Err(nearest) => return Err(ConfigError::UnknownKey { place, key: name.to_owned(), nearest }),
         };
         if (key.set)(self, value) {
             return Ok(());
         }
         Err(ConfigError::BadValue { place, key: key.name, wanted: key.wanted, found: value.to_string() })
     }
+}
+
+const REPOSITORY_FILE: &str = "surehand.toml";
+
+/// The keys of a file with their values. An unknown section without keys is given as a key.
+fn settings(text: &str) -> Result<Vec<(String, Value)>, String> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let mut settings = Vec::new();
+    for (section, value) in table {
+        let is_known = KEYS.iter().any(|key| key.name.split('.').next() == Some(&section));
+        match value {
+            Value::Table(keys) if is_known || !keys.is_empty() => {
+                settings.extend(keys.into_iter().map(|(key, value)| (format!("{section}.{key}"), value)));
+            }
+            value => settings.push((section, value)),
+        }
+    }
+    Ok(settings)
+}
+
+/// A key by its name, or the name of the known key that is most like it.
+fn find_key(name: &str) -> Result<&'static Key, &'static str> {
+    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+        return Ok(key);
+    }
+    // Of a section alone, the section is what was mistyped.
+    let alike = |known: &str| {
+        let section = known.split('.').next().unwrap_or(known);
+        distance(if name.contains('.') { known } else { section }, name)
+    };
+    Err(KEYS.iter().map(|key| key.name).min_by_key(|known| alike(known)).expect("there are keys"))
+}
+
+/// Words of a clone, for a terminal: short, and without control characters.
+fn harmless(text: &str) -> String {
+    const MOST_CHARS: usize = 200;
+    text.chars().take(MOST_CHARS).map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
 /// How many letters must be changed, added or removed to turn one name into the other.
@@ -590,47 +722,243 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests lay out files")]
 mod tests {
+    use std::{
+        os::unix::{fs::symlink, net::UnixListener},
+        path::Path,
+    };
+
     use super::*;
 
-    fn load(toml: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("surehand.toml"), toml).unwrap();
-        let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let place = format!("{}/", dir.path().display());
-        Config::load(dir.path(), environment).map_err(|error| error.to_string().replace(&place, ""))
+    /// The settings of a user and of a repository.
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new(user: &str, repository: &str) -> Self {
+            let place = Self(tempfile::tempdir().unwrap());
+            for directory in ["home/surehand", "root"] {
+                std::fs::create_dir_all(place.path(directory)).unwrap();
+            }
+            std::fs::write(place.path("home/surehand/surehand.toml"), user).unwrap();
+            std::fs::write(place.path("root/surehand.toml"), repository).unwrap();
+            place
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
+        /// Without the file of the repository.
+        fn without_repository(user: &str) -> Self {
+            let place = Self::new(user, "");
+            std::fs::remove_file(place.path("root/surehand.toml")).unwrap();
+            place
+        }
+
+        fn load(&self, environment: &[(&str, &str)]) -> Result<Config, String> {
+            let variable = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            let home = self.path("home").display().to_string();
+            let environment = environment.iter().copied().chain([("XDG_CONFIG_HOME", &*home)]).map(variable);
+            let place = format!("{home}/surehand/");
+            Config::load(&self.path("root"), environment).map_err(|error| error.to_string().replace(&place, ""))
+        }
     }
 
-    /// The same with the user's own file.
     fn load_user(toml: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
-        let home = tempfile::tempdir().unwrap();
-        let directory = home.path().join("surehand");
-        std::fs::create_dir(&directory).unwrap();
-        std::fs::write(directory.join("surehand.toml"), toml).unwrap();
-        let configuration = home.path().to_str().unwrap();
-        let environment = [&[("XDG_CONFIG_HOME", configuration)], environment].concat();
-        load("", &environment).map_err(|error| error.replace(&format!("{}/", directory.display()), ""))
+        Place::new(toml, "").load(environment)
+    }
+
+    /// What comes of settings of a repository where the user has these, and what is ignored.
+    fn load_repository(user: &str, repository: &str) -> (Config, Vec<String>) {
+        let mut config = Place::new(user, repository).load(&[]).unwrap();
+        let ignored = std::mem::take(&mut config.ignored);
+        (config, ignored.into_iter().map(|ignored| format!("{}: {}", ignored.what, ignored.why)).collect())
     }
 
     #[test]
-    fn the_environment_wins_over_the_file() {
-        let toml = "[policy]\ndurability = \"fast\"\nrequire_read = false\n[limits]\nread_lines = 5\n";
-        let config = load(toml, &[("SUREHAND_LIMITS_READ_LINES", "7"), ("HOME", "x"), ("SUREHAND_LOG", "x")]).unwrap();
-        assert_eq!((config.durability, config.policy.require_read, config.limits.read_lines), (Durability::Fast, false, 7));
+    fn the_environment_wins_over_both_files() {
+        let place = Place::new("[limits]\nread_lines = 9\nread_bytes = 90\n", "[limits]\nread_lines = 5\nline_chars = 8\n");
+        let config = place.load(&[("SUREHAND_LIMITS_LINE_CHARS", "7"), ("HOME", "x"), ("SUREHAND_LOG", "x")]).unwrap();
+        assert_eq!((config.limits.read_lines, config.limits.read_bytes, config.limits.line_chars), (5, 90, 7));
+        let config = place.load(&[("SUREHAND_LIMITS_READ_LINES", "3000")]).unwrap();
+        assert_eq!((config.limits.read_lines, config.ignored), (3000, vec![]));
+    }
+
+    /// One row for a key: the user's value, then what a repository may set beside it, and what it may not.
+    type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+
+    const ROWS: &[Row] = &[
+        ("policy.require_read", "false", &["true"], &["false"]),
+        ("policy.require_read", "true", &["true"], &["false"]),
+        ("policy.on_change", "\"rebase\"", &["\"refuse\""], &["\"rebase\""]),
+        ("policy.on_change", "\"refuse\"", &["\"refuse\""], &["\"rebase\""]),
+        ("policy.short_rereads", "true", &["false"], &["true"]),
+        ("policy.durability", "\"fast\"", &["\"full\""], &["\"fast\""]),
+        ("limits.read_lines", "10", &["1", "9", "10"], &["11", "0", "\"x\""]),
+        ("limits.read_bytes", "10", &["9", "10"], &["11"]),
+        ("limits.line_chars", "10", &["9", "10"], &["11"]),
+        ("limits.file_bytes", "10", &[], &["1", "9", "10", "11"]),
+        ("limits.batch_edits", "10", &[], &["1", "9", "10", "11"]),
+        ("versions.bytes", "1000", &["1000", "1001", "4000"], &["1", "999", "4001", "9223372036854775807"]),
+        ("versions.days", "10", &["10", "11", "40"], &["1", "9", "41"]),
+        (
+            "instructions.names",
+            "[\"notes\"]",
+            &["[]", "[\"AGENTS.md\"]", "[\"CLAUDE.md\", \"Agents.MD\"]"],
+            &[
+                "[\".env\"]",
+                "[\"AGENTS.md\", \".env\"]",
+                "[\".env.md\"]",
+                "[\".md\"]",
+                "[\"id_rsa\"]",
+                "[\"a/AGENTS.md\"]",
+                "[\"..\\\\AGENTS.md\"]",
+                "[\"AGENTS.md.txt\"]",
+            ],
+        ),
+        ("instructions.tokens", "10", &["9", "10"], &["11"]),
+        ("instructions.total_tokens", "10", &["9", "10"], &["11"]),
+        ("context.mode", "\"snapshot\"", &[], &["\"snapshot\"", "\"history\""]),
+        ("context.budget", "1000", &["999", "1000"], &["1001"]),
+        ("context.window", "1000", &["999", "1000"], &["1001"]),
+        ("model.name", "\"m\"", &[], &["\"n\"", "\"\""]),
+        ("model.url", "\"https://example.org\"", &[], &["\"https://example.com\"", "\"\""]),
+        ("model.protocol", "\"openai\"", &[], &["\"anthropic\""]),
+        ("model.price_input", "1", &[], &["2"]),
+        ("model.price_cached", "1", &[], &["2"]),
+        ("model.price_output", "1", &[], &["2"]),
+        ("model.seconds", "10", &[], &["9", "11"]),
+        ("model.attempts", "2", &[], &["1", "3"]),
+        ("model.pause", "1", &[], &["0", "2"]),
+        ("commands.allow", "[\"ls\"]", &[], &["[]", "[\"*\"]"]),
+        ("commands.seconds", "10", &[], &["9", "11"]),
+        ("commands.output_bytes", "10", &[], &["9", "11"]),
+    ];
+
+    #[test]
+    fn a_repository_makes_a_setting_stricter_and_never_weaker() {
+        for (name, user, allowed, ignored) in ROWS {
+            let setting = |value: &str| {
+                let (section, key) = name.split_once('.').unwrap();
+                format!("[{section}]\n{key} = {value}\n")
+            };
+            let of_user = |value: &str| load_user(&setting(value), &[]).unwrap_or_else(|error| panic!("{error}"));
+            for value in *allowed {
+                let (config, ignored) = load_repository(&setting(user), &setting(value));
+                assert_eq!((config, ignored), (of_user(value), vec![]), "{name} = {value} over {user}");
+            }
+            for value in *ignored {
+                let (config, ignored) = load_repository(&setting(user), &setting(value));
+                assert_eq!(config, of_user(user), "{name} = {value} over {user}");
+                assert!(matches!(&ignored[..], [only] if only.starts_with(&format!("{name}: "))), "{ignored:?}");
+            }
+        }
+        for key in KEYS {
+            let has_row = |allowed: bool| ROWS.iter().any(|row| row.0 == key.name && row.2.is_empty() != allowed);
+            assert!(has_row(matches!(key.repository, Repository::Only { .. })), "{} needs a row", key.name);
+        }
     }
 
     #[test]
-    fn what_runs_and_where_keys_go_is_not_for_a_repository_to_say() {
-        let toml = "[commands]\nallow = [\"*\"]\nseconds = 5\n[model]\nurl = \"https://example.org\"\nname = \"m\"\n";
-        let config = load(toml, &[]).unwrap();
-        assert_eq!((config.commands.allow.len(), config.commands.seconds, config.model.url), (0, 5, None));
-        assert_eq!((config.ignored, config.model.name.as_deref()), (vec!["commands.allow", "model.url"], Some("m")));
-        let home = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(home.path().join(".config/surehand")).unwrap();
-        std::fs::write(home.path().join(".config/surehand/surehand.toml"), toml).unwrap();
-        let config = load("[model]\nname = \"n\"\n", &[("HOME", home.path().to_str().unwrap())]).unwrap();
-        assert_eq!((config.commands.allow, config.model.url.as_deref()), (vec!["*".to_owned()], Some("https://example.org")));
-        assert_eq!((config.ignored.len(), config.model.name.as_deref()), (0, Some("n")));
-        assert_eq!(load("", &[("SUREHAND_COMMANDS_ALLOW", "ls")]).unwrap().commands.allow, ["ls"]);
+    fn what_is_ignored_is_named_with_the_reason() {
+        let repository = "
+            polcy = 1
+            [policy]
+            require_read = false
+            requires_read = true
+            durability = 3
+            [limits]
+            read_lines = 7
+            [model]
+            url = \"https://example.org\"
+            [board]
+            url = \"https://example.org\"
+            [checkpoint]
+        ";
+        let (config, mut ignored) = load_repository("", repository);
+        ignored.sort();
+        assert_eq!(
+            ignored,
+            [
+                "board.url: unknown key; did you mean model.url?",
+                "checkpoint: unknown key; did you mean versions.bytes?",
+                "model.url: only you can set it, in your own settings or in the environment",
+                "polcy: unknown key; did you mean policy.require_read?",
+                "policy.durability: must be \"full\" or \"fast\": 3",
+                "policy.require_read: a repository may only set `true`: false",
+                "policy.requires_read: unknown key; did you mean policy.require_read?",
+            ]
+        );
+        let limits = Limits { read_lines: 7, ..Limits::default() };
+        assert_eq!(config, Config { limits, ..Config::default() }, "the rest counts");
+    }
+
+    #[test]
+    fn a_file_that_is_no_settings_is_ignored_as_a_whole() {
+        for (toml, why) in [
+            ("[limits]\nread_lines = 7\n[policy", "it is not valid TOML: "),
+            (&*format!("[limits]\nread_lines = 7\n#{}", "x".repeat(64 * 1024)), "it has more than 65536 bytes"),
+            (&*format!("a = {}", "[".repeat(60_000)), "it is not valid TOML: "),
+            (&*format!("a = {}", "{a=".repeat(20_000)), "it is not valid TOML: "),
+        ] {
+            let (config, ignored) = load_repository("[limits]\nread_lines = 9\n", toml);
+            assert!(matches!(&ignored[..], [only] if only.starts_with(&format!("surehand.toml: {why}"))), "{ignored:?}");
+            assert_eq!(config.limits.read_lines, 9);
+        }
+        for toml in [format!("{}a = 1", "a.".repeat(30_000)), format!("[{}a]", "a.".repeat(30_000))] {
+            let (config, ignored) = load_repository("", &toml);
+            assert_eq!((config, ignored.len()), (Config::default(), 1));
+        }
+    }
+
+    #[test]
+    fn words_of_a_clone_are_harmless_in_a_terminal() {
+        let (_, ignored) = load_repository("", &format!("\"\\u001b[2J{}\" = 1", "x".repeat(1000)));
+        assert!(!ignored[0].contains('\u{1b}') && ignored[0].len() < 500, "{ignored:?}");
+    }
+
+    /// Puts something in the place of the repository's file.
+    #[track_caller]
+    fn ignores(put: impl FnOnce(&Path), why: &str) {
+        let place = Place::without_repository("[limits]\nread_lines = 9\n");
+        put(&place.path("root/surehand.toml"));
+        let config = place.load(&[]).unwrap();
+        assert_eq!(config.limits.read_lines, 9);
+        assert_eq!(config.ignored, [IgnoredSetting { what: "surehand.toml".to_owned(), why: why.to_owned() }]);
+    }
+
+    #[test]
+    fn a_clone_cannot_hang_or_fill_us_by_its_file() {
+        let link = "it is a link, not a regular file";
+        ignores(|path| symlink("/dev/zero", path).unwrap(), link);
+        ignores(|path| symlink("/etc/passwd", path).unwrap(), link);
+        ignores(|path| symlink("nowhere", path).unwrap(), link);
+        ignores(make_fifo, "it is a named pipe, not a regular file");
+        ignores(|path| std::fs::create_dir(path).unwrap(), "it is a directory, not a regular file");
+        ignores(|path| drop(UnixListener::bind(path).unwrap()), "No such device or address (os error 6)");
+        let sparse = |path: &Path| std::fs::File::create(path).unwrap().set_len(100 << 30).unwrap();
+        ignores(sparse, "it has more than 65536 bytes");
+        ignores(|path| std::fs::write(path, b"\xff").unwrap(), "it is not UTF-8 text");
+    }
+
+    #[test]
+    fn the_users_file_may_be_a_link_and_must_be_settings() {
+        let put = |put: fn(&Path)| {
+            let place = Place::new("", "");
+            let file = place.path("home/surehand/surehand.toml");
+            std::fs::remove_file(&file).unwrap();
+            std::fs::write(place.path("dotfile"), "[limits]\nread_lines = 9\n").unwrap();
+            put(&file);
+            place.load(&[]).map(|config| config.limits.read_lines)
+        };
+        assert_eq!(put(|file| symlink("../../dotfile", file).unwrap()), Ok(9));
+        let refused = |why: &str| Err(format!("surehand.toml: {why}"));
+        assert_eq!(put(make_fifo), refused("it is a named pipe, not a regular file"));
+        assert_eq!(put(|file| symlink("/dev/zero", file).unwrap()), refused("it is a device, not a regular file"));
+        assert_eq!(put(|file| std::fs::write(file, " ".repeat(65_537)).unwrap()), refused("it has more than 65536 bytes"));
+    }
+
+    fn make_fifo(path: &Path) {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, 0o600.into()).unwrap();
     }
 
     #[test]
@@ -645,10 +973,10 @@ mod tests {
 
     #[test]
     fn patience_with_a_model_is_a_setting() {
-        let model = |toml| load(toml, &[("SUREHAND_MODEL_PAUSE", "0.5")]).map(|config| config.model);
+        let model = |toml| load_user(toml, &[("SUREHAND_MODEL_PAUSE", "0.5")]).map(|config| config.model);
         let expected = Model { seconds: 600, attempts: 2, pause: 0.5, ..Model::default() };
         assert_eq!(model("[model]\nseconds = 600\nattempts = 2\npause = 3"), Ok(expected));
-        let wrong = load("[model]\npause = 61", &[]).unwrap_err();
+        let wrong = load_user("[model]\npause = 61", &[]).unwrap_err();
         assert_eq!(wrong, "surehand.toml: model.pause must be a number from 0 to 60: 61");
     }
 
@@ -671,7 +999,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_would_be_right() {
-        let error = |toml| load(toml, &[]).unwrap_err();
+        let error = |toml| load_user(toml, &[]).unwrap_err();
         assert_eq!(
             error("[policy]\nrequired_read = true"),
             "surehand.toml: unknown key policy.required_read; did you mean policy.require_read?"
@@ -680,7 +1008,7 @@ mod tests {
         assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml: policy.durability must be \"full\" or \"fast\": 3");
         assert_eq!(error("[polcy]"), "surehand.toml: unknown key polcy; did you mean policy.require_read?");
         assert!(error("[policy").starts_with("surehand.toml: not valid TOML"));
-        let error = load("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
+        let error = load_user("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
         assert_eq!(error, "SUREHAND_POLICY_DURABLITY: unknown key policy.durablity; did you mean policy.durability?");
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         commit::{Change, CommitError, Committed, commit},
         journal::How,
     },
-    files::Facts,
+    files::{Facts, keep_first},
     guest::Doer,
     session::{Session, random},
     tracker::now,
@@ -88,6 +88,7 @@ impl Session {
                 let (stamps, how) = (vec![None; planned.len()], vec![How::Swap; planned.len()]);
                 return Ok(self.record_change(deed, planned, Committed { stamps, how }));
             }
+            planned.iter().try_for_each(|(planned, _)| keep_first(&self.workspace, planned))?;
             let changes: Vec<Change<'_>> =
                 planned.iter().map(|(planned, facts)| Change { planned, identity: facts.identity }).collect();
             match commit(&self.workspace, &changes) {

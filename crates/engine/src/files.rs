@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use surehand_core::{
-    Cause, Content, ContentHash, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking, text::NotText,
+    Act, Blob, Cause, Content, ContentHash, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking,
+    text::NotText,
 };
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
@@ -27,6 +28,8 @@ pub struct Gathered {
     pub links: u64,
     /// Its mode, if it is a file.
     pub mode: Option<u32>,
+    /// Whether the session was told that it cannot be shown, and sends the same call again.
+    pub is_warned: bool,
     /// What the session has seen of it.
     pub view: Option<View>,
     /// The text that the view speaks of.
@@ -53,6 +56,7 @@ impl Gathered {
     pub fn tracking(&self, tracked: bool) -> Tracking<'_> {
         match (&self.view, tracked) {
             (_, false) => Tracking::Off,
+            (_, true) if self.is_warned => Tracking::Warned,
             (None, true) => Tracking::Unseen,
             (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref() },
         }
@@ -111,31 +115,56 @@ impl Files {
         self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
     }
 
+    /// The same for a file that is to be replaced or taken away as a whole. Its bytes are read also where they are too many to be
+    /// shown, as long as they can be kept.
+    pub fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+        let limit = workspace.config().versions.most_of_one();
+        let gathered = self.gather_up_to(workspace, spelling, limit.max(workspace.config().limits.file_bytes))?;
+        let size = match &gathered.present {
+            Present::Blob(blob, _) => blob.bytes().len() as u64,
+            Present::Unreadable(Cause::TooLarge { size, .. }) => *size,
+            Present::Absent | Present::Text(_) | Present::Unreadable(_) => 0,
+        };
+        if size <= limit {
+            return Ok(gathered);
+        }
+        Ok(Gathered { present: Present::Unreadable(Cause::TooLargeToKeep { size, limit }), ..gathered })
+    }
+
     /// The same for a file that is not read if it has more bytes than this.
     pub fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<Gathered, Refusal> {
         if let Some(gathered) = self.still_there(workspace, spelling) {
             return Ok(gathered);
         }
         let (path, found) = self.find(workspace, spelling)?;
-        let without_text = |path, present| Gathered { path, present, stamp: None, links: 0, mode: None, view: None, seen: None };
+        let gathered = |path, present| Gathered {
+            path,
+            present,
+            stamp: None,
+            links: 0,
+            mode: None,
+            is_warned: false,
+            view: None,
+            seen: None,
+        };
         let (mut file, stat) = match found {
-            Found::Nothing => return Ok(without_text(path, Present::Absent)),
-            Found::Other(cause) => return Ok(without_text(path, Present::Unreadable(cause))),
+            Found::Nothing => return Ok(gathered(path, Present::Absent)),
+            Found::Other(cause) => return Ok(gathered(path, Present::Unreadable(cause))),
             Found::File { file, stat } => (file, stat),
         };
         let (stamp, links, mode) = (workspace.clock().stamp(&stat), link_count(&stat), Some(stat.st_mode));
         if let Some(text) = self.unchanged(&path, &stamp) {
-            return Ok(Gathered { path, present: Present::Text(text), stamp: Some(stamp), links, mode, view: None, seen: None });
+            return Ok(Gathered { stamp: Some(stamp), links, mode, ..gathered(path, Present::Text(text)) });
         }
         let now = match read_whole(&path, &mut file, bytes, workspace.clock()) {
             Ok(now) => now,
-            Err(refusal) => return Ok(without_text(path, Present::Unreadable(refusal.cause))),
+            Err(refusal) => return Ok(gathered(path, Present::Unreadable(refusal.cause))),
         };
-        let present = self.present(&path, now.bytes);
+        let present = self.present(&path, now.bytes, workspace.config().limits.file_bytes);
         if let Present::Text(text) = &present {
             self.found(workspace, &path, text, now.stamp);
         }
-        Ok(Gathered { path, present, stamp: Some(now.stamp), links: now.links, mode, view: None, seen: None })
+        Ok(Gathered { stamp: Some(now.stamp), links: now.links, mode, ..gathered(path, present) })
     }
 
     /// A file that is known by this spelling and has its stamp still. It is not opened: a link that was put in the way may lead
@@ -147,7 +176,7 @@ impl Files {
         let stamp = workspace.clock().stamp(&stat);
         let present = Present::Text(self.unchanged(&path, &stamp)?);
         let (links, mode) = (link_count(&stat), Some(stat.st_mode));
-        Some(Gathered { path, present, stamp: Some(stamp), links, mode, view: None, seen: None })
+        Some(Gathered { path, present, stamp: Some(stamp), links, mode, is_warned: false, view: None, seen: None })
     }
 
     /// What is at a path now, without its text: read only if the stamp does not tell.
@@ -186,13 +215,18 @@ impl Files {
         self.texts.get(&known.version.clone())
     }
 
-    /// The bytes of a file as what they are. The same bytes as last time are the same text, and need not be hashed again.
-    fn present(&mut self, path: &RelPath, bytes: Vec<u8>) -> Present {
+    /// The bytes of a file as what they are. The same bytes as last time are the same text, and need not be hashed again. More
+    /// than the limit are not taken as text.
+    fn present(&mut self, path: &RelPath, bytes: Vec<u8>, limit: u64) -> Present {
         let last = self.known.get(path).map(|known| known.version);
         if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
             return Present::Text(text);
         }
         let size = bytes.len() as u64;
+        if size > limit {
+            let cause = Cause::TooLarge { unit: "bytes", size, limit, setting: "limits.file_bytes" };
+            return Present::Blob(Blob::new(bytes), cause);
+        }
         match Content::with_reason(bytes) {
             (Content::Text(text), _) => Present::Text(text),
             (Content::Blob(blob), not_text) => {
@@ -255,7 +289,8 @@ impl Files {
                 Some(delta(before, after))
             }
             _ => {
-                before.into_iter().for_each(|before| workspace.record(kept(before)));
+                let is_kept = lost_blob(planned).is_some();
+                before.into_iter().filter(|_| !is_kept).for_each(|before| workspace.record(kept(before)));
                 after.into_iter().for_each(|after| self.keep(workspace, planned.path_after().unwrap_or(planned.path()), after));
                 None
             }
@@ -277,6 +312,26 @@ impl Files {
         self.texts.keep(&text);
         Some(text)
     }
+}
+
+/// Keeps what cannot be shown before it is replaced or taken away, and waits until it is kept: nobody has seen it, so nobody could
+/// make it again.
+pub(crate) fn keep_first(workspace: &Workspace, planned: &Planned) -> Result<(), Refusal> {
+    let Some(blob) = lost_blob(planned) else { return Ok(()) };
+    workspace.record(kept(blob));
+    workspace.flush();
+    let kept = workspace.ask(|store| store.version(&blob.version()));
+    if kept.is_ok_and(|kept| kept.is_some()) {
+        return Ok(());
+    }
+    let why = "what it holds could not be kept for undo; nothing was written".to_owned();
+    Err(Refusal::of(planned.path(), Cause::Io { why }))
+}
+
+/// What cannot be shown and would be gone after a change.
+fn lost_blob(planned: &Planned) -> Option<&Content> {
+    let stays = matches!(planned.act(), Act::Move { .. });
+    planned.base().filter(|base| base.text().is_none() && !stays)
 }
 
 fn kept(content: &Content) -> Record {

@@ -246,6 +246,10 @@ fn read(ground: &mut Ground<'_>, at: RelPath) -> Option<Entry> {
         Ok(gathered) if !gathered.path.as_str().split('/').any(is_internal) => gathered,
         Ok(_) | Err(_) => return Some(Entry::SaysNothing),
     };
+    if gathered.path != at && !is_for_instructions(ground.workspace, gathered.path.name()) {
+        // A clone can ship a link, `AGENTS.md` to `.env` say, and the user has what it leads to.
+        return Some(Entry::SaysNothing);
+    }
     match gathered.present {
         Present::Absent => None,
         Present::Text(text) if !text.as_str()[text.body_start()..].trim().is_empty() => {
@@ -253,6 +257,14 @@ fn read(ground: &mut Ground<'_>, at: RelPath) -> Option<Entry> {
         }
         Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => Some(Entry::SaysNothing),
     }
+}
+
+/// Whether files of this name hold instructions for agents, or other words for people to read.
+fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
+    const RULES: [&str; 3] = [".cursorrules", ".windsurfrules", ".clinerules"];
+    let lower = name.to_ascii_lowercase();
+    let is_prose = lower.ends_with(".md") || lower.ends_with(".mdc");
+    is_prose || RULES.contains(&name) || workspace.config().instructions.names.iter().any(|known| known == name)
 }
 
 /// What the session was given, by its tracker or without one.

@@ -51,7 +51,7 @@ mod watch;
 mod workspace;
 
 pub use command::{Command, Running};
-pub use config::{Commands, Config, ConfigError, KEYS, Key};
+pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
 pub use export::EXPORT_DIR;
 pub use guest::{GuestCall, OwnWay, Touch};

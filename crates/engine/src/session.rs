@@ -302,7 +302,11 @@ impl Session {
         let path = refusal.path.as_deref().and_then(|path| RelPath::new(path).ok());
         let mut repeat = 1;
         if let Some(tracker) = &mut self.tracker {
-            let call = ContentHash::of(format!("{tool} {arguments}").as_bytes());
+            let unshown = match &refusal.cause {
+                Cause::Unshown { version, .. } => Some(*version),
+                _ => None,
+            };
+            let call = digest(tool, arguments, unshown);
             repeat = tracker.count_refusal(&self.workspace, call, path.clone());
         }
         if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
@@ -361,7 +365,11 @@ impl Session {
 
     /// What is at a path, and what the session has seen of it.
     pub(crate) fn gather(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
-        let mut gathered = self.files.gather(&self.workspace, spelling)?;
+        let gathered = self.files.gather(&self.workspace, spelling)?;
+        Ok(self.with_view(gathered))
+    }
+
+    fn with_view(&mut self, mut gathered: Gathered) -> Gathered {
         if let Some(tracker) = &mut self.tracker {
             gathered.view = tracker.view(&self.workspace, &gathered.path);
             gathered.seen = match (&gathered.view, &gathered.present) {
@@ -374,7 +382,7 @@ impl Session {
             // What it has been done to is what the session saw.
             gathered.present = gathered.seen.clone().map_or(Present::Absent, Present::Text);
         }
-        Ok(gathered)
+        gathered
     }
 
     /// The same for a path that is to be written: somebody's internals are refused.
@@ -384,10 +392,17 @@ impl Session {
         Ok(gathered)
     }
 
+    /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.
+    pub(crate) fn gather_whole(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
+        let gathered = self.files.gather_whole(&self.workspace, spelling)?;
+        self.check_is_ours_to_write(&gathered.path)?;
+        Ok(self.with_view(gathered))
+    }
+
     /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
     /// has seen of the file counts by any of them.
     pub(crate) fn gather_by_name(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
-        let mut gathered = self.gather_for_writing(spelling)?;
+        let mut gathered = self.gather_whole(spelling)?;
         if gathered.links > 1 {
             gathered.path = self.files.spelled(&self.workspace, spelling)?;
             self.check_is_ours_to_write(&gathered.path)?;
@@ -402,6 +417,12 @@ impl Session {
             return Err(Refusal::of(path, Cause::Protected));
         }
         Ok(())
+    }
+
+    /// Whether this very call was refused before because what is there, as it is now, cannot be shown.
+    pub(crate) fn is_warned(&mut self, tool: &str, arguments: &Value, there: &Present) -> bool {
+        let (Some(tracker), Present::Blob(blob, _)) = (&mut self.tracker, there) else { return false };
+        tracker.was_refused(&self.workspace, &digest(tool, arguments, Some(blob.version())))
     }
 
     /// A target for the gate.
@@ -469,6 +490,12 @@ impl Session {
             None => 0,
         }
     }
+}
+
+/// A call, as refusals of it are counted. One that was refused for what cannot be shown is another when the file has changed.
+fn digest(tool: &str, arguments: &Value, unshown: Option<ContentHash>) -> ContentHash {
+    let unshown = unshown.map(|version| format!(" {version}")).unwrap_or_default();
+    ContentHash::of(format!("{tool} {arguments}{unshown}").as_bytes())
 }
 
 impl About {

@@ -158,11 +158,12 @@ impl FileTracker {
         workspace.record(Record::Cleared { session: self.session.clone() });
     }
 
-    /// Forgets what the session has seen of these files, and what it was given of them as instructions. Gives those of which
-    /// there was something to forget.
+    /// Forgets what the session has seen of these files, what it was given of them as instructions, and what it was refused. Gives
+    /// those of which there was something to forget.
     pub fn forget(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<RelPath> {
         let mut forgotten = Vec::new();
         for path in paths {
+            self.mend(workspace, path);
             let was_given = self.given_mut(workspace).forget(path);
             if self.view(workspace, path).is_some() || was_given {
                 self.put(path, None);
@@ -286,6 +287,11 @@ impl FileTracker {
         let count = refused.count;
         workspace.record(Record::Refused { session: self.session.clone(), refused });
         count
+    }
+
+    /// Whether a call has been refused and what it was refused for has not been mended.
+    pub fn was_refused(&mut self, workspace: &Workspace, call: &ContentHash) -> bool {
+        self.refused(workspace).contains_key(call)
     }
 
     /// What calls about this file were refused for has been mended.

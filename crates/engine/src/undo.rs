@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
-    Cause, Content, ContentHash, LineMap, Planned, Present, Refusal, RelPath, Text, plan,
+    Blob, Cause, Content, ContentHash, LineMap, Planned, Present, Refusal, RelPath, Text, plan,
     refusal::{BatchKind, BatchPlace},
     render::{self, Numbers},
 };
@@ -145,9 +145,14 @@ impl Session {
         Ok(plans)
     }
 
-    /// A version that was replaced.
+    /// A version that was replaced. What is too large to be shown comes back as bytes.
     fn kept(&self, path: &RelPath, version: ContentHash) -> Result<Content, Refusal> {
-        self.workspace().content_at(path, &version).ok_or_else(|| {
+        let limit = self.limits().file_bytes;
+        let as_it_is = |content: Content| match content {
+            Content::Text(text) if text.bytes().len() as u64 > limit => Content::Blob(Blob::new(text.bytes().to_vec())),
+            content => content,
+        };
+        self.workspace().content_at(path, &version).map(as_it_is).ok_or_else(|| {
             let why = format!(
                 "version {} is no longer kept (see versions.bytes and versions.days in surehand.toml); nothing was undone",
                 version.short()

@@ -16,7 +16,7 @@ use std::{
 
 use fixture::*;
 use serde_json::{Value, json};
-use surehand_engine::{Config, Session, Workspace, disk::commit::Step};
+use surehand_engine::{Config, GuestCall, Session, Workspace, disk::commit::Step};
 
 /// A program that has the file open writes when the old file has been verified, and closes it before anybody looks again.
 #[test]
@@ -350,4 +350,49 @@ fn a_private_file_is_never_readable_by_others_on_its_way() {
     let mode = |path: &str| fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("private.txt"), 0o600);
     assert_eq!(mode(".git/surehand"), 0o700, "it holds copies of private files");
+}
+
+/// A session in a clone that brings settings along.
+fn session_in_a_clone(dir: &std::path::Path) -> Session {
+    Session::new(Workspace::open(dir, Config { durability: fast().durability, ..Config::load(dir, []).unwrap() }).unwrap())
+}
+
+#[test]
+fn shipped_settings_do_not_open_the_gate() {
+    let settings = "[policy]\nrequire_read = false\non_change = \"rebase\"\n";
+    let dir = lay_out(&[("surehand.toml", settings), ("a.txt", "one\n")]);
+    let reply = session_in_a_clone(dir.path()).call("edit_file", &edit("a.txt", "one", "two"));
+    assert_eq!(reply.result["refusal"]["code"], "unread", "{}", reply.text);
+}
+
+/// What is too large is left to the client's own tool, so a clone must not say what is.
+#[test]
+fn shipped_limits_do_not_hide_files_from_hooks() {
+    let settings = "[limits]\nfile_bytes = 1\nbatch_edits = 1\n";
+    let dir = lay_out(&[("surehand.toml", settings), ("a.txt", "one\ntwo\n")]);
+    let mut session = session_in_a_clone(dir.path());
+    let both = json!({ "edits": [edit("a.txt", "one", "1"), edit("a.txt", "two", "2")] });
+    for (tool, arguments) in [("write_file", json!({ "path": "a.txt", "content": "x" })), ("multi_edit", both)] {
+        let call = GuestCall { tool, arguments, paths: vec!["a.txt".to_owned()] };
+        let refused = session.judge(&call).expect("it was never read");
+        assert_eq!(refused.result["refusal"]["code"], "unread", "{}", refused.text);
+    }
+}
+
+#[test]
+fn a_clone_has_no_secrets_told_as_instructions() {
+    let settings = "[instructions]\nnames = [\".env\"]\n";
+    let dir = lay_out(&[("surehand.toml", settings), (".env", "TOKEN=secret\n"), ("AGENTS.md", "Be kind.\n")]);
+    let reply = session_in_a_clone(dir.path()).call("list_files", &json!({}));
+    assert!(reply.text.contains("Be kind.") && !reply.text.contains("secret"), "{}", reply.text);
+}
+
+/// The same by a link, which git checks out like any other file.
+#[test]
+fn a_shipped_link_has_no_secrets_told_as_instructions() {
+    let dir = lay_out(&[(".env", "TOKEN=secret\n"), ("sub/RULES.md", "Be kind.\n"), ("sub/a.txt", "one\n")]);
+    symlink(".env", dir.path().join("AGENTS.md")).unwrap();
+    symlink("RULES.md", dir.path().join("sub/AGENTS.md")).unwrap();
+    let reply = session(dir.path()).call("read_file", &json!({ "path": "sub/a.txt" }));
+    assert!(reply.text.contains("Be kind.") && !reply.text.contains("secret"), "{}", reply.text);
 }

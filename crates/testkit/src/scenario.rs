@@ -1,4 +1,5 @@
-//! Scenarios: one folder per promise, with the files before, the steps, the files after, and what the model was told.
+//! Scenarios: one folder per promise, with the files before, the steps, the files after, and what the model was told. Settings that
+//! a repository may not have are in `settings.toml`, as the user's own.
 //!
 //! `steps.txt` begins with the promise as a comment. Then, line by line:
 //! - `call TOOL {json}` calls a tool; `again` makes the same call once more;
@@ -46,6 +47,14 @@ impl Scenario {
     /// Its name.
     pub fn name(&self) -> String {
         self.dir.file_name().expect("a folder has a name").to_string_lossy().into_owned()
+    }
+
+    /// Lays out the user's own settings in a folder for configuration.
+    pub fn lay_out_settings(&self, configuration: &Path) {
+        if let Ok(settings) = fs::read(self.dir.join("settings.toml")) {
+            fs::create_dir_all(configuration.join("surehand")).expect("folder");
+            fs::write(configuration.join("surehand/surehand.toml"), settings).expect("settings");
+        }
     }
 
     /// Lays out the files before, in an empty folder.

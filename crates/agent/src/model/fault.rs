@@ -48,7 +48,7 @@ impl Trouble {
     pub fn remedy(self, url: &str) -> String {
         match self {
             Self::Unreached => format!("check the network, the proxy if there is one, and that a server answers at {url}"),
-            Self::Silent => "a slow model needs more time: set model.seconds in surehand.toml".to_owned(),
+            Self::Silent => "a slow model needs more time: set model.seconds in ~/.config/surehand/surehand.toml".to_owned(),
             Self::Busy => "try again later, or with another model".to_owned(),
             Self::Broken => format!("check that {url} is the address of a model, in the right protocol"),
         }

@@ -23,11 +23,8 @@ use crate::{
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let story = args.story.as_deref().map(story).transpose()?;
     let workspace = place::open(&args.place)?;
-    for key in &workspace.config().ignored {
-        anstream::eprintln!(
-            "warning: {key} in surehand.toml of the workspace is ignored: a repository does not say what runs here or where keys go. Set it in \
-             ~/.config/surehand/surehand.toml or in the environment"
-        );
+    for warning in place::ignored_settings(workspace.config()) {
+        anstream::eprintln!("warning: {warning}");
     }
     let mut model = model(args, &workspace)?;
     let cancel = Cancel::default();
@@ -111,7 +108,7 @@ fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>
             anyhow::bail!("no model is named: the run was with --model {model}; give that again, with its --url if it had one");
         }
         anyhow::bail!(
-            "no model is named: give --model NAME, or set model.name in surehand.toml; --script FILE needs none, and `surehand demo` shows how it works"
+            "no model is named: give --model NAME, or set model.name in ~/.config/surehand/surehand.toml; --script FILE needs none, and `surehand demo` shows how it works"
         );
     };
     let protocol = match (args.protocol, set.protocol.as_deref()) {

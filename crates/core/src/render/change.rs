@@ -35,6 +35,9 @@ pub fn headline(planned: &Planned) -> String {
         (Act::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
             format!("{path} created ({})", size(Some(content)))
         }
+        (Act::Write { content, .. }, Some(_)) if matches!(planned.base(), Some(Content::Blob(_))) => {
+            format!("{path} replaced ({}; undo brings back the {} that it held)", size(Some(content)), size(planned.base()))
+        }
         (Act::Write { .. }, Some(text)) => {
             let version = text.version().short();
             let lines = count(text.line_count(), "line");
@@ -54,7 +57,7 @@ fn size(content: Option<&Content>) -> String {
     match content {
         None => "nothing".to_owned(),
         Some(Content::Text(text)) => format!("{}, version {}", count(text.line_count(), "line"), text.version().short()),
-        Some(Content::Blob(blob)) => format!("not text, {}", count(blob.bytes().len(), "byte")),
+        Some(Content::Blob(blob)) => count(blob.bytes().len(), "byte"),
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::{
     lines::LineNo,
     refusal::{
-        BatchKind, BatchPlace, Cause, Excerpt, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed, Refusal, Remap,
-        SameLooks, Unencodable,
+        BatchKind, BatchPlace, Cause, Excerpt, IfRepeated, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed,
+        Refusal, Remap, SameLooks, Unencodable,
     },
     render::{
         Numbers, count,
@@ -55,7 +55,7 @@ enum Repeat {
     AfterReading,
     /// Never; only with other arguments.
     Corrected,
-    /// When somebody else has done something.
+    /// When somebody else has done something, or at once, as the refusal says.
     Later,
 }
 
@@ -81,12 +81,14 @@ fn repeats(cause: &Cause) -> Repeat {
         | Cause::ChangedSince { .. }
         | Cause::CannotUndo { .. }
         | Cause::TooLarge { .. }
+        | Cause::TooLargeToKeep { .. }
+        | Cause::Unshown { if_repeated: IfRepeated::IsRefused, .. }
         | Cause::OutsideWorkspace
         | Cause::Protected
         | Cause::BadRange { .. }
         | Cause::BadArguments { .. }
         | Cause::NotAFile { .. } => Repeat::Corrected,
-        Cause::Conflict { .. } | Cause::Io { .. } => Repeat::Later,
+        Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } | Cause::Conflict { .. } | Cause::Io { .. } => Repeat::Later,
     }
 }
 
@@ -108,6 +110,9 @@ pub fn remedy(refusal: &Refusal) -> &'static str {
         Cause::Exists { by: Making::Creating | Making::Adding } => "edit_file with old_string, or read_file and write_file",
         Cause::Exists { by: Making::Moving } => "choose another name, or delete_file it first",
         Cause::Binary { .. } | Cause::Encoding { .. } => "use another tool for this file",
+        Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } => "send the same call again to replace it, or delete_file it",
+        Cause::Unshown { if_repeated: IfRepeated::IsRefused, .. } => "delete_file it first, if it is to be replaced",
+        Cause::TooLargeToKeep { .. } => "use a shell command for this file",
         Cause::Unencodable { .. } => "write it without that character, or convert the file first",
         Cause::BadPatch { .. } => "correct the patch",
         Cause::ChangedSince { .. } => "leave it, or undo with force",
@@ -228,6 +233,19 @@ fn fact(refusal: &Refusal) -> String {
                 "{path} is broken text (byte {at} of {size} makes no sense in its encoding). Repair it with another tool to work on it with these."
             )
         }
+        Cause::Unshown { why, if_repeated, .. } => {
+            let step = match if_repeated {
+                IfRepeated::Replaces => "send the same call again, or delete_file it first",
+                IfRepeated::IsRefused => "delete_file it first",
+            };
+            format!(
+                "{path} {} and cannot be shown; nothing was written. To replace it all the same, {step}; undo brings it back.",
+                unshown(why)
+            )
+        }
+        Cause::TooLargeToKeep { size, limit } => format!(
+            "{path} has {size} bytes, more than can be kept for undo ({limit}), so these tools do not replace, move or delete it; nothing was written. Use a shell command for it."
+        ),
         Cause::Unencodable { why, encoding } => unencodable(path, *why, encoding),
         Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
         Cause::ChangedSince { diff } => {
@@ -240,7 +258,7 @@ fn fact(refusal: &Refusal) -> String {
         Cause::TooLarge { unit, size, limit, setting } => in_file(
             path,
             &format!(
-                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: with a shell command), or have the owner raise {setting} in surehand.toml."
+                "{size} {unit}, and the limit is {limit}. Work on a part (for a file: with a shell command), or have the user raise {setting} in ~/.config/surehand/surehand.toml."
             ),
         ),
         Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),
@@ -250,6 +268,18 @@ fn fact(refusal: &Refusal) -> String {
         Cause::Conflict { why } => in_file(path, why),
         Cause::NotAFile { kind } => format!("{path} is {kind}, not a regular file."),
         Cause::Io { why } => in_file(path, why),
+    }
+}
+
+/// Why a file cannot be shown.
+fn unshown(why: &Cause) -> String {
+    match why {
+        Cause::Binary { size, kind } => format!("is not text ({kind}, {size} bytes)"),
+        Cause::Encoding { size, at } => {
+            format!("is broken text ({size} bytes, of which byte {at} makes no sense in its encoding)")
+        }
+        Cause::TooLarge { size, limit, .. } => format!("has {size} bytes, more than the limit of {limit},"),
+        _ => "is no text that can be read".to_owned(),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod read;
 pub mod recover;
 pub mod rescue;
 pub mod root;
+pub(crate) mod settings_file;
 pub mod stage;
 pub mod state_file;
 pub mod sys;

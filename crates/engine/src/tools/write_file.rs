@@ -26,11 +26,12 @@ pub struct WriteFile {
 /// From this rewrite on it is said.
 const SAID_FROM: u32 = 3;
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: WriteFile = arguments("write_file", call)?;
+pub fn run(session: &mut Session, given: &Value) -> Result<Success, Refusal> {
+    let call: WriteFile = arguments("write_file", given)?;
     let mut same = None;
     let done = session.change("write_file", |session| {
-        let gathered = session.gather_for_writing(&call.path)?;
+        let mut gathered = session.gather_whole(&call.path)?;
+        gathered.is_warned = session.is_warned("write_file", given, &gathered.present);
         match plan::write_file(&session.target(&gathered), &call.content)? {
             WritePlan::Write(planned) => Ok(vec![(*planned, gathered.facts())]),
             WritePlan::Same { text } => {

@@ -26,12 +26,12 @@ pub struct Depth {
 /// Measures edits of a file that nobody else touches, of one that somebody changes before each, and taking them back.
 pub fn measure(bench: &Bench) -> Result<Depth> {
     let root = bench.workspace()?;
-    create(&root, "surehand.toml", "[policy]\non_change = \"rebase\"\n")?;
     let lines: String =
         (1..=LINES).map(|line| if line == EDITED { "value 0\n".to_owned() } else { format!("line {line} of it\n") }).collect();
     create(&root, "large.txt", &lines)?;
     machine::settle();
-    let mut client = Client::start(&bench.fast.surehand, &root)?;
+    let rebasing = bench.fast.surehand.with_setting("SUREHAND_POLICY_ON_CHANGE", "rebase");
+    let mut client = Client::start(&rebasing, &root)?;
     let around = json!([{ "start": EDITED - 5, "end": EDITED + 5 }]);
     client.call("read_file", json!({ "path": "large.txt", "ranges": around }))?;
     let (mut plain, mut rebased, mut undone) = (Vec::new(), Vec::new(), Vec::new());

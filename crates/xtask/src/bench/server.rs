@@ -73,6 +73,13 @@ impl Launch {
         Self { environment, ..Self::new("surehand", server, arguments, RootBy::Argument, directory) }
     }
 
+    /// The same with a setting of the user's.
+    pub fn with_setting(&self, name: &'static str, value: &'static str) -> Self {
+        let mut launch = self.clone();
+        launch.environment.push((name, value));
+        launch
+    }
+
     /// This program as the floor.
     pub fn floor(durability: Durability, directory: &Path) -> Result<Self> {
         let program = env::current_exe().context("the path of this program")?;

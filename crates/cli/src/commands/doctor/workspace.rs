@@ -21,7 +21,8 @@ use crate::place;
 const ROOM: u64 = 100 << 20;
 
 pub fn check(root: &Path) -> Vec<Check> {
-    let mut checks = vec![Check::new("workspace", State::Ok, root.display().to_string()), settings(root)];
+    let mut checks = vec![Check::new("workspace", State::Ok, root.display().to_string())];
+    checks.extend(settings(root));
     checks.extend(state(root));
     checks.extend(not_ours(root));
     checks.push(room(root));
@@ -29,13 +30,23 @@ pub fn check(root: &Path) -> Vec<Check> {
     checks
 }
 
-fn settings(root: &Path) -> Check {
-    let file = root.join("surehand.toml");
-    match place::settings(root) {
-        Ok(_) if file.exists() => Check::new("settings", State::Ok, "surehand.toml is valid"),
-        Ok(_) => Check::new("settings", State::Ok, "the defaults; there is no surehand.toml"),
-        Err(error) => Check::new("settings", State::Fail, format!("{error:#}")).remedy("correct it; nothing works until then"),
+/// What is wrong with the user's settings, or what the repository's file says in vain.
+fn settings(root: &Path) -> Vec<Check> {
+    let config = match place::settings(root) {
+        Ok(config) => config,
+        Err(error) => {
+            let check = Check::new("settings", State::Fail, format!("{error:#}"));
+            return vec![check.remedy("correct it; nothing works until then")];
+        }
+    };
+    if config.ignored.is_empty() {
+        let has_file = root.join("surehand.toml").exists();
+        let what = if has_file { "surehand.toml is valid" } else { "the defaults; there is no surehand.toml" };
+        return vec![Check::new("settings", State::Ok, what)];
     }
+    let remedy = "correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment";
+    let warn = |what| Check::new("settings", State::Warn, what).remedy(remedy);
+    place::ignored_settings(&config).into_iter().map(warn).collect()
 }
 
 /// Opens the state, which puts in order what a crash has left. Makes none.

@@ -1,0 +1,51 @@
+//! Reads files with settings. Whatever a clone puts there (a link to a device, a named pipe, a file without end), reading it neither
+//! waits nor takes memory.
+
+use std::{fs::File, io::Read, path::Path};
+
+use rustix::{
+    fs::{self as sys, Mode, OFlags},
+    io::Errno,
+};
+
+use super::read::{kind_of, open_patiently};
+
+/// Nobody writes more settings than this.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// The text of a repository's settings; `None` where there are none. A link is not followed: it may lead anywhere. The error says
+/// what is wrong with the file.
+pub fn of_repository(path: &Path) -> Result<Option<String>, String> {
+    match open(path, OFlags::NOFOLLOW) {
+        Err(Errno::LOOP) => Err("it is a link, not a regular file".to_owned()),
+        opened => read(opened),
+    }
+}
+
+/// The same for the user's own settings, which may be a link: some people keep them elsewhere.
+pub fn of_user(path: &Path) -> Result<Option<String>, String> {
+    read(open(path, OFlags::empty()))
+}
+
+fn open(path: &Path, links: OFlags) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | links;
+    open_patiently(|| sys::open(path, flags, Mode::empty())).map(File::from)
+}
+
+fn read(opened: Result<File, Errno>) -> Result<Option<String>, String> {
+    let file = match opened {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(errno) => return Err(std::io::Error::from(errno).to_string()),
+    };
+    let stat = sys::fstat(&file).map_err(|errno| std::io::Error::from(errno).to_string())?;
+    if let Some(kind) = kind_of(&stat) {
+        return Err(format!("it is {kind}, not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("it has more than {MOST_BYTES} bytes"));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8 text".to_owned())
+}
