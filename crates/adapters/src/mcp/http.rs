@@ -1,5 +1,5 @@
-//! The server over HTTP, at one address for any number of clients. Who may come in is decided here: by address, token, and the
-//! `Host` and `Origin` that a browser sends along; what is said then is the SDK's.
+//! The server over HTTP, at one address for any number of clients. Who may come in is decided here: by user, token, and the `Host` and
+//! `Origin` that a browser sends along; what is said then is the SDK's.
 
 use std::{
     convert::Infallible,
@@ -38,7 +38,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, caller::Caller, hub::Hub, hub::lock, process, token::Token};
+use super::{
+    Server,
+    caller::Caller,
+    hub::{Hub, lock},
+    process,
+    socket_table::{SocketOwner, SocketTable},
+    token::Token,
+};
 
 /// Where the tools are served.
 const PATH: &str = "/mcp";
@@ -54,6 +61,15 @@ const MOST_CONNECTIONS: usize = 256;
 
 /// A connection that says nothing for so long is closed.
 const SILENCE: Duration = Duration::from_secs(75);
+
+/// So many refused connections at once get an answer. More are just closed.
+const MOST_REFUSED: usize = 32;
+
+/// How long a refused connection stays open for its answer.
+const REFUSED: Duration = Duration::from_secs(2);
+
+const OTHER_USER: &str = "Forbidden: without a token, only processes of the user who runs this server are served. Start it with --token and \
+     send the header Authorization: Bearer TOKEN";
 
 /// How long the answers that are under way may take when the server is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -155,6 +171,7 @@ fn as_origin(typed: &str) -> Result<String, EndpointError> {
 pub(super) struct Connection {
     far: SocketAddr,
     near: SocketAddr,
+    sockets: SocketTable,
     process: OnceLock<Option<String>>,
     /// Whether the client only waits for what the server has to say.
     is_waiting: AtomicBool,
@@ -163,7 +180,7 @@ pub(super) struct Connection {
 impl Connection {
     /// A name for whoever is at the other end, when nothing better is known.
     pub fn who(&self, client: &str) -> SessionId {
-        let process = self.process.get_or_init(|| process::at(self.far, self.near));
+        let process = self.process.get_or_init(|| self.sockets.owner(self.far, self.near).and_then(process::holding));
         SessionId(match process {
             Some(process) => format!("process-{process}"),
             None => format!("peer-{}-{client}", self.far.ip()),
@@ -174,6 +191,7 @@ impl Connection {
 /// What all connections share.
 struct Door {
     service: StreamableHttpService<Server, LocalSessionManager>,
+    sockets: SocketTable,
     token: Option<Token>,
     origins: Vec<String>,
     closing: CancellationToken,
@@ -186,10 +204,11 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
     let door = Arc::new(Door {
         service: service(&hub, &endpoint, end.clone()),
         closing: hub.closing.clone(),
+        sockets: SocketTable::detect(endpoint.address),
         token: endpoint.token,
         origins: endpoint.origins,
     });
-    let mut connections = JoinSet::new();
+    let (mut connections, mut refused) = (JoinSet::new(), JoinSet::new());
     let mut asked_to_stop = pin!(asked_to_stop(endpoint.stop));
     loop {
         tokio::select! {
@@ -198,6 +217,13 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
                 break;
             }
             accepted = listener.accept() => match accepted {
+                // They take no place among the connections that are served.
+                Ok((stream, far)) if !door.may_connect(&stream, far) => {
+                    while refused.try_join_next().is_some() {}
+                    if refused.len() < MOST_REFUSED {
+                        refused.spawn(timeout(REFUSED, turn_away(stream)));
+                    }
+                }
                 Ok((stream, far)) if connections.len() < MOST_CONNECTIONS => {
                     connections.spawn(attend(door.clone(), stream, far));
                 }
@@ -252,7 +278,8 @@ async fn attend(door: Arc<Door>, stream: TcpStream, far: SocketAddr) {
     let Ok(near) = stream.local_addr() else { return };
     // Answers are small, and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let connection = Arc::new(Connection { far, near, process: OnceLock::new(), is_waiting: AtomicBool::new(false) });
+    let connection =
+        Arc::new(Connection { far, near, sockets: door.sockets, process: OnceLock::new(), is_waiting: AtomicBool::new(false) });
     let closing = door.closing.clone();
     let theirs = connection.clone();
     let service = service_fn(move |request| {
@@ -274,7 +301,22 @@ async fn attend(door: Arc<Door>, stream: TcpStream, far: SocketAddr) {
     }
 }
 
+/// Answers a connection of another user, whatever it asks.
+async fn turn_away(mut stream: TcpStream) {
+    let service = service_fn(|_| async { Ok::<Answer, Infallible>(plain(StatusCode::FORBIDDEN, OTHER_USER)) });
+    let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(&mut stream), service).await;
+    // Closing a socket that has unread bytes resets the connection, and the client might lose the answer.
+    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+}
+
 impl Door {
+    /// Whether requests of this connection are looked at. With a token, each request must show it. Without one, the far end must be a
+    /// socket of our own user, and if that cannot be determined, it is not: a port forward from a container, say, hides who calls.
+    fn may_connect(&self, stream: &TcpStream, far: SocketAddr) -> bool {
+        let owner = || self.sockets.owner(far, stream.local_addr().ok()?);
+        self.token.is_some() || owner().is_some_and(SocketOwner::is_this_user)
+    }
+
     async fn answer(&self, mut request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
         let origin = match self.origin(request.headers()) {
             Ok(origin) => origin,

@@ -10,6 +10,7 @@ mod process;
 mod prompts;
 mod resources;
 mod roots;
+mod socket_table;
 mod token;
 mod transport;
 
