@@ -13,13 +13,13 @@ use std::{
     time::Duration,
 };
 
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
+        CONTENT_TYPE, HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
     },
     server::conn::http1,
     service::service_fn,
@@ -194,6 +194,8 @@ struct Door {
     sockets: SocketTable,
     token: Option<Token>,
     origins: Vec<String>,
+    /// How many bytes the body of a request may have.
+    largest_body: usize,
     closing: CancellationToken,
 }
 
@@ -207,6 +209,7 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
         sockets: SocketTable::detect(endpoint.address),
         token: endpoint.token,
         origins: endpoint.origins,
+        largest_body: largest_body(&hub),
     });
     let (mut connections, mut refused) = (JoinSet::new(), JoinSet::new());
     let mut asked_to_stop = pin!(asked_to_stop(endpoint.stop));
@@ -248,18 +251,22 @@ fn service(hub: &Arc<Hub>, endpoint: &Endpoint, end: CancellationToken) -> Strea
     // Some clients drop a server whose streams begin with an empty event, which this and the same setting below would send.
     sessions.session_config.sse_retry = None;
     sessions.session_config.keep_alive = Some(endpoint.idle);
-    // A file at its limit, every byte escaped.
-    let largest = usize::try_from(hub.workspace.config().limits.file_bytes).unwrap_or(usize::MAX).saturating_mul(6);
     let mut config = StreamableHttpServerConfig::default()
         .with_sse_retry(None)
         .with_cancellation_token(end)
         .with_allowed_hosts(endpoint.hosts())
         .with_allowed_origins(endpoint.origins.iter().cloned())
         .enforce_origin_validation()
-        .with_max_request_body_bytes(largest.saturating_add(1 << 20));
+        .with_max_request_body_bytes(largest_body(hub));
     config.session_store = Some(Arc::new(PutAway { hub: hub.clone(), sessions: Mutex::default() }));
     let hub = hub.clone();
     StreamableHttpService::new(move || Ok(Server::over_http(hub.clone())), Arc::new(sessions), config)
+}
+
+/// A file at its limit, every byte escaped, and something around it.
+fn largest_body(hub: &Hub) -> usize {
+    let file_bytes = usize::try_from(hub.workspace.config().limits.file_bytes).unwrap_or(usize::MAX);
+    file_bytes.saturating_mul(6).saturating_add(1 << 20)
 }
 
 /// Until somebody presses Ctrl-C, the system wants us to end, or the stopper is used.
@@ -317,24 +324,14 @@ impl Door {
         self.token.is_some() || owner().is_some_and(SocketOwner::is_this_user)
     }
 
-    async fn answer(&self, mut request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
         let origin = match self.origin(request.headers()) {
             Ok(origin) => origin,
             Err(refused) => return refused,
         };
         let mut answer = match self.refuse(&request) {
             Some(refused) => refused,
-            None => {
-                let method = request.method().clone();
-                connection.is_waiting.store(method == Method::GET, Ordering::Relaxed);
-                request.extensions_mut().insert(connection);
-                let mut answer = self.service.handle(request).await;
-                // The SDK says "accepted", which some clients take for a failure.
-                if method == Method::DELETE && answer.status() == StatusCode::ACCEPTED {
-                    *answer.status_mut() = StatusCode::NO_CONTENT;
-                }
-                answer
-            }
+            None => self.call(request, connection).await.unwrap_or_else(|refused| refused),
         };
         if let Some(origin) = origin {
             let headers = answer.headers_mut();
@@ -343,6 +340,37 @@ impl Door {
             headers.insert(VARY, HeaderValue::from_static("Origin"));
         }
         answer
+    }
+
+    /// Has the SDK answer a request that was let in, and mends the statuses that it gets wrong.
+    async fn call(&self, request: Request<Incoming>, connection: Arc<Connection>) -> Result<Answer, Answer> {
+        let (mut head, body) = request.into_parts();
+        let body = self.collect(body).await?;
+        let (method, is_json) = (head.method.clone(), is_json(&head.headers));
+        connection.is_waiting.store(method == Method::GET, Ordering::Relaxed);
+        head.extensions.insert(connection);
+        let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
+        let status = match answer.status() {
+            // Some clients take "accepted" for a failure.
+            StatusCode::ACCEPTED if method == Method::DELETE => StatusCode::NO_CONTENT,
+            // The type is right, so it is the content that is wrong.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => StatusCode::BAD_REQUEST,
+            status => status,
+        };
+        *answer.status_mut() = status;
+        Ok(answer)
+    }
+
+    /// The whole body of a request. The SDK would answer 500 to a body that cannot be read, such as one with a malformed chunk.
+    async fn collect(&self, body: Incoming) -> Result<Bytes, Answer> {
+        match Limited::new(body, self.largest_body).collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let why = format!("Payload Too Large: the body has more than {} bytes", self.largest_body);
+                Err(plain(StatusCode::PAYLOAD_TOO_LARGE, why))
+            }
+            Err(error) => Err(plain(StatusCode::BAD_REQUEST, format!("Bad Request: the body cannot be read: {error}"))),
+        }
     }
 
     /// The page that a browser calls for, if it is a browser; pages of other origins are refused.
@@ -376,8 +404,12 @@ impl Door {
     }
 }
 
-fn plain(status: StatusCode, why: &'static str) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+fn plain(status: StatusCode, why: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(why.into()).boxed());
     *answer.status_mut() = status;
     answer
 }

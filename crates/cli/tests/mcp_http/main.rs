@@ -12,6 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+mod malformed;
 mod users;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
