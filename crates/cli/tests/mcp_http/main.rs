@@ -12,6 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+mod flood;
 mod malformed;
 mod users;
 
@@ -116,6 +117,16 @@ impl Server {
         self.send("POST", &[("mcp-session-id", session)], &call).result()
     }
 
+    /// The stream of a session, which hears of what changes.
+    fn subscribe(&self, session: &str) -> BufReader<TcpStream> {
+        let subscribe = message(3, "resources/subscribe", &json!({ "uri": "surehand://journal" }));
+        self.send("POST", &[("mcp-session-id", session)], &subscribe).result();
+        let stream = self.open("GET", &[("mcp-session-id", session), ("accept", "text/event-stream")], "");
+        let mut stream = BufReader::new(stream);
+        wait_for(&mut stream, "text/event-stream");
+        stream
+    }
+
     /// Calls a tool as the newest revision does, with these besides.
     fn call_anew(&self, headers: &[(&str, &str)], meta: &[(&str, &str)], tool: &str, arguments: &Value) -> Value {
         Answer::parse(&self.exchange(&self.request_anew(headers, meta, tool, arguments))).result()
@@ -180,6 +191,18 @@ impl Answer {
         let messages = self.messages();
         let found = messages.iter().find_map(|message| message.get("result"));
         found.unwrap_or_else(|| panic!("no result: {self:?}")).clone()
+    }
+}
+
+/// The next line of a stream that contains this.
+#[track_caller]
+fn wait_for(stream: &mut BufReader<TcpStream>, wanted: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended before {wanted}");
+        if line.contains(wanted) {
+            return line;
+        }
     }
 }
 
@@ -353,19 +376,9 @@ fn without_a_handshake_the_call_the_header_or_the_process_names_the_session() {
 fn a_subscriber_hears_of_what_others_change() {
     let server = Server::start(&[]);
     let (one, other) = (server.shake_hands(), server.shake_hands());
-    let subscribe = message(3, "resources/subscribe", &json!({ "uri": "surehand://journal" }));
-    server.send("POST", &[("mcp-session-id", &one)], &subscribe).result();
-    let mut stream = BufReader::new(server.open("GET", &[("mcp-session-id", &one), ("accept", "text/event-stream")], ""));
-    let mut next = |wanted: &str| loop {
-        let mut line = String::new();
-        assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended before {wanted}");
-        if line.contains(wanted) {
-            break line;
-        }
-    };
-    next("text/event-stream");
+    let mut stream = server.subscribe(&one);
     check_refused(&server.call(&other, "write_file", &json!({ "path": "new.txt", "content": "new\n" })), false);
-    assert!(next("notifications/resources/updated").contains("surehand://journal"));
+    assert!(wait_for(&mut stream, "notifications/resources/updated").contains("surehand://journal"));
     let journal =
         server.send("POST", &[("mcp-session-id", &one)], &message(4, "resources/read", &json!({ "uri": "surehand://journal" })));
     let text = journal.result()["contents"][0]["text"].as_str().unwrap().to_owned();

@@ -94,3 +94,23 @@ fn root_is_refused_by_the_server_of_another_user() {
     let answer = exchange_as_nobody(&server, &read);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("two"), "{answer}");
 }
+
+#[test]
+fn a_flood_of_connections_of_another_user_locks_nobody_out() {
+    const FLOOD: &str = r#"ulimit -n "$(ulimit -Hn)"; for i in {1..1500}; do exec {fd}<>"/dev/tcp/${1/://}"; done; echo; cat"#;
+    if !can_act_as_nobody() {
+        return;
+    }
+    let server = Server::start(&[]);
+    let session = server.shake_hands();
+    let mut stream = server.subscribe(&session);
+    let mut flood = as_nobody("bash");
+    flood.args(["-c", FLOOD, "bash", &server.address]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut flood = flood.spawn().unwrap();
+    flood.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("all are connected");
+    let other = server.shake_hands();
+    check_refused(&server.call(&other, "write_file", &json!({ "path": "new.txt", "content": "new\n" })), false);
+    wait_for(&mut stream, "notifications/resources/updated");
+    // It ends with its input.
+    flood.wait().unwrap();
+}
