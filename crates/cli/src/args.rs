@@ -140,10 +140,12 @@ pub enum DialectArg {
 
 #[derive(Arguments)]
 pub struct McpArgs {
-    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default.
+    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default. Without a token, only
+    /// processes of the same user on this machine are served.
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "")]
     pub http: Option<String>,
-    /// Make a token that clients must send, and print it. One in SUREHAND_MCP_TOKEN is taken instead, also without this.
+    /// Make a token that clients must send, and print it. One in SUREHAND_MCP_TOKEN is taken instead, also without this. Other users,
+    /// containers and other machines need it.
     #[arg(long, requires = "http")]
     pub token: bool,
     /// Take the token from another variable of the environment.

@@ -1,25 +1,22 @@
-//! The server over HTTP, at one address for any number of clients. Who may come in is decided here: by address, token, and the
-//! `Host` and `Origin` that a browser sends along; what is said then is the SDK's.
+//! The server over HTTP, at one address for any number of clients. Who may come in is decided here: by user, token, and the `Host` and
+//! `Origin` that a browser sends along; what is said then is the SDK's.
 
 use std::{
     convert::Infallible,
     io,
     net::{IpAddr, SocketAddr, TcpListener},
     pin::pin,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
+        CONTENT_TYPE, HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
     },
     server::conn::http1,
     service::service_fn,
@@ -31,6 +28,7 @@ use rmcp::transport::{
 };
 use surehand_engine::SessionId;
 use tokio::{
+    io::AsyncWriteExt,
     net::TcpStream,
     signal::unix::{SignalKind, signal},
     task::JoinSet,
@@ -38,7 +36,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, caller::Caller, hub::Hub, hub::lock, process, token::Token};
+use super::{
+    Server,
+    caller::Caller,
+    connection::{Connection, ConnectionLimits, ConnectionTable, GuardedBody, Phase, RequestGuard},
+    hub::{Hub, lock},
+    socket_table::{SocketOwner, SocketTable},
+    token::Token,
+};
 
 /// Where the tools are served.
 const PATH: &str = "/mcp";
@@ -49,11 +54,20 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 /// So many sessions that were put away can go on.
 const MOST_IDLE: usize = 1000;
 
-/// More connections at once are turned away.
-const MOST_CONNECTIONS: usize = 256;
+/// So many connections may wait to be accepted.
+const BACKLOG: i32 = 1024;
 
-/// A connection that says nothing for so long is closed.
+/// A connection that says nothing for so long after an answer is closed.
 const SILENCE: Duration = Duration::from_secs(75);
+
+/// So many refused connections at once get an answer. More are just closed.
+const MOST_REFUSED: usize = 32;
+
+/// How long a connection that is to be closed stays open for its last answer.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+
+const OTHER_USER: &str = "Forbidden: without a token, only processes of the user who runs this server are served. Start it with --token and \
+     send the header Authorization: Bearer TOKEN";
 
 /// How long the answers that are under way may take when the server is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -87,6 +101,7 @@ pub struct Endpoint {
     token: Option<Token>,
     origins: Vec<String>,
     idle: Duration,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 }
 
@@ -110,9 +125,19 @@ impl Endpoint {
         let origins = origins.iter().map(|origin| as_origin(origin)).collect::<Result<_, _>>()?;
         let failed = |error| EndpointError::Listen { address, error };
         let listener = TcpListener::bind(address).map_err(failed)?;
+        // The queue that the library gives it is short: in a rush of connections others would wait a second for their next try.
+        rustix::net::listen(&listener, BACKLOG).map_err(|error| failed(error.into()))?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, token, origins, idle: IDLE, stop: CancellationToken::new() })
+        Ok(Self {
+            listener,
+            address,
+            token,
+            origins,
+            idle: IDLE,
+            limits: ConnectionLimits::default(),
+            stop: CancellationToken::new(),
+        })
     }
 
     /// The address as clients need it.
@@ -150,32 +175,15 @@ fn as_origin(typed: &str) -> Result<String, EndpointError> {
     if is_origin { Ok(origin) } else { Err(EndpointError::NotAnOrigin(typed.to_owned())) }
 }
 
-/// A connection, as far as its requests need to know it.
-#[derive(Debug)]
-pub(super) struct Connection {
-    far: SocketAddr,
-    near: SocketAddr,
-    process: OnceLock<Option<String>>,
-    /// Whether the client only waits for what the server has to say.
-    is_waiting: AtomicBool,
-}
-
-impl Connection {
-    /// A name for whoever is at the other end, when nothing better is known.
-    pub fn who(&self, client: &str) -> SessionId {
-        let process = self.process.get_or_init(|| process::at(self.far, self.near));
-        SessionId(match process {
-            Some(process) => format!("process-{process}"),
-            None => format!("peer-{}-{client}", self.far.ip()),
-        })
-    }
-}
-
 /// What all connections share.
 struct Door {
     service: StreamableHttpService<Server, LocalSessionManager>,
+    sockets: SocketTable,
     token: Option<Token>,
     origins: Vec<String>,
+    /// How many bytes the body of a request may have.
+    largest_body: usize,
+    limits: ConnectionLimits,
     closing: CancellationToken,
 }
 
@@ -186,10 +194,13 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
     let door = Arc::new(Door {
         service: service(&hub, &endpoint, end.clone()),
         closing: hub.closing.clone(),
+        sockets: SocketTable::detect(endpoint.address),
         token: endpoint.token,
         origins: endpoint.origins,
+        largest_body: largest_body(&hub),
+        limits: endpoint.limits,
     });
-    let mut connections = JoinSet::new();
+    let (mut connections, mut refused) = (ConnectionTable::new(endpoint.limits.count), JoinSet::new());
     let mut asked_to_stop = pin!(asked_to_stop(endpoint.stop));
     loop {
         tokio::select! {
@@ -197,23 +208,40 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
                 stop?;
                 break;
             }
-            accepted = listener.accept() => match accepted {
-                Ok((stream, far)) if connections.len() < MOST_CONNECTIONS => {
-                    connections.spawn(attend(door.clone(), stream, far));
+            accepted = accept(&listener) => match accepted {
+                // They take no place among the connections that are served.
+                Ok((stream, far, near)) if !door.may_connect(far, near) => {
+                    while refused.try_join_next().is_some() {}
+                    if refused.len() < MOST_REFUSED {
+                        refused.spawn(timeout(LAST_ANSWER, turn_away(stream)));
+                    }
                 }
-                Ok(_) => {}
+                Ok((stream, far, near)) => {
+                    let connection = Arc::new(Connection::new(far, near, door.sockets));
+                    connections.insert(connection.clone(), attend(door.clone(), stream, connection));
+                }
                 // Too many open files, say: it will pass.
                 Err(_) => sleep(Duration::from_millis(50)).await,
             },
-            Some(_) = connections.join_next() => {}
         }
     }
     drop((listener, endpoint.listener));
     hub.closing.cancel();
-    let _ = timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
+    let _ = timeout(FAREWELL, connections.join()).await;
     end.cancel();
     hub.workspace.flush();
     Ok(())
+}
+
+/// The next connection, with its far and its near address.
+async fn accept(listener: &tokio::net::TcpListener) -> io::Result<(TcpStream, SocketAddr, SocketAddr)> {
+    loop {
+        let (stream, far) = listener.accept().await?;
+        // Some systems give no address if the client is gone already.
+        if let Ok(near) = stream.local_addr() {
+            return Ok((stream, far, near));
+        }
+    }
 }
 
 /// The SDK's part, as we want it.
@@ -222,18 +250,22 @@ fn service(hub: &Arc<Hub>, endpoint: &Endpoint, end: CancellationToken) -> Strea
     // Some clients drop a server whose streams begin with an empty event, which this and the same setting below would send.
     sessions.session_config.sse_retry = None;
     sessions.session_config.keep_alive = Some(endpoint.idle);
-    // A file at its limit, every byte escaped.
-    let largest = usize::try_from(hub.workspace.config().limits.file_bytes).unwrap_or(usize::MAX).saturating_mul(6);
     let mut config = StreamableHttpServerConfig::default()
         .with_sse_retry(None)
         .with_cancellation_token(end)
         .with_allowed_hosts(endpoint.hosts())
         .with_allowed_origins(endpoint.origins.iter().cloned())
         .enforce_origin_validation()
-        .with_max_request_body_bytes(largest.saturating_add(1 << 20));
+        .with_max_request_body_bytes(largest_body(hub));
     config.session_store = Some(Arc::new(PutAway { hub: hub.clone(), sessions: Mutex::default() }));
     let hub = hub.clone();
     StreamableHttpService::new(move || Ok(Server::over_http(hub.clone())), Arc::new(sessions), config)
+}
+
+/// A file at its limit, every byte escaped, and something around it.
+fn largest_body(hub: &Hub) -> usize {
+    let file_bytes = usize::try_from(hub.workspace.config().limits.file_bytes).unwrap_or(usize::MAX);
+    file_bytes.saturating_mul(6).saturating_add(1 << 20)
 }
 
 /// Until somebody presses Ctrl-C, the system wants us to end, or the stopper is used.
@@ -248,51 +280,70 @@ async fn asked_to_stop(stop: CancellationToken) -> io::Result<()> {
 }
 
 /// Answers the requests of one connection.
-async fn attend(door: Arc<Door>, stream: TcpStream, far: SocketAddr) {
-    let Ok(near) = stream.local_addr() else { return };
+async fn attend(door: Arc<Door>, mut stream: TcpStream, connection: Arc<Connection>) {
     // Answers are small, and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let connection = Arc::new(Connection { far, near, process: OnceLock::new(), is_waiting: AtomicBool::new(false) });
-    let closing = door.closing.clone();
-    let theirs = connection.clone();
-    let service = service_fn(move |request| {
-        let (door, connection) = (door.clone(), theirs.clone());
+    let service = service_fn(|request| {
+        let (door, connection) = (door.clone(), connection.clone());
         async move { Ok::<Answer, Infallible>(door.answer(request, connection).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(SILENCE);
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut serving = Box::pin(builder.serve_connection(TokioIo::new(&mut stream), service));
     tokio::select! {
-        // Whatever went wrong, the client is gone.
-        _ = serving.as_mut() => return,
-        () = closing.cancelled() => {}
-    }
-    // A stream on which nothing is owed would never end.
-    if !connection.is_waiting.load(Ordering::Relaxed) {
-        serving.as_mut().graceful_shutdown();
-        let _ = serving.await;
+        biased;
+        () = connection.evicted.cancelled() => {
+            // What was answered may still be on the way.
+            if connection.phase() == Phase::Idle {
+                serving.as_mut().graceful_shutdown();
+                let _ = timeout(LAST_ANSWER, serving).await;
+            }
+        }
+        () = door.closing.cancelled() => {
+            // A connection on which nothing is owed would not end by itself.
+            if !matches!(connection.phase(), Phase::Unproven | Phase::Listening) {
+                serving.as_mut().graceful_shutdown();
+                let _ = serving.await;
+            }
+        }
+        // Whatever went wrong, the client is gone or has its answer.
+        _ = serving.as_mut() => {
+            drop(serving);
+            let _ = timeout(LAST_ANSWER, hang_up(stream)).await;
+        }
+        () = connection.overdue(door.limits.first_head) => {}
     }
 }
 
+/// Answers a connection of another user, whatever it asks.
+async fn turn_away(mut stream: TcpStream) {
+    let service = service_fn(|_| async { Ok::<Answer, Infallible>(plain(StatusCode::FORBIDDEN, OTHER_USER)) });
+    let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(&mut stream), service).await;
+    hang_up(stream).await;
+}
+
+/// Says that no more comes, and waits until the client hangs up. Closing a socket that has unread bytes resets the connection, and the
+/// client might lose the answer.
+async fn hang_up(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+}
+
 impl Door {
-    async fn answer(&self, mut request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
+    /// Whether requests of this connection are looked at. With a token, each request must show it. Without one, the far end must be a
+    /// socket of our own user, and if that cannot be determined, it is not: a port forward from a container, say, hides who calls.
+    fn may_connect(&self, far: SocketAddr, near: SocketAddr) -> bool {
+        self.token.is_some() || self.sockets.owner(far, near).is_some_and(SocketOwner::is_this_user)
+    }
+
+    async fn answer(&self, request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
         let origin = match self.origin(request.headers()) {
             Ok(origin) => origin,
             Err(refused) => return refused,
         };
         let mut answer = match self.refuse(&request) {
             Some(refused) => refused,
-            None => {
-                let method = request.method().clone();
-                connection.is_waiting.store(method == Method::GET, Ordering::Relaxed);
-                request.extensions_mut().insert(connection);
-                let mut answer = self.service.handle(request).await;
-                // The SDK says "accepted", which some clients take for a failure.
-                if method == Method::DELETE && answer.status() == StatusCode::ACCEPTED {
-                    *answer.status_mut() = StatusCode::NO_CONTENT;
-                }
-                answer
-            }
+            None => self.call(request, connection).await.unwrap_or_else(|refused| refused),
         };
         if let Some(origin) = origin {
             let headers = answer.headers_mut();
@@ -301,6 +352,41 @@ impl Door {
             headers.insert(VARY, HeaderValue::from_static("Origin"));
         }
         answer
+    }
+
+    /// Has the SDK answer a request that was let in, and mends the statuses that it gets wrong.
+    async fn call(&self, request: Request<Incoming>, connection: Arc<Connection>) -> Result<Answer, Answer> {
+        let guard = RequestGuard::new(connection.clone());
+        let (mut head, body) = request.into_parts();
+        let body = self.collect(body).await?;
+        let (method, is_json) = (head.method.clone(), is_json(&head.headers));
+        guard.enter(if method == Method::GET { Phase::Listening } else { Phase::Answering });
+        head.extensions.insert(connection);
+        let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
+        let status = match answer.status() {
+            // Some clients take "accepted" for a failure.
+            StatusCode::ACCEPTED if method == Method::DELETE => StatusCode::NO_CONTENT,
+            // The type is right, so it is the content that is wrong.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => StatusCode::BAD_REQUEST,
+            status => status,
+        };
+        *answer.status_mut() = status;
+        Ok(answer.map(|body| GuardedBody::new(body, guard).boxed()))
+    }
+
+    /// The whole body of a request. The SDK would answer 500 to a body that cannot be read, such as one with a malformed chunk.
+    async fn collect(&self, body: Incoming) -> Result<Bytes, Answer> {
+        let Ok(collected) = timeout(self.limits.body, Limited::new(body, self.largest_body).collect()).await else {
+            return Err(plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout: the body took too long"));
+        };
+        match collected {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let why = format!("Payload Too Large: the body has more than {} bytes", self.largest_body);
+                Err(plain(StatusCode::PAYLOAD_TOO_LARGE, why))
+            }
+            Err(error) => Err(plain(StatusCode::BAD_REQUEST, format!("Bad Request: the body cannot be read: {error}"))),
+        }
     }
 
     /// The page that a browser calls for, if it is a browser; pages of other origins are refused.
@@ -334,8 +420,12 @@ impl Door {
     }
 }
 
-fn plain(status: StatusCode, why: &'static str) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+fn plain(status: StatusCode, why: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(why.into()).boxed());
     *answer.status_mut() = status;
     answer
 }
@@ -392,46 +482,134 @@ mod tests {
     use super::{super::serve_http, *};
     use crate::mcp::Dialect;
 
-    /// Sends a request and gives all of the answer.
-    fn send(address: SocketAddr, method: &str, session: &str, body: &serde_json::Value) -> String {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
-        let (session, body) =
-            (if session.is_empty() { String::new() } else { format!("mcp-session-id: {session}\r\n") }, body.to_string());
-        let request = format!(
-            "{method} /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: application/json, text/event-stream\r\n\
-             content-type: application/json\r\n{session}content-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+    /// A server in a thread of its own.
+    struct Running {
+        address: SocketAddr,
+        stopper: Stopper,
+        thread: std::thread::JoinHandle<io::Result<()>>,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Running {
+        fn start(change: impl FnOnce(&mut Endpoint)) -> Self {
+            let dir = surehand_testkit::repository();
+            let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
+            let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
+            change(&mut endpoint);
+            let (address, stopper) = (endpoint.address, endpoint.stopper());
+            let thread = std::thread::spawn(move || serve_http(workspace, &Dialect::ALL, endpoint));
+            Self { address, stopper, thread, _dir: dir }
+        }
+
+        fn stop(self) {
+            self.stopper.stop();
+            self.thread.join().unwrap().unwrap();
+        }
+
+        fn connect(&self) -> std::net::TcpStream {
+            std::net::TcpStream::connect(self.address).unwrap()
+        }
+
+        /// Sends a request and gives all of the answer.
+        fn send(&self, method: &str, session: &str, body: &serde_json::Value) -> String {
+            let mut stream = self.connect();
+            let (session, body) =
+                (if session.is_empty() { String::new() } else { format!("mcp-session-id: {session}\r\n") }, body.to_string());
+            let request = format!(
+                "{method} /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                 accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+                 {session}content-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        }
+
+        /// Shakes hands; gives the id of the session.
+        #[track_caller]
+        fn shake_hands(&self) -> String {
+            let client = json!({ "name": "test", "version": "0" });
+            let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+            let answer = self.send("POST", "", &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
+            let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+            self.send("POST", id, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+            id.to_owned()
+        }
+    }
+
+    /// Whether the server has not closed this connection, which has nothing to read.
+    fn is_open(stream: &std::net::TcpStream) -> bool {
+        stream.set_nonblocking(true).unwrap();
+        stream.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Writes one byte again and again. Gives what the server says before it hangs up.
+    fn trickle(mut stream: std::net::TcpStream) -> String {
+        stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let mut answer = Vec::new();
+        loop {
+            let _ = stream.write_all(b"x");
+            match stream.read_to_end(&mut answer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return String::from_utf8(answer).unwrap(),
+            }
+        }
     }
 
     #[test]
     fn a_session_that_was_idle_goes_on_where_it_was() {
-        let dir = surehand_testkit::repository();
-        let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
-        let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
-        endpoint.idle = Duration::from_millis(300);
-        let (address, stopper) = (endpoint.address, endpoint.stopper());
-        let server = std::thread::spawn(move || serve_http(workspace, &Dialect::ALL, endpoint));
-        let client = json!({ "name": "test", "version": "0" });
-        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-        let answer = send(address, "POST", "", &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
-        let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
-        send(address, "POST", id, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let server = Running::start(|endpoint| endpoint.idle = Duration::from_millis(300));
+        let id = server.shake_hands();
         let call = |tool: &str, arguments: serde_json::Value| {
             let params = json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": true } });
-            send(address, "POST", id, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }))
+            server.send("POST", &id, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }))
         };
         assert!(call("write_file", json!({ "path": "a.txt", "content": "one\n" })).contains("\"success\":true"));
         // The stream of a session ends with it.
-        send(address, "GET", id, &json!(null));
+        server.send("GET", &id, &json!(null));
         let edited = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
         assert!(edited.contains("\"success\":true"), "{edited}");
-        stopper.stop();
-        server.join().unwrap().unwrap();
+        server.stop();
+    }
+
+    #[test]
+    fn silent_connections_make_room_the_oldest_first() {
+        let server = Running::start(|endpoint| {
+            endpoint.limits = ConnectionLimits { count: 4, first_head: Duration::from_secs(3600), ..endpoint.limits };
+        });
+        let mut silent: Vec<_> = (0..20).map(|_| server.connect()).collect();
+        server.shake_hands();
+        // The two connections of the client took the places of two at most.
+        let last = silent.split_off(18);
+        assert!(last.iter().all(is_open));
+        for mut stream in silent.into_iter().take(16) {
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0, "it is closed");
+        }
+        server.stop();
+    }
+
+    #[test]
+    fn a_head_that_trickles_in_is_cut_off() {
+        let server = Running::start(|endpoint| endpoint.limits.first_head = Duration::from_millis(200));
+        let mut stream = server.connect();
+        stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: ").unwrap();
+        assert_eq!(trickle(stream), "");
+        // Nor do requests that are not let in keep a connection.
+        let mut stream = server.connect();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\nGET /").unwrap();
+        assert!(trickle(stream).starts_with("HTTP/1.1 404"));
+        server.stop();
+    }
+
+    #[test]
+    fn a_body_that_trickles_in_is_cut_off() {
+        let server = Running::start(|endpoint| endpoint.limits.body = Duration::from_millis(200));
+        let mut stream = server.connect();
+        stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n").unwrap();
+        assert!(trickle(stream).starts_with("HTTP/1.1 408"));
+        server.stop();
     }
 
     #[track_caller]

@@ -1,6 +1,7 @@
 //! The MCP server, by the official SDK: over standard input and output for the client that starts it, or over HTTP for several.
 
 mod caller;
+mod connection;
 mod dialects;
 mod http;
 mod hub;
@@ -10,6 +11,7 @@ mod process;
 mod prompts;
 mod resources;
 mod roots;
+mod socket_table;
 mod token;
 mod transport;
 
@@ -53,7 +55,7 @@ pub use self::{
 };
 use self::{
     caller::{Caller, by_call, by_environment, by_header},
-    http::Connection,
+    connection::Connection,
     hub::{Hub, Seat, call, failure, lock},
     log::Level,
     long::{EVERY, attend},

@@ -12,6 +12,10 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+mod flood;
+mod malformed;
+mod users;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 const TOKEN: &str = "s3cret-s3cret";
 
@@ -28,21 +32,20 @@ impl Server {
     }
 
     fn start_with(options: &[&str], environment: &[(&str, &str)]) -> Self {
-        let dir = surehand_testkit::repository();
-        fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
-        let mut command = Command::new(PROGRAM);
+        Self::start_by(Command::new(PROGRAM), workspace(), options, environment)
+    }
+
+    /// Starts it by this command, to which the arguments are added.
+    fn start_by(mut command: Command, dir: TempDir, options: &[&str], environment: &[(&str, &str)]) -> Self {
         command.args(["mcp", "--http", "127.0.0.1:0"]).args(options).arg("--root").arg(dir.path());
         command.env_remove("SUREHAND_MCP_TOKEN").env("SUREHAND_POLICY_DURABILITY", "fast").envs(environment.iter().copied());
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let line = loop {
-            let mut line = String::new();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "it says where it is");
-            if line.contains("http://") {
-                break line;
-            }
-        };
-        let address = line.split("http://").nth(1).unwrap().split("/mcp").next().unwrap().to_owned();
+        let mut said = String::new();
+        while !said.contains("http://") {
+            assert!(stderr.read_line(&mut said).unwrap() > 0, "it did not say where it is: {said}");
+        }
+        let address = said.split("http://").nth(1).unwrap().split("/mcp").next().unwrap().to_owned();
         Self { dir, child, stderr, address }
     }
 
@@ -52,14 +55,27 @@ impl Server {
 
     /// Sends a request of HTTP and gives the answer.
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut stream = self.open(method, headers, body);
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        Answer::parse(&String::from_utf8(bytes).unwrap())
+        Answer::parse(&self.exchange(&self.request(method, headers, body)))
+    }
+
+    /// Sends this text and gives all that comes back.
+    fn exchange(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     /// Sends a request of HTTP and waits for nothing.
     fn open(&self, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(self.request(method, headers, body).as_bytes()).unwrap();
+        stream
+    }
+
+    /// The text of a request of HTTP.
+    fn request(&self, method: &str, headers: &[(&str, &str)], body: &str) -> String {
         let mut all: HashMap<String, String> = [
             ("host", self.address.as_str()),
             ("connection", "close"),
@@ -72,10 +88,7 @@ impl Server {
         .collect();
         let path = all.remove("path").unwrap_or_else(|| "/mcp".to_owned());
         let headers: String = all.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = format!("{method} {path} HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
+        format!("{method} {path} HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
     }
 
     /// Sends a message and gives the status.
@@ -104,8 +117,23 @@ impl Server {
         self.send("POST", &[("mcp-session-id", session)], &call).result()
     }
 
+    /// The stream of a session, which hears of what changes.
+    fn subscribe(&self, session: &str) -> BufReader<TcpStream> {
+        let subscribe = message(3, "resources/subscribe", &json!({ "uri": "surehand://journal" }));
+        self.send("POST", &[("mcp-session-id", session)], &subscribe).result();
+        let stream = self.open("GET", &[("mcp-session-id", session), ("accept", "text/event-stream")], "");
+        let mut stream = BufReader::new(stream);
+        wait_for(&mut stream, "text/event-stream");
+        stream
+    }
+
     /// Calls a tool as the newest revision does, with these besides.
     fn call_anew(&self, headers: &[(&str, &str)], meta: &[(&str, &str)], tool: &str, arguments: &Value) -> Value {
+        Answer::parse(&self.exchange(&self.request_anew(headers, meta, tool, arguments))).result()
+    }
+
+    /// The text of a call as the newest revision does it, with these besides.
+    fn request_anew(&self, headers: &[(&str, &str)], meta: &[(&str, &str)], tool: &str, arguments: &Value) -> String {
         let mut all = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "codex-mcp-client", "version": "0" },
@@ -115,12 +143,19 @@ impl Server {
         let call = message(2, "tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": all }));
         let needed = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
         let headers: Vec<(&str, &str)> = needed.into_iter().chain(headers.iter().copied()).collect();
-        self.send("POST", &headers, &call).result()
+        self.request("POST", &headers, &call)
     }
 
     fn signal(&self, name: &str) {
         assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
     }
+}
+
+/// A directory with a file in it.
+fn workspace() -> TempDir {
+    let dir = surehand_testkit::repository();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    dir
 }
 
 impl Drop for Server {
@@ -156,6 +191,18 @@ impl Answer {
         let messages = self.messages();
         let found = messages.iter().find_map(|message| message.get("result"));
         found.unwrap_or_else(|| panic!("no result: {self:?}")).clone()
+    }
+}
+
+/// The next line of a stream that contains this.
+#[track_caller]
+fn wait_for(stream: &mut BufReader<TcpStream>, wanted: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended before {wanted}");
+        if line.contains(wanted) {
+            return line;
+        }
     }
 }
 
@@ -329,19 +376,9 @@ fn without_a_handshake_the_call_the_header_or_the_process_names_the_session() {
 fn a_subscriber_hears_of_what_others_change() {
     let server = Server::start(&[]);
     let (one, other) = (server.shake_hands(), server.shake_hands());
-    let subscribe = message(3, "resources/subscribe", &json!({ "uri": "surehand://journal" }));
-    server.send("POST", &[("mcp-session-id", &one)], &subscribe).result();
-    let mut stream = BufReader::new(server.open("GET", &[("mcp-session-id", &one), ("accept", "text/event-stream")], ""));
-    let mut next = |wanted: &str| loop {
-        let mut line = String::new();
-        assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended before {wanted}");
-        if line.contains(wanted) {
-            break line;
-        }
-    };
-    next("text/event-stream");
+    let mut stream = server.subscribe(&one);
     check_refused(&server.call(&other, "write_file", &json!({ "path": "new.txt", "content": "new\n" })), false);
-    assert!(next("notifications/resources/updated").contains("surehand://journal"));
+    assert!(wait_for(&mut stream, "notifications/resources/updated").contains("surehand://journal"));
     let journal =
         server.send("POST", &[("mcp-session-id", &one)], &message(4, "resources/read", &json!({ "uri": "surehand://journal" })));
     let text = journal.result()["contents"][0]["text"].as_str().unwrap().to_owned();
