@@ -112,13 +112,13 @@ fn a_link_that_leads_elsewhere_is_noticed() {
 fn a_link_that_leads_nowhere_is_noticed_when_it_leads_somewhere() {
     for watches in [true, false] {
         let dir = lay_out(SRC);
-        symlink("../rules", dir.path().join("src/AGENTS.md")).unwrap();
+        symlink("../rules.md", dir.path().join("src/AGENTS.md")).unwrap();
         let mut session = session_that(watches, dir.path());
         read(&mut session, "a.txt");
         assert_eq!(given(&mut session, "src"), [""; 0], "it leads nowhere");
         session.workspace().watch().into_iter().for_each(|watch| watch.wait());
         assert_eq!(given(&mut session, "src"), [""; 0]);
-        put(dir.path(), "rules", "x\n");
+        put(dir.path(), "rules.md", "x\n");
         assert_eq!(given(&mut session, "src"), ["src/AGENTS.md"], "watches: {watches}");
     }
 }

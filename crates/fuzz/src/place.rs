@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use surehand_engine::{Config, Durability, Workspace};
+use surehand_engine::{Config, Durability, StateHome, Workspace};
 use tempfile::TempDir;
 
 /// All files below a directory, links as what they point to.
@@ -121,8 +121,17 @@ impl Place {
 
     /// Opens the workspace.
     pub fn open(&self) -> Result<Arc<Workspace>, String> {
-        let config = Config { durability: Durability::Fast, ..Config::default() };
-        Workspace::open(&self.root, config).map_err(|error| error.to_string())
+        Workspace::open(&self.root, self.config()).map_err(|error| error.to_string())
+    }
+
+    /// Opens the workspace to look at it.
+    pub fn look(&self) -> Result<Arc<Workspace>, String> {
+        Workspace::look(&self.root, self.config()).map_err(|error| error.to_string())
+    }
+
+    fn config(&self) -> Config {
+        let state = StateHome { user: Some(self.dir.path().join("home")), ..StateHome::default() };
+        Config { durability: Durability::Fast, state, ..Config::default() }
     }
 
     /// What a file of the workspace says, as far as it can be shown.
@@ -149,6 +158,7 @@ impl Place {
         let mut tree = Tree::new();
         gather(&self.outside(), "", &mut tree);
         let names = fs::read_dir(self.dir.path()).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let names = names.filter(|name| name != "home");
         tree.extend(names.map(|name| (name.to_string_lossy().into_owned(), Vec::new())));
         tree
     }

@@ -1,38 +1,71 @@
-//! Our own state, damaged in any way: by a crash, a full disk or another program. A workspace opens or says why not, files stay as they are, and
-//! an edit is refused rather than made by what is no longer known.
+//! Our own state, damaged or forged in any way: by a crash, a full disk, another program, or whoever made the repository. A workspace opens
+//! or says why not, an edit is refused rather than made by what is no longer known, and no file changes that this user's own commits did
+//! not name.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
 
-use serde_json::json;
-use surehand_engine::{RepoTracker, Session, SessionId, Workspace, scan};
+use serde_json::{Value, json};
+use surehand_engine::{RepoTracker, Session, SessionId, Workspace, core::ContentHash, scan};
+use surehand_testkit::state_of;
 
 use crate::{
-    place::{Place, difference},
+    place::{Place, Tree, difference},
     source::Source,
 };
 
-pub(super) const WORDS: &[&str] =
-    &["SQLite format 3", "\"files\":", "{", "}", "null", "\u{ff}", "../outside/o.txt", "a.txt", "begin", "end"];
+pub(super) const WORDS: &[&str] = &[
+    "SQLite format 3",
+    "\"files\":",
+    "{",
+    "}",
+    "null",
+    "\u{ff}",
+    "../outside/o.txt",
+    "a.txt",
+    "begin",
+    "end",
+    "{\"start\":{\"checkout\":\"",
+    ".git/hooks/post-commit",
+];
 
 pub(super) fn run(data: &[u8]) {
     let mut source = Source::new(data);
     let place = Place::new();
     let id = SessionId("s".to_owned());
-    work(&mut Session::continued(place.open().expect("a workspace"), id.clone()));
-    let files = state_files(&place);
+    if source.below(4) > 0 {
+        work(&mut Session::continued(place.open().expect("a workspace"), id.clone()));
+    }
     for _ in 0..=source.below(3) {
-        damage(&mut source, &files);
+        match source.below(4) {
+            0 => damage(&mut source, &state_files(&place)),
+            1 => transplant(&place),
+            _ => forge(&mut source, &place),
+        }
     }
     let (before, around) = (place.tree(), place.surroundings());
-    if let Ok(workspace) = place.open() {
+    let unchanged = |what: &str| {
         let after = place.tree();
-        assert_eq!(before, after, "{}", difference(&before, &after));
+        assert_eq!(before, after, "{what}: {}", difference(&before, &after));
+    };
+    if let Ok(workspace) = place.look() {
+        look(&workspace);
+        unchanged("looking");
+    }
+    if let Ok(workspace) = place.open() {
+        unchanged("opening");
         look(&workspace);
         let mut session = Session::continued(workspace, id);
         let reply = session.call("edit_file", &json!({ "path": "src/b.rs", "old_string": "// b", "new_string": "// c" }));
         assert!(reply.is_error, "it was never read: {}", reply.text);
-        assert_eq!(place.tree(), before);
+        unchanged("an edit that was refused");
         work(&mut session);
+        let named =
+            |tree: &Tree| tree.iter().filter(|(name, _)| *name != "a.txt").map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(named(&before), named(&place.tree()), "files came or went");
     }
     assert_eq!(around, place.surroundings());
 }
@@ -54,17 +87,24 @@ fn work(session: &mut Session) {
 
 fn look(workspace: &std::sync::Arc<Workspace>) {
     // What cannot be scanned is said; here it is enough that it is.
-    drop(scan::scan(workspace, &|_| ()));
+    if !workspace.is_read_only() {
+        drop(scan::scan(workspace, &|_| ()));
+    }
     RepoTracker::load(workspace.clone()).snapshot();
 }
 
+/// The directories that hold state: ours, and where release 0.1 kept it, which is where a repository can ship it.
+fn state_directories(place: &Place) -> [PathBuf; 3] {
+    [place.root().join(".surehand"), place.root().join(".git/surehand"), state_of(place.root())]
+}
+
 fn state_files(place: &Place) -> Vec<PathBuf> {
-    let dir = place.root().join(".surehand");
-    let mut files: Vec<PathBuf> =
-        vec![dir.join("journals/1"), dir.join("index"), dir.join("repostate.json"), dir.join("state.db")];
-    let others =
-        fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    files.extend(others.map(|entry| entry.path()));
+    let mut files = Vec::new();
+    for dir in state_directories(place) {
+        files.extend(["journal/1", "index", "repostate.json", "state.db", "root", "export"].map(|name| dir.join(name)));
+        let others = fs::read_dir(dir).into_iter().flatten().flatten();
+        files.extend(others.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())).map(|entry| entry.path()));
+    }
     files.sort();
     files.dedup();
     files
@@ -84,5 +124,161 @@ fn damage(source: &mut Source<'_>, files: &[PathBuf]) {
             }
         }
     }
-    drop(fs::write(file, content));
+    put(file, &content);
+}
+
+/// The state of another tree, with everything in it, as it comes along when a repository is copied.
+fn transplant(place: &Place) {
+    let other = Place::new();
+    work(&mut Session::continued(other.open().expect("a workspace"), SessionId("s".to_owned())));
+    let (from, to) = (other.root().join(".git/surehand"), place.root().join(".git/surehand"));
+    drop(fs::remove_dir_all(&to));
+    copy(&from, &to);
+}
+
+fn copy(from: &Path, to: &Path) {
+    drop(fs::create_dir(to));
+    drop(fs::set_permissions(to, fs::Permissions::from_mode(0o700)));
+    for entry in fs::read_dir(from).into_iter().flatten().flatten() {
+        let to = to.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => copy(&entry.path(), &to),
+            _ => drop(fs::copy(entry.path(), to)),
+        }
+    }
+}
+
+/// Names that processes of ours give.
+const JOURNALS: [&str; 3] = ["1-aaaa", "4711-00000000deadbeef", "1"];
+
+/// Targets that a forger would like.
+const TARGETS: &[&str] = &[
+    ".git/hooks/post-commit",
+    ".git/HEAD",
+    ".git/config",
+    ".GIT/hooks/post-commit",
+    "src/../.git/hooks/post-commit",
+    "a.txt",
+    "src/b.rs",
+    "new.txt",
+    "src/new/x.txt",
+    "empty",
+    "data.bin",
+    "hard.txt",
+    "link.txt",
+    "out/o.txt",
+    "../outside/o.txt",
+    "/etc/passwd",
+    ".surehand/x",
+    ".git/surehand/state.db",
+];
+
+/// Writes what somebody who knows our formats would write, wherever it may be looked for.
+fn forge(source: &mut Source<'_>, place: &Place) {
+    let dirs = state_directories(place);
+    let dir = &dirs[source.below(dirs.len())];
+    let journal = JOURNALS[source.below(JOURNALS.len())];
+    match source.below(8) {
+        0..=3 => {
+            let lines: String = (0..=source.below(4)).map(|_| format!("{}\n", entry(source, place, journal))).collect();
+            let start = match source.below(3) {
+                0 => String::new(),
+                1 => "{\"start\":{\"checkout\":\"\"}}\n".to_owned(),
+                _ => format!("{{\"start\":{{\"checkout\":\"{}\"}}}}\n", "0".repeat(32)),
+            };
+            put(&dir.join("journal").join(journal), format!("{start}{lines}").as_bytes());
+            let script = dir.join("staged").join(format!("{journal}-1"));
+            put(&script, b"#!/bin/sh\ntouch ../owned\n");
+            drop(fs::set_permissions(script, fs::Permissions::from_mode(0o755)));
+        }
+        4 => {
+            // What no journal of ours has staged beside a target is somebody's.
+            place.write(&format!("src/.surehand-{journal}-1-0"), b"somebody's\n");
+            put(&dir.join("locks/00"), format!("{journal:<48}").as_bytes());
+        }
+        5 => {
+            let name = ["root", "index", "repostate.json", "repostate.later", "export", "outbox/1-0", "hooks/0", "state.db"]
+                [source.below(8)];
+            special(source, place, &dir.join(name));
+        }
+        6 => {
+            let (path, hash) = (TARGETS[source.below(TARGETS.len())], ContentHash::of(source.until_zero(20)));
+            let file = json!({ "path": path, "hash": hash, "size": 1, "mod_time": "2026-01-01T00:00:00Z", "type": "x", "status": "created" });
+            put(&dir.join("repostate.json"), json!({ "files": [file], "open_tasks": [] }).to_string().as_bytes());
+            let touch = json!({ "path": path, "did": { "Put": { "hash": hash, "stamp": null, "status": "created" } } });
+            put(&dir.join("repostate.later"), format!("{touch}\n").as_bytes());
+        }
+        _ => {
+            let happened = json!({ "happened": { "change": "0badcafe", "at": 7, "session": "s", "tool": "edit_file",
+                "path": TARGETS[source.below(TARGETS.len())], "moved_to": null, "before": null, "after": ContentHash::of(b"x"),
+                "mode": null, "undoes": [], "delta": null } });
+            let parcel = format!("{happened}\n");
+            put(&dir.join("outbox").join(format!("{journal}-0")), format!("{}\n{parcel}", parcel.len()).as_bytes());
+        }
+    }
+}
+
+/// A line of a journal, in our format or in that of release 0.1.
+fn entry(source: &mut Source<'_>, place: &Place, journal: &str) -> Value {
+    let path = TARGETS[source.below(TARGETS.len())];
+    let real = fs::symlink_metadata(place.root().join(FILES[source.below(FILES.len())])).ok();
+    let hash = |source: &mut Source<'_>| match source.below(4) {
+        0 => Value::Null,
+        1 => json!("0".repeat(64)),
+        2 => json!(ContentHash::of(b"#!/bin/sh\ntouch ../owned\n")),
+        _ => json!(ContentHash::of(&fs::read(place.root().join(path)).unwrap_or_default())),
+    };
+    let staged = match source.below(5) {
+        0 => format!("{journal}-1"),
+        1 => format!(".surehand-{journal}-1-0"),
+        2 => "../../../a.txt".to_owned(),
+        3 => "a.txt".to_owned(),
+        _ => format!("{journal}-1-0"),
+    };
+    let staging = match source.below(4) {
+        0 => json!("state"),
+        1 => json!("beside"),
+        _ => json!({ "tree": "staged-0123456789abcdef" }),
+    };
+    let commit = source.below(3);
+    match source.below(7) {
+        0 => json!({ "stage": { "commit": commit, "path": path, "staged": staged, "place": staging, "beside": true } }),
+        1 => json!({ "reuse": { "staged": staged } }),
+        2 => json!({ "make": { "commit": commit, "dirs": [path, "src", "deep/er"] } }),
+        3 => json!({ "stage_dir": { "name": "staged-0123456789abcdef" } }),
+        4 => json!({ "end": { "commit": commit, "done": source.below(2) == 0 } }),
+        _ => {
+            let how = ["swap", "rename", "create", "in_place", "remove", "move"][source.below(6)];
+            let file = json!({
+                "path": path, "to": TARGETS[source.below(TARGETS.len())], "how": how, "base": hash(source), "new": hash(source),
+                "staged": staged, "place": staging, "beside": source.below(2) == 0,
+                "inode": real.as_ref().map_or(0, MetadataExt::ino),
+                "modified": real.as_ref().map_or(0, |real| real.mtime() * 1_000_000_000 + real.mtime_nsec()),
+            });
+            json!({ "begin": { "commit": commit, "files": [file] } })
+        }
+    }
+}
+
+const FILES: [&str; 4] = ["a.txt", "src/b.rs", "empty", "hard.txt"];
+
+/// Something that is no file, where one is read.
+fn special(source: &mut Source<'_>, place: &Place, at: &Path) {
+    drop(fs::create_dir_all(at.parent().expect("it is in a directory")));
+    drop(fs::remove_file(at));
+    match source.below(4) {
+        0 => drop(symlink("/dev/zero", at)),
+        1 => drop(symlink(place.outside().join("o.txt"), at)),
+        2 => drop(fs::create_dir(at)),
+        _ => drop(rustix::fs::mkfifoat(rustix::fs::CWD, at, rustix::fs::Mode::from_raw_mode(0o600))),
+    }
+}
+
+fn put(at: &Path, content: &[u8]) {
+    // Where it cannot be put, it is not there.
+    drop(fs::create_dir_all(at.parent().expect("it is in a directory")));
+    for dir in at.ancestors().skip(1).take_while(|dir| !dir.ends_with(".git") && !dir.ends_with("ws")) {
+        drop(fs::set_permissions(dir, fs::Permissions::from_mode(0o700)));
+    }
+    drop(fs::write(at, content));
 }
