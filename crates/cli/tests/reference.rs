@@ -79,8 +79,8 @@ Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` 
 fn settings() {
     let mut page = String::from(
         "# Settings\n\nMade from the settings themselves. Your own `~/.config/surehand/surehand.toml`, then `surehand.toml` in the root of the \
-         workspace, then the environment (`policy.durability` is `SUREHAND_POLICY_DURABILITY`).\n`commands.allow` and `model.url` are yours alone: in a \
-         workspace they are ignored, and `surehand run` says so.\nAn unknown key is an error that names the nearest known one.\n\n\
+         workspace, then the environment (`policy.durability` is `SUREHAND_POLICY_DURABILITY`).\n`commands.allow`, `model.url`, `model.key_file` and `model.key_command` are yours alone: in \
+         a workspace they are ignored, and `surehand run` says so.\nAn unknown key is an error that names the nearest known one.\n\n\
          | key | takes | default | meaning |\n|---|---|---|---|\n",
     );
     for key in KEYS {

@@ -48,7 +48,7 @@ impl Default for Context {
     }
 }
 
-/// Whom the agent asks. Keys are not settings: they come from the environment.
+/// Whom the agent asks. A key is not a setting, but where it is kept is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// As its provider calls it.
@@ -57,6 +57,10 @@ pub struct Model {
     pub url: Option<String>,
     /// How it is spoken to: `openai` or `anthropic`.
     pub protocol: Option<String>,
+    /// A file that holds the key.
+    pub key_file: Option<String>,
+    /// A command line that prints the key.
+    pub key_command: Option<String>,
     /// Dollars for a million tokens of a prompt.
     pub price_input: Option<f64>,
     /// The same for what is in the provider's cache.
@@ -77,6 +81,8 @@ impl Default for Model {
             name: None,
             url: None,
             protocol: None,
+            key_file: None,
+            key_command: None,
             price_input: None,
             price_cached: None,
             price_output: None,
@@ -88,7 +94,7 @@ impl Default for Model {
 }
 
 /// Keys that are the user's alone: whoever clones a repository has not agreed to run its commands, or to send a key to its server.
-pub const PERSONAL: &[&str] = &["commands.allow", "model.url"];
+pub const PERSONAL: &[&str] = &["commands.allow", "model.url", "model.key_file", "model.key_command"];
 
 /// Whose word a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -341,6 +347,20 @@ pub const KEYS: &[Key] = &[
                 text(value).filter(|name| matches!(name.as_deref(), None | Some("openai" | "anthropic"))),
             )
         },
+    },
+    Key {
+        name: "model.key_file",
+        wanted: TEXT,
+        default: "\"\"",
+        meaning: "a file that holds the key for the model, readable by you only; an absolute path, or one that begins with `~/`",
+        set: |config, value| put(&mut config.model.key_file, text(value)),
+    },
+    Key {
+        name: "model.key_command",
+        wanted: TEXT,
+        default: "\"\"",
+        meaning: "a command line for `sh` that prints the key for the model, of a password manager say; it has 60 seconds, and comes before `model.key_file`",
+        set: |config, value| put(&mut config.model.key_command, text(value)),
     },
     Key {
         name: "model.price_input",
@@ -629,6 +649,15 @@ mod tests {
         assert_eq!((config.commands.allow, config.model.url.as_deref()), (vec!["*".to_owned()], Some("https://example.org")));
         assert_eq!((config.ignored.len(), config.model.name.as_deref()), (0, Some("n")));
         assert_eq!(load("", &[("SUREHAND_COMMANDS_ALLOW", "ls")]).unwrap().commands.allow, ["ls"]);
+    }
+
+    #[test]
+    fn where_the_key_is_kept_is_not_for_a_repository_to_say() {
+        let toml = "[model]\nkey_file = \"~/key\"\nkey_command = \"pass show key\"\n";
+        let config = load(toml, &[]).unwrap();
+        assert_eq!((config.model, config.ignored), (Model::default(), vec!["model.key_file", "model.key_command"]));
+        let model = load_user(toml, &[("SUREHAND_MODEL_KEY_FILE", "/key")]).unwrap().model;
+        assert_eq!((model.key_file.as_deref(), model.key_command.as_deref()), (Some("/key"), Some("pass show key")));
     }
 
     #[test]
