@@ -4,6 +4,7 @@
 mod output;
 mod permission;
 mod process;
+mod tree;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use surehand_engine::{
 
 pub use self::permission::{Mode, Nobody, Permission, Ruled, Rules, Verdict};
 use self::process::{Ended, Left, Ran, run};
-use crate::{cancel::Cancel, model::ToolSpec};
+use crate::{cancel::Cancel, model::ToolSpec, secrets::Secrets};
 
 /// The name of the tool.
 pub const NAME: &str = "run_command";
@@ -84,12 +85,14 @@ struct Arguments {
     timeout: Option<f64>,
 }
 
-/// Carries out a call of the tool. A command that fails is not refused: what came of it is in the text and in `exit_code`.
+/// Carries out a call of the tool. A command that fails is not refused: what came of it is in the text and in `exit_code`. It does not get
+/// variables that hold a secret, and a secret that it prints is redacted.
 pub fn run_command(
     session: &mut Session,
     arguments: &Value,
     permission: &mut dyn Permission,
     limits: &Limits,
+    secrets: &Secrets,
     cancel: &Cancel,
 ) -> Reply {
     let (command, time) = match understand(arguments, limits) {
@@ -108,7 +111,7 @@ pub fn run_command(
     }
     let root = session.workspace().root().path().to_owned();
     let begun = session.command_begins();
-    let ran = match run(&command, &root, time, limits, cancel) {
+    let ran = match run(&command, &root, time, limits, secrets, cancel) {
         Ok(ran) => ran,
         Err(error) => {
             let why = format!("the command could not be started: {error}");
@@ -149,7 +152,7 @@ fn say(ran: &Ran, told: Reply, limits: &Limits) -> Reply {
     match ran.left {
         Left::Nothing => {}
         Left::Ended => text.push_str("note: it had left something running in the background, which was ended with it\n"),
-        Left::Running => text.push_str("note: something it started has made itself independent and still runs\n"),
+        Left::Running => text.push_str("note: something it started could not be ended and still runs\n"),
     }
     text.push_str(&told.text);
     let mut result = told.result;

@@ -49,9 +49,11 @@ pub mod prompt;
 pub mod record;
 mod repair;
 mod run;
+mod secrets;
 
 pub use cancel::Cancel;
 pub use command::{Permission, Verdict, run_command};
 pub use event::Event;
 pub use guard::Patience;
 pub use run::{Company, Most, Outcome, Run, RunError, Settings};
+pub use secrets::{Redactor, Secrets};

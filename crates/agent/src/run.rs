@@ -23,6 +23,7 @@ use crate::{
     prompt::{self, Dialect, Template},
     record::{self, Place, Record, ResumeError},
     repair::repair,
+    secrets::Secrets,
 };
 
 /// What a run is held to.
@@ -40,6 +41,8 @@ pub struct Settings {
     pub most: Most,
     /// How long it may get nowhere.
     pub patience: Patience,
+    /// What must not get to the model, into the transcript, to the listener or to commands.
+    pub secrets: Secrets,
 }
 
 /// What a run may take in all; `None` is without end.
@@ -64,6 +67,7 @@ impl Settings {
             dialect: None,
             most: Most { turns: Some(500), tokens: None, cost: None },
             patience: Patience::default(),
+            secrets: Secrets::default(),
         }
     }
 }
@@ -149,7 +153,7 @@ impl<'a> Run<'a> {
         let id = session.tracker().map(|tracker| tracker.session().0.clone()).unwrap_or_default();
         let place = Place {
             run: id.clone(),
-            story: story.to_owned(),
+            story: settings.secrets.hide(story).into_owned(),
             session: id,
             model: company.model.name().to_owned(),
             mode: settings.mode,
@@ -220,7 +224,7 @@ impl<'a> Run<'a> {
     pub fn go(mut self) -> Result<Outcome, RunError> {
         // From here on it can be gone on with, also if the first turn is never finished.
         self.save()?;
-        self.tell(&Event::Started {
+        self.tell(Event::Started {
             run: self.place.run.clone(),
             story: self.place.story.clone(),
             model: self.place.model.clone(),
@@ -238,7 +242,8 @@ impl<'a> Run<'a> {
         };
         self.place.stop = Some(stop);
         self.save()?;
-        self.tell(&Event::Stopped { stop, text: text.clone() })?;
+        let text = self.settings.secrets.hide(&text).into_owned();
+        self.tell(Event::Stopped { stop, text: text.clone() })?;
         let Place { run, usage, turn, .. } = self.place;
         Ok(Outcome { run, stop, text, usage, turns: turn })
     }
@@ -275,7 +280,7 @@ impl<'a> Run<'a> {
         let rendered = self.render(&state)?;
         self.say_turn(turn, &state, rendered.tokens)?;
         if !rendered.left.is_empty() {
-            self.tell(&Event::Left { what: rendered.left.clone() })?;
+            self.tell(Event::Left { what: rendered.left.clone() })?;
         }
         let answer = match self.ask(&rendered) {
             Ok(answer) => answer,
@@ -287,12 +292,12 @@ impl<'a> Run<'a> {
         if let Context::Snapshot(context) = &mut self.context {
             context.counted(rendered.tokens, answer.usage.input);
         }
-        self.tell(&Event::Said { text: answer.text.clone() })?;
+        self.tell(Event::Said { text: answer.text.clone() })?;
         let over = self.carry_out(turn, &answer)?;
         self.place.turn = turn;
         self.place.usage = self.place.usage.plus(answer.usage);
         let seconds = started.elapsed().as_secs_f64();
-        self.tell(&Event::TurnEnded { turn, usage: answer.usage, total: self.place.usage, seconds })?;
+        self.tell(Event::TurnEnded { turn, usage: answer.usage, total: self.place.usage, seconds })?;
         self.settle_phase();
         self.save()?;
         if let Some(summary) = over {
@@ -328,7 +333,7 @@ impl<'a> Run<'a> {
                     if folded.is_last_kept {
                         self.session.knows_only(&self.shown);
                     }
-                    self.tell(&Event::Folded { messages: folded.messages })?;
+                    self.tell(Event::Folded { messages: folded.messages })?;
                 }
                 Ok(rendered)
             }
@@ -358,17 +363,34 @@ impl<'a> Run<'a> {
             completed: state.tasks.len() - open.len(),
             prompt_tokens,
         };
-        self.tell(&event)
+        self.tell(event)
     }
 
+    /// Asks the model. Secrets are redacted on both ways: what the model is asked, in whatever part of the prompt it was, and what it
+    /// answers, from where it would get into files, commands and the next prompt.
     fn ask(&mut self, rendered: &Rendered) -> Result<Answer, ModelError> {
         let Company { model, listener, cancel, .. } = &mut self.company;
-        model.ask(&rendered.prompt, cancel, &mut |heard| match heard {
-            Heard::Text(text) => listener(&Event::Text { text: text.to_owned() }),
+        let secrets = &self.settings.secrets;
+        let mut redactor = secrets.redactor();
+        let mut tell = |event: Event| {
+            if !matches!(&event, Event::Text { text } if text.is_empty()) {
+                listener(&secrets.hide_in(event));
+            }
+        };
+        let answer = model.ask(&secrets.hide_in(rendered.prompt.clone()), cancel, &mut |heard| match heard {
+            Heard::Text(text) => tell(Event::Text { text: redactor.push(text).into_owned() }),
             Heard::Thought(_) => {}
-            Heard::Calling(tool) => listener(&Event::Calling { tool: tool.to_owned() }),
-            Heard::Again { why, seconds } => listener(&Event::Again { why: why.to_owned(), seconds }),
-        })
+            Heard::Calling(tool) => {
+                tell(Event::Text { text: redactor.finish() });
+                tell(Event::Calling { tool: tool.to_owned() });
+            }
+            Heard::Again { why, seconds } => {
+                redactor = secrets.redactor();
+                tell(Event::Again { why: why.to_owned(), seconds });
+            }
+        })?;
+        tell(Event::Text { text: redactor.finish() });
+        Ok(secrets.hide_in(answer))
     }
 
     /// Carries out what the model calls, in order. Gives the summary if it is done.
@@ -447,7 +469,14 @@ impl<'a> Run<'a> {
             "done" => self.done(arguments, blind),
             command::NAME => {
                 let Company { permission, cancel, .. } = &mut self.company;
-                let reply = command::run_command(&mut self.session, arguments, &mut **permission, &self.commands, cancel);
+                let reply = command::run_command(
+                    &mut self.session,
+                    arguments,
+                    &mut **permission,
+                    &self.commands,
+                    &self.settings.secrets,
+                    cancel,
+                );
                 Done { reply, is_over: None }
             }
             _ => Done { reply: self.session.call(tool, arguments), is_over: None },
@@ -529,18 +558,18 @@ impl<'a> Run<'a> {
         if let Context::Snapshot(context) = &self.context {
             self.place.memory = context.memory();
         }
-        Ok(self.record.save(&self.place)?)
+        Ok(self.record.save(&self.settings.secrets.hide_in(self.place.clone()))?)
     }
 
     fn tell_call(&mut self, call: &Call, arguments: &Value, repair: bool) -> Result<(), RunError> {
         let (id, tool) = (call.id.clone(), call.name.clone());
-        self.tell(&Event::Call { id, tool, arguments: arguments.clone(), repair })
+        self.tell(Event::Call { id, tool, arguments: arguments.clone(), repair })
     }
 
     fn tell_result(&mut self, call: &Call, reply: &Reply) -> Result<(), RunError> {
         let diff = reply.result["change"].as_str().map(|change| self.diff(change)).unwrap_or_default();
         let (id, tool) = (call.id.clone(), call.name.clone());
-        self.tell(&Event::Result { id, tool, is_error: reply.is_error, text: reply.text.clone(), diff })
+        self.tell(Event::Result { id, tool, is_error: reply.is_error, text: reply.text.clone(), diff })
     }
 
     /// What a change did, for people.
@@ -550,9 +579,11 @@ impl<'a> Run<'a> {
         net(&events).iter().filter(|file| !file.is_nothing()).filter_map(|file| workspace.diff(file)).collect()
     }
 
-    fn tell(&mut self, event: &Event) -> Result<(), RunError> {
-        self.record.add(event)?;
-        (self.company.listener)(event);
+    /// Every event goes through here, or through [`Self::ask`] while the model answers, and none carries a secret.
+    fn tell(&mut self, event: Event) -> Result<(), RunError> {
+        let event = self.settings.secrets.hide_in(event);
+        self.record.add(&event)?;
+        (self.company.listener)(&event);
         Ok(())
     }
 }

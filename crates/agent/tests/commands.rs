@@ -11,7 +11,7 @@ use std::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel,
+    Cancel, Secrets,
     command::{Limits, Mode, Nobody, Permission, Ruled, Rules, Verdict, run_command, spec},
 };
 use surehand_engine::{Config, Durability, Reply, Session, Workspace, core::shell};
@@ -43,7 +43,7 @@ fn quick() -> Limits {
 }
 
 fn call_with(session: &mut Session, arguments: &Value, limits: &Limits) -> Reply {
-    run_command(session, arguments, &mut Anything, limits, &Cancel::default())
+    run_command(session, arguments, &mut Anything, limits, &Secrets::default(), &Cancel::default())
 }
 
 fn call(session: &mut Session, command: &str) -> Reply {
@@ -237,13 +237,20 @@ fn the_wish_to_stop_is_heard() {
         from_thread.set();
     });
     let arguments = json!({ "command": "echo first; echo $$ > pid; echo > begun; sleep 60" });
-    let reply = run_command(&mut session, &arguments, &mut Anything, &Limits::default(), &cancel);
+    let reply = run_command(&mut session, &arguments, &mut Anything, &Limits::default(), &Secrets::default(), &cancel);
     thread.join().unwrap();
     assert!(reply.text.starts_with("stopped before its end: the run was interrupted\nfirst\n"), "{}", reply.text);
     assert_eq!((&reply.result["cancelled"], &reply.result["timed_out"]), (&json!(true), &json!(false)));
     assert!(!is_running(&fs::read_to_string(pid).unwrap()));
     // And nothing is begun, and nobody asked, after it.
-    let reply = run_command(&mut session, &json!({ "command": "touch a" }), &mut Nobody, &Limits::default(), &cancel);
+    let reply = run_command(
+        &mut session,
+        &json!({ "command": "touch a" }),
+        &mut Nobody,
+        &Limits::default(),
+        &Secrets::default(),
+        &cancel,
+    );
     assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("cancelled")));
     assert!(!dir.path().join("a").exists());
 }
@@ -262,16 +269,93 @@ fn what_is_left_in_the_background_is_ended_and_told() {
     }
 }
 
-#[test]
-fn what_has_made_itself_independent_does_not_hold_us_up() {
+/// The note about what was ended.
+const ENDED: &str = "note: it had left something running in the background, which was ended with it\n";
+
+/// Runs a command that leaves processes behind, each of which has written its number into a file of this name. None of them is there
+/// afterwards, not even dead.
+#[track_caller]
+fn leaves_nothing(command: &str, names: &[&str], limits: &Limits) -> Reply {
     let (dir, mut session) = lay_out(&[]);
     let start = Instant::now();
-    let reply = call(&mut session, "setsid sh -c 'echo $$ > pid; exec sleep 60' & while ! test -s pid; do :; done");
+    let reply = call_with(&mut session, &json!({ "command": command }), limits);
     assert!(start.elapsed() < HANGS);
-    assert!(reply.text.contains("note: something it started has made itself independent and still runs\n"), "{}", reply.text);
-    let pid = pids(dir.path(), &["pid"]).remove(0);
-    assert!(is_running(&pid));
-    process::Command::new("kill").arg(pid.trim()).status().unwrap();
+    for pid in pids(dir.path(), names) {
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "{command}: {pid} is there: {}", reply.text);
+    }
+    reply
+}
+
+#[test]
+fn whoever_leaves_its_session_its_parent_and_its_group_is_ended_too() {
+    let wait = "while ! test -s pid; do :; done";
+    for command in [
+        format!("setsid sh -c 'echo $$ > pid; exec sleep 60' & {wait}"),
+        // Without our pipe, and without our environment.
+        format!("setsid env -i sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & {wait}"),
+        // A daemon: its parent is gone before the shell ends.
+        format!("(setsid sh -c 'sh -c \"echo \\$\\$ > pid; exec sleep 60\" & exit' &) ; {wait}"),
+        format!("(setsid setsid -f sh -c 'trap \"\" TERM HUP INT; echo $$ > pid; exec sleep 60' > /dev/null 2>&1 &) ; {wait}"),
+        // Stopped.
+        format!("setsid sh -c 'echo $$ > pid; kill -STOP $$; sleep 60' & {wait}"),
+    ] {
+        let limits = Limits { grace: Duration::from_millis(50), ..Limits::default() };
+        let reply = leaves_nothing(&command, &["pid"], &limits);
+        assert!(reply.text.ends_with(ENDED) && reply.text.starts_with("exit code 0\n"), "{command}: {}", reply.text);
+        assert_eq!(reply.result["left_running"], true);
+    }
+}
+
+#[test]
+fn at_the_limit_daemons_are_ended_too() {
+    let command = "setsid -f sh -c 'trap \"\" TERM; echo $$ > pid; exec sleep 60'; while ! test -s pid; do :; done; sleep 60";
+    let reply = leaves_nothing(command, &["pid"], &Limits { time: Duration::from_secs(2), ..quick() });
+    assert_eq!(reply.result["timed_out"], true, "{}", reply.text);
+}
+
+#[test]
+fn a_shell_that_is_killed_takes_its_tree_with_it() {
+    let command = "setsid sh -c 'echo $$ > pid; exec sleep 60' & while ! test -s pid; do :; done; kill -KILL $$";
+    let reply = leaves_nothing(command, &["pid"], &Limits::default());
+    assert!(reply.text.starts_with("ended by signal 9\n") && reply.text.ends_with(ENDED), "{}", reply.text);
+}
+
+#[test]
+fn whoever_starts_new_processes_without_end_loses() {
+    let limits = Limits { grace: Duration::from_millis(20), ..Limits::default() };
+    // One process at a time, each of which starts the next one and ends; in one group, or each in a session of its own.
+    let (dir, mut session) = lay_out(&[("one", ": >> begun; sh ./one & exit"), ("two", ": >> begun; setsid -f sh ./two & exit")]);
+    for script in ["one", "two"] {
+        let reply = call_with(&mut session, &json!({ "command": format!("trap '' TERM; sh ./{script}; sleep 0.1") }), &limits);
+        assert!(reply.text.contains(ENDED) && dir.path().join("begun").exists(), "{script}: {}", reply.text);
+        let places = fs::read_dir("/proc").unwrap().flatten().map(|entry| fs::read_link(entry.path().join("cwd")));
+        assert!(!places.flatten().any(|place| place == dir.path()), "{script}");
+    }
+}
+
+/// The program that this library is part of has other children, and another command may not end them.
+#[test]
+fn the_other_children_of_a_program_are_left_alone() {
+    use std::os::unix::process::CommandExt;
+    let (_dir, mut session) = lay_out(&[]);
+    let mut plain = process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut grouped = process::Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+    let reply = call(&mut session, "setsid -f sleep 60; sleep 60 & true");
+    assert!(reply.text.ends_with(ENDED), "{}", reply.text);
+    for child in [&mut plain, &mut grouped] {
+        assert_eq!(child.try_wait().unwrap(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+/// Orphans that end while the command runs do not fill the table of processes.
+#[test]
+fn orphans_are_reaped_while_the_command_runs() {
+    let command =
+        "for i in 1 2 3 4 5 6 7 8 9; do (true &); done; while grep -q \") Z $PPID \" /proc/[0-9]*/stat 2> /dev/null; do :; done";
+    let reply = leaves_nothing(command, &[], &Limits { time: Duration::from_secs(40), ..Limits::default() });
+    assert_eq!(reply.result["success"], true, "{}", reply.text);
 }
 
 #[test]
@@ -330,7 +414,8 @@ fn what_is_declined_does_not_run() {
     let (dir, mut session) = lay_out(&[]);
     let arguments = json!({ "command": "touch a" });
     let mut decline = |permission: &mut dyn Permission| {
-        let reply = run_command(&mut session, &arguments, permission, &Limits::default(), &Cancel::default());
+        let reply =
+            run_command(&mut session, &arguments, permission, &Limits::default(), &Secrets::default(), &Cancel::default());
         assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("declined")));
         assert!(!dir.path().join("a").exists());
         reply

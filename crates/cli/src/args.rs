@@ -75,7 +75,8 @@ pub struct RunArgs {
     /// What is to be done; `-` reads it from standard input.
     #[arg(required_unless_present = "resume")]
     pub story: Option<String>,
-    /// The model, as its provider calls it. Keys come from ANTHROPIC_API_KEY, OPENAI_API_KEY or SUREHAND_API_KEY.
+    /// The model, as its provider calls it. Its key comes from SUREHAND_API_KEY, model.key_command, model.key_file, or the provider's own
+    /// variable.
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
     /// Where the model is served, for local servers and other providers: http://localhost:11434/v1

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod hook_log;
+mod keys;
 mod output;
 mod place;
 mod user;

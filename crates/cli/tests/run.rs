@@ -778,7 +778,260 @@ fn a_key_is_written_down_and_shown_nowhere() {
     }
 }
 
+/// Runs the story with a key and these turns, and gives its events and what the server was asked.
+#[track_caller]
+fn with_key(stage: &Stage, turns: Vec<Turn>, environment: &[(&str, &str)]) -> (Ran, Vec<Request>) {
+    let server = ModelServer::start(turns);
+    let mut command = stage.command(&server.url(), &[STORY, "--yes", "--json"]);
+    let ran = Ran::of(command.envs(environment.iter().copied()).output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    let bearer = format!("Bearer {MARKER}");
+    assert!(server.requests().iter().all(|request| request.header("authorization") == Some(&bearer)));
+    (ran, server.requests())
+}
+
+#[track_caller]
+fn is_without_key(content: &[u8], what: &str) {
+    assert!(!content.windows(MARKER.len()).any(|window| window == MARKER.as_bytes()), "the key is in {what}");
+}
+
+#[test]
+fn a_command_does_not_get_the_key_under_any_name() {
+    let stage = stage();
+    let header = format!("Authorization: Bearer {MARKER}");
+    let environment = [("OPENAI_API_KEY", MARKER), ("MY_KEY", MARKER), ("HEADER", &header), ("OTHER_KEY", "kept")];
+    let names = "env | cut -d= -f1 > names; echo \"[$OPENAI_API_KEY$MY_KEY$HEADER][$OTHER_KEY]\"";
+    let (ran, _) = with_key(&stage, vec![Turn::calls(&[shell(names)]), done()], &environment);
+    assert!(results(&ran.events())[0].starts_with("exit code 0\n[][kept]\n"), "{}", ran.out);
+    let names = stage.content("names");
+    assert!(names.lines().any(|name| name == "OTHER_KEY"), "{names}");
+    assert!(!names.lines().any(|name| ["OPENAI_API_KEY", "MY_KEY", "HEADER"].contains(&name)), "{names}");
+}
+
+/// Looks for a key wherever the system shows something of a process, and keeps what it finds in the directory `loot`.
+const ATTACK: &str = r#"
+mkdir -p loot
+for file in environ cmdline task/*/environ task/*/cmdline; do
+    for path in /proc/$1/$file; do cat "$path" >> loot/text 2> /dev/null; done
+done
+for path in /proc/$1/fd/*; do readlink "$path" >> loot/fd 2> /dev/null; done
+if : < /proc/$1/mem; then echo opened > loot/opened; fi 2> /dev/null
+while read range rights rest; do
+    case $rights in rw*) ;; *) continue ;; esac
+    from=$((0x${range%-*} / 4096)) to=$((0x${range#*-} / 4096))
+    dd if=/proc/$1/mem bs=4096 skip=$from count=$((to - from)) >> loot/memory 2> /dev/null
+done < /proc/$1/maps
+true
+"#;
+
+/// The attack on a process that does nothing against it.
+fn attack_on_an_open_process() -> Vec<u8> {
+    let place = tempfile::tempdir().unwrap();
+    let mut victim = Command::new("sleep").arg("60").env("OPENAI_API_KEY", MARKER).spawn().unwrap();
+    let attack = ["-c", ATTACK, "sh", &victim.id().to_string()];
+    assert!(Command::new("sh").args(attack).current_dir(place.path()).status().unwrap().success());
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    fs::read(place.path().join("loot/text")).unwrap()
+}
+
+#[test]
+fn a_command_cannot_read_the_key_from_our_process() {
+    assert!(String::from_utf8_lossy(&attack_on_an_open_process()).contains(MARKER), "the attack works");
+    let stage = Stage::new(&[("attack", ATTACK)]);
+    let command = "sh attack $PPID 2> /dev/null; echo attacked";
+    with_key(&stage, vec![Turn::calls(&[shell(command)]), done()], &[("OPENAI_API_KEY", MARKER), ("MY_KEY", MARKER)]);
+    assert!(!stage.path("loot/opened").exists(), "our memory can be opened");
+    assert!(stage.content("loot/text").contains("surehand\0run\0"), "our command line is no secret");
+    let mut all = Vec::new();
+    files(stage.0.path(), &mut all);
+    all.iter().for_each(|path| is_without_key(&fs::read(path).unwrap(), &path.display().to_string()));
+}
+
+/// A run as a user who owns the workspace and nothing else, with a copy of the program that this user can reach.
+fn unprivileged(stage: &Stage, server: &ModelServer) -> Command {
+    fs::copy(PROGRAM, stage.path("program")).unwrap();
+    let chown = Command::new("chown").args(["-R", "65534:65534"]).arg(stage.0.path()).status().unwrap();
+    assert!(chown.success());
+    let run = stage.command(&server.url(), &[STORY, "--yes", "--json"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(stage.path("program")).args(run.get_args());
+    command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("OPENAI_API_KEY", MARKER);
+    command.current_dir(stage.0.path()).env("HOME", stage.path(".home")).stdin(Stdio::null());
+    command
+}
+
+/// An unprivileged user is another case than root: what keeps commands out also changes who may look at our own files in `/proc`.
+#[test]
+fn an_unprivileged_user_has_the_same_protection_and_can_work() {
+    if !rustix::process::geteuid().is_root() {
+        // The other tests are this one.
+        eprintln!("not run: needs root");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("attack", ATTACK), (".home/surehand/surehand.toml", "")]);
+    let turns = vec![
+        Turn::calls(&[read("a.txt")]),
+        plan(),
+        Turn::calls(&[edit("a.txt", "two", "2"), write("b.txt", "new\n"), write("d/c.txt", "new\n"), complete(1)]),
+        Turn::calls(&[shell("id -u; sh attack $PPID 2> /dev/null; setsid -f sleep 60")]),
+        done(),
+    ];
+    let server = ModelServer::start(turns);
+    let ran = Ran::of(unprivileged(&stage, &server).output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    let content = ["a.txt", "b.txt", "d/c.txt"].map(|path| stage.content(path));
+    assert_eq!(content, ["one\n2\n", "new\n", "new\n"].map(str::to_owned));
+    let results = results(&ran.events());
+    let told = &results[results.len() - 2];
+    assert!(told.starts_with("exit code 0\n65534\n") && told.contains("which was ended with it"), "{told}");
+    assert!(!stage.path("loot/opened").exists() && stage.path("loot/text").exists());
+    fs::remove_file(stage.path("program")).unwrap();
+    let mut all = Vec::new();
+    files(stage.0.path(), &mut all);
+    all.iter().for_each(|path| is_without_key(&fs::read(path).unwrap(), &path.display().to_string()));
+}
+
+#[test]
+fn a_key_that_is_printed_read_or_said_is_redacted_everywhere() {
+    for mode in ["snapshot", "history"] {
+        let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("conf", &format!("KEY={MARKER}\nend\n"))]);
+        let (first, second) = MARKER.split_at(10);
+        let turns = vec![
+            Turn::calls(&[read("conf"), ("search_files", json!({ "pattern": "KEY=" }))]).with_text(&format!("It is {MARKER}!")),
+            Turn::calls(&[shell(&format!("cat conf; printf {first}; printf '{second}\\n'; echo over"))]),
+            Turn::calls(&[shell(&format!("echo {MARKER}"))]),
+            done(),
+        ];
+        let server = ModelServer::start(turns);
+        let story = format!("Do not use {MARKER}.");
+        let words = [story.as_str(), "--yes", "--json", "--mode", mode];
+        let ran = Ran::of(stage.command(&server.url(), &words).env("SUREHAND_API_KEY", MARKER).output().unwrap());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+        is_without_key(ran.out.as_bytes(), "the events");
+        for request in server.requests() {
+            is_without_key(request.body.to_string().as_bytes(), "a prompt");
+        }
+        let mut all = Vec::new();
+        files(&stage.path(".surehand/runs"), &mut all);
+        assert_eq!(all.len(), 2, "{all:?}");
+        all.iter().for_each(|path| is_without_key(&fs::read(path).unwrap(), &path.display().to_string()));
+        let results = results(&ran.events());
+        assert!(results[0].contains("KEY=…\n") && results[1].contains("KEY=…"), "{results:?}");
+        assert!(results[2].starts_with("exit code 0\nKEY=…\nend\n…\nover\n"), "{results:?}");
+        assert!(results[3].starts_with("exit code 0\n…\n"), "{results:?}");
+        assert!(ran.events().contains(&Event::Said { text: "It is …!".to_owned() }), "{}", ran.out);
+        let told = server.requests()[1].told();
+        assert!(told.contains("Do not use ….") && told.contains("KEY=…"), "{told}");
+    }
+}
+
+#[test]
+fn a_key_comes_from_a_file_or_a_command_of_the_user() {
+    for set in ["key_file = \"~/key\"", "key_command = \"cat key\"", "key_file = \"/none\"\nkey_command = \"cat ~/key\""] {
+        let stage = Stage::new(&[("a.txt", "one\ntwo\n"), ("key", &format!("{MARKER}\n"))]);
+        stage.put(".home/surehand/surehand.toml", &format!("[model]\n{set}\n"));
+        make_private(&stage.path("key"));
+        let server = ModelServer::start(vec![Turn::calls(&[shell("cat key; echo \"[$MY_KEY][$OPENAI_API_KEY]\"")]), done()]);
+        let mut command = stage.command(&server.url(), &[STORY, "--yes", "--json"]);
+        command
+            .current_dir(stage.0.path())
+            .env("HOME", stage.0.path())
+            .env("MY_KEY", MARKER)
+            .env("OPENAI_API_KEY", "sk-another-one");
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{set}: {}", ran.out);
+        assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {MARKER}").as_str()), "{set}");
+        assert!(results(&ran.events())[0].starts_with("exit code 0\n…\n[][]\n"), "{}", ran.out);
+    }
+}
+
+fn make_private(path: &Path) {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_repository_does_not_say_where_the_key_is() {
+    let stage = stage();
+    stage.put("key", MARKER);
+    make_private(&stage.path("key"));
+    let set = format!("[model]\nkey_file = \"{}\"\nkey_command = \"touch was-run; cat key\"\n", stage.path("key").display());
+    stage.put("surehand.toml", &set);
+    let (ran, requests) = stage.run(whole_story(), &[STORY]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(requests.iter().all(|request| request.header("authorization").is_none()) && !stage.path("was-run").exists());
+    for key in ["model.key_file", "model.key_command"] {
+        assert!(ran.err.contains(&format!("{key} in surehand.toml of the workspace is ignored")), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_had_is_told_before_anything_begins() {
+    let stage = stage();
+    stage.put("key", MARKER);
+    fs::set_permissions(stage.path("key"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let path = stage.path("key").display().to_string();
+    for (variable, value, expected) in [
+        ("SUREHAND_MODEL_KEY_FILE", path.as_str(), "other users may read or write the file (mode 0644)\nrun: chmod 600 "),
+        ("SUREHAND_MODEL_KEY_FILE", "/none", "error: model.key_file: /none: No such file or directory"),
+        (
+            "SUREHAND_MODEL_KEY_COMMAND",
+            "exit 7",
+            "error: model.key_command failed (exit status: 7)\nrun it yourself to see why: exit 7",
+        ),
+        ("SUREHAND_MODEL_KEY_COMMAND", "true ", "error: model.key_command is set, but gives no key"),
+    ] {
+        let server = ModelServer::start(Vec::new());
+        let mut command = stage.command(&server.url(), &[STORY]);
+        let ran = Ran::of(command.env(variable, value).env("OPENAI_API_KEY", MARKER).output().unwrap());
+        assert_eq!((ran.code, server.requests().len()), (Some(2), 0), "{}", ran.out);
+        assert!(ran.err.contains(expected), "{}", ran.err);
+        assert!(!stage.path(".surehand").exists());
+    }
+}
+
 // Commands.
+
+/// What a command leaves behind, in every way there is to get away from it.
+#[test]
+fn nothing_of_a_command_is_alive_when_its_result_is_given() {
+    let begun = "while ! test -s pid; do :; done";
+    for command in [
+        format!("setsid sh -c 'echo $$ > pid; exec sleep 60' & {begun}"),
+        format!("(setsid -f env -i sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 &); {begun}"),
+        format!("setsid -f sh -c 'trap \"\" TERM HUP INT; echo $$ > pid; exec sleep 60'; {begun}"),
+        format!("sh -c 'trap \"\" TERM HUP INT; echo $$ > pid; exec sleep 60' & {begun}; kill -KILL $$"),
+    ] {
+        let stage = stage();
+        let pid = stage.path("pid");
+        let next = Turn::made(move |_| {
+            let pid = fs::read_to_string(&pid).unwrap();
+            assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "{pid} is there");
+            done()
+        });
+        let (ran, _) = stage.finishes(vec![Turn::calls(&[shell(&command)]), next], &[STORY, "--yes", "--json"]);
+        assert!(results(&ran.events())[0].contains("which was ended with it"), "{command}: {}", ran.out);
+    }
+}
+
+#[test]
+fn a_process_that_has_become_another_users_is_told() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: needs root");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n"), (".home/surehand/surehand.toml", "")]);
+    let command = "./as-root --reuid=0 sh -c 'echo $$ > pid; exec sleep 60' > /dev/null & while ! test -s pid; do :; done";
+    let server = ModelServer::start(vec![Turn::calls(&[shell(command)]), done()]);
+    let mut run = unprivileged(&stage, &server);
+    fs::copy("/usr/bin/setpriv", stage.path("as-root")).unwrap();
+    fs::set_permissions(stage.path("as-root"), std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    let ran = Ran::of(run.output().unwrap());
+    let pid: i32 = stage.content("pid").trim().parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    let told = &results(&ran.events())[0];
+    assert!(told.contains("note: something it started could not be ended and still runs\n"), "{told}");
+}
 
 #[test]
 fn where_nobody_can_be_asked_commands_are_declined_and_the_model_is_told() {

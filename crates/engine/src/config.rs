@@ -59,7 +59,7 @@ impl Default for Context {
     }
 }
 
-/// Whom the agent asks. Keys are not settings: they come from the environment.
+/// Whom the agent asks. A key is not a setting, but where it is kept is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// As its provider calls it.
@@ -68,6 +68,10 @@ pub struct Model {
     pub url: Option<String>,
     /// How it is spoken to: `openai` or `anthropic`.
     pub protocol: Option<String>,
+    /// A file that holds the key.
+    pub key_file: Option<String>,
+    /// A command line that prints the key.
+    pub key_command: Option<String>,
     /// Dollars for a million tokens of a prompt.
     pub price_input: Option<f64>,
     /// The same for what is in the provider's cache.
@@ -88,6 +92,8 @@ impl Default for Model {
             name: None,
             url: None,
             protocol: None,
+            key_file: None,
+            key_command: None,
             price_input: None,
             price_cached: None,
             price_output: None,
@@ -407,6 +413,22 @@ pub const KEYS: &[Key] = &[
                 text(value).filter(|name| matches!(name.as_deref(), None | Some("openai" | "anthropic"))),
             )
         },
+    },
+    Key {
+        name: "model.key_file",
+        wanted: TEXT,
+        default: "\"\"",
+        meaning: "a file that holds the key for the model, readable by you only; an absolute path, or one that begins with `~/`",
+        repository: Repository::Nothing,
+        set: |config, value| put(&mut config.model.key_file, text(value)),
+    },
+    Key {
+        name: "model.key_command",
+        wanted: TEXT,
+        default: "\"\"",
+        meaning: "a command line for `sh` that prints the key for the model, of a password manager say; it has 60 seconds, and comes before `model.key_file`",
+        repository: Repository::Nothing,
+        set: |config, value| put(&mut config.model.key_command, text(value)),
     },
     Key {
         name: "model.price_input",
@@ -829,6 +851,8 @@ mod tests {
         ("model.seconds", "10", &[], &["9", "11"]),
         ("model.attempts", "2", &[], &["1", "3"]),
         ("model.pause", "1", &[], &["0", "2"]),
+        ("model.key_file", "\"/key\"", &[], &["\"/other\"", "\"\""]),
+        ("model.key_command", "\"pass show key\"", &[], &["\"curl example.org\"", "\"\""]),
         ("commands.allow", "[\"ls\"]", &[], &["[]", "[\"*\"]"]),
         ("commands.seconds", "10", &[], &["9", "11"]),
         ("commands.output_bytes", "10", &[], &["9", "11"]),

@@ -1,7 +1,11 @@
 //! The output of a command as plain text within bounds, while it comes. What only means something to a terminal (colours, the
 //! cursor, lines that are written over) is taken out first, so that the bounds are used for what can be read.
 
+use super::Limits;
+use crate::secrets::{Redactor, Secrets};
+
 /// Output as it comes.
+#[derive(Default)]
 pub(super) struct Output {
     /// The beginning of a character whose end has not come yet.
     undecoded: Vec<u8>,
@@ -25,10 +29,11 @@ pub(super) struct LeftOut {
 }
 
 impl Output {
-    /// Keeps so many bytes from the beginning and so many from the end.
-    pub fn new(head_bytes: usize, tail_bytes: usize) -> Self {
-        let terminal = Terminal { state: State::Text, hidden: 0, line: String::new(), is_returned: false };
-        Self { undecoded: Vec::new(), terminal, kept: Kept::new(head_bytes, tail_bytes) }
+    /// Keeps so many bytes from the beginning and so many from the end. Secrets are redacted before anything is cut, so that no part
+    /// of one is left.
+    pub fn new(limits: &Limits, secrets: &Secrets) -> Self {
+        let (head_bytes, tail_bytes, redactor) = (limits.head_bytes, limits.tail_bytes, secrets.redactor());
+        Self { kept: Kept { head_bytes, tail_bytes, redactor, ..Kept::default() }, ..Self::default() }
     }
 
     /// Takes in what came.
@@ -64,6 +69,7 @@ impl Output {
 const REPLACEMENT: &str = "\u{fffd}";
 
 /// What a terminal would make of the output, as far as text tells.
+#[derive(Default)]
 struct Terminal {
     state: State,
     /// How many characters the escape sequence has so far.
@@ -74,8 +80,9 @@ struct Terminal {
     is_returned: bool,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Default)]
 enum State {
+    #[default]
     Text,
     /// After an escape character.
     Escape,
@@ -169,9 +176,11 @@ fn may_be_control(byte: u8) -> bool {
 }
 
 /// The beginning and the end of a text.
+#[derive(Default)]
 struct Kept {
     head_bytes: usize,
     tail_bytes: usize,
+    redactor: Redactor,
     head: String,
     /// What came after the head; at most twice what is kept of it, so that it is not cut with each piece.
     tail: String,
@@ -182,12 +191,12 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(head_bytes: usize, tail_bytes: usize) -> Self {
-        let (head, tail) = (String::new(), String::new());
-        Self { head_bytes, tail_bytes, head, tail, is_tail_whole: false, left_out: LeftOut::default() }
+    fn push(&mut self, text: &str) {
+        let redacted = self.redactor.push(text);
+        self.keep(&redacted);
     }
 
-    fn push(&mut self, text: &str) {
+    fn keep(&mut self, text: &str) {
         let is_head_full = !self.tail.is_empty() || self.left_out.bytes > 0;
         let room = if is_head_full { 0 } else { self.head_bytes.saturating_sub(self.head.len()) };
         let (head, tail) = text.split_at(text.floor_char_boundary(room));
@@ -213,6 +222,8 @@ impl Kept {
     }
 
     fn finish(mut self) -> Shown {
+        let held = self.redactor.finish();
+        self.keep(&held);
         self.shorten_tail();
         if self.left_out.bytes == 0 {
             return Shown { text: self.head + &self.tail, cut: None };
@@ -277,7 +288,11 @@ mod tests {
     use super::*;
 
     fn shown(pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> Shown {
-        let mut output = Output::new(head_bytes, tail_bytes);
+        shown_without(&Secrets::default(), pieces, head_bytes, tail_bytes)
+    }
+
+    fn shown_without(secrets: &Secrets, pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> Shown {
+        let mut output = Output::new(&Limits { head_bytes, tail_bytes, ..Limits::default() }, secrets);
         pieces.iter().for_each(|piece| output.push(piece));
         output.finish()
     }
@@ -356,6 +371,27 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_redacted_however_it_comes() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-12345");
+        let redacted = |raw: &[u8], size: usize, head: usize, tail: usize| {
+            shown_without(&secrets, &raw.chunks(size).collect::<Vec<_>>(), head, tail).text
+        };
+        for size in [1, 3, 100] {
+            assert_eq!(redacted(b"a sk-12345\nsk-12345 b sk-1234", size, 100, 100), "a …\n… b sk-1234");
+            // What a terminal would show is what counts.
+            assert_eq!(redacted(b"sk-\x1b[31m12\x00345\n1%\rsk-12x\x08345", size, 100, 100), "…\n…");
+            // No part of it is left where the output is cut.
+            assert_eq!(redacted(b"sk-12345abcdefghijsk-12345", size, 4, 4), "…a\n[… 8 bytes left out …]\nj…");
+        }
+        // A line that is too long to be held is shown in pieces.
+        let long = format!("{}sk-12345", "x".repeat(LONGEST_LINE - 3));
+        for size in [LONGEST_LINE + 1, LONGEST_LINE - 1, 1000] {
+            assert!(redacted(long.as_bytes(), size, 100_000, 100_000).ends_with("xx…"));
+        }
+    }
+
+    #[test]
     fn large_numbers_can_be_read() {
         assert_eq!([1, 999, 1000, 123_456, 1_234_567].map(grouped), ["1", "999", "1,000", "123,456", "1,234,567"]);
         let text = shown(&["x\n".repeat(1_000_000).as_bytes()], 4, 4).text;
@@ -364,7 +400,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut output = Output::new(100, 100);
+        let mut output = Output::new(&Limits { head_bytes: 100, tail_bytes: 100, ..Limits::default() }, &Secrets::default());
         for piece in ["x".repeat(60_000), "y\n".repeat(30_000), "\u{1b}]".repeat(30_000), "a\rb\u{8}".repeat(20_000)] {
             for _ in 0..20 {
                 output.push(piece.as_bytes());

@@ -1,27 +1,26 @@
-//! A command as processes: started in a group of their own, listened to, and ended with all they have started. What the output
-//! looks like is left to [`super::output`].
+//! A command as processes: started in a session of their own, listened to, and ended with all they have started. What the output
+//! looks like is left to [`super::output`], whose a process is to [`super::tree`].
 
 use std::{
-    fs,
+    env,
+    ffi::OsStr,
     io::{self, PipeReader, Read},
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::unix::process::CommandExt,
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::{
-    io::Errno,
-    process::{Pid, Signal, kill_process_group, test_kill_process_group},
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, setsid, waitid};
 
 use super::{
     Limits,
     output::{Output, Shown},
+    tree::{ProcessTree, Subreaper},
 };
-use crate::cancel::Cancel;
+use crate::{cancel::Cancel, model::KEY_VARIABLES, secrets::Secrets};
 
 /// A command that has run.
 pub(super) struct Ran {
@@ -51,13 +50,10 @@ pub(super) enum Left {
     Nothing,
     /// Processes in the background, which were ended.
     Ended,
-    /// Processes that have made themselves independent, and still hold its output open.
+    /// Processes that we may not end, because they run as another user, or cannot, because they wait for a broken disk; or somebody
+    /// who still holds its output open.
     Running,
 }
-
-/// Variables with our keys. A command has no need of them, and what it prints goes to a provider and into logs. This keeps them
-/// from showing up by accident; it is no wall against a program that looks into our process.
-const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SUREHAND_API_KEY"];
 
 /// What makes programs behave where nobody watches: no colours, no pagers, no questions.
 const SETTINGS: [(&str, &str); 5] =
@@ -69,13 +65,24 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long we sleep where there is nothing to listen to any more: it will be over in a moment.
 const NAP: Duration = Duration::from_millis(2);
 
+/// How often orphans that have ended are reaped while the command runs.
+const REAP: Duration = Duration::from_secs(1);
+
 /// Runs a command line in a directory, for so long at most.
-pub(super) fn run(line: &str, directory: &Path, time: Duration, limits: &Limits, cancel: &Cancel) -> io::Result<Ran> {
+pub(super) fn run(
+    line: &str,
+    directory: &Path,
+    time: Duration,
+    limits: &Limits,
+    secrets: &Secrets,
+    cancel: &Cancel,
+) -> io::Result<Ran> {
+    let reaper = Subreaper::begin();
     let start = Instant::now();
-    let mut running = Running::start(line, directory, limits)?;
+    let mut running = Running::start(shell(line, directory, secrets), Output::new(limits, secrets), reaper)?;
     let stopped = running.watch(start + time, cancel)?;
-    let ended = match (stopped, running.status) {
-        (None, Some(status)) => how(status),
+    let ended = match (stopped, running.ended) {
+        (None, Some(ended)) => ended,
         (Some(Stopped::ByUser), _) => Ended::Cancelled,
         (Some(Stopped::ByTime) | None, _) => Ended::TimedOut(time),
     };
@@ -83,10 +90,10 @@ pub(super) fn run(line: &str, directory: &Path, time: Duration, limits: &Limits,
     Ok(Ran { ended, left, took: start.elapsed(), output: running.finish() })
 }
 
-fn how(status: ExitStatus) -> Ended {
-    match status.code() {
+fn how(status: &WaitIdStatus) -> Ended {
+    match status.exit_status() {
         Some(code) => Ended::Code(code),
-        None => Ended::Signal(status.signal().expect("what has no code was ended by a signal")),
+        None => Ended::Signal(status.terminating_signal().expect("what has no code was ended by a signal")),
     }
 }
 
@@ -99,23 +106,26 @@ enum Stopped {
 
 struct Running {
     child: Child,
-    group: Pid,
+    tree: ProcessTree,
     pieces: Receiver<Vec<u8>>,
     /// Whether somebody can still write to us.
     is_open: bool,
     output: Output,
-    /// How the shell has ended, if it has.
-    status: Option<ExitStatus>,
+    /// How the shell has ended, if it has. It is reaped last, so that nobody else gets its number meanwhile.
+    ended: Option<Ended>,
+    /// When orphans were reaped last.
+    reaped: Instant,
 }
 
 impl Running {
-    fn start(line: &str, directory: &Path, limits: &Limits) -> io::Result<Self> {
+    fn start(mut shell: Command, output: Output, reaper: Subreaper) -> io::Result<Self> {
         // Output and errors share a pipe, as they share a terminal, so that they come in the order in which they were written.
         let (reader, writer) = io::pipe()?;
-        let child = shell(line, directory).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-        let group = Pid::from_child(&child);
-        let output = Output::new(limits.head_bytes, limits.tail_bytes);
-        Ok(Self { child, group, pieces: listen(reader), is_open: true, output, status: None })
+        let child = shell.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        // It holds the other end of the pipe.
+        drop(shell);
+        let tree = ProcessTree::new(Pid::from_child(&child), reaper);
+        Ok(Self { child, tree, pieces: listen(reader), is_open: true, output, ended: None, reaped: Instant::now() })
     }
 
     /// Waits until the shell has ended or must be.
@@ -144,10 +154,19 @@ impl Running {
                 Err(RecvTimeoutError::Disconnected) => self.is_open = false,
             }
         }
-        if self.status.is_none() {
-            self.status = self.child.try_wait()?;
+        if self.ended.is_none() {
+            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            self.ended = waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?.as_ref().map(how);
+            if self.ended.is_some() && !self.tree.is_shown() {
+                // Else it would count as a living process of its group.
+                self.child.wait()?;
+            }
         }
-        Ok(self.status.is_some())
+        if self.reaped.elapsed() >= REAP {
+            self.tree.reap();
+            self.reaped = Instant::now();
+        }
+        Ok(self.ended.is_some())
     }
 
     /// Ends what is left of the command.
@@ -156,34 +175,47 @@ impl Running {
     /// counts that as the command's doing any more, so that it could neither be told nor undone; and a run that is over should
     /// leave nothing behind. Whoever wants a server runs and uses it in one command.
     fn clear_up(&mut self, limits: &Limits) -> io::Result<Left> {
-        if self.status.is_some() {
+        if self.ended.is_some() {
             // What was written before the end may still be on its way.
             self.step_for(limits.linger, |running| !running.is_open)?;
         }
-        let lived = self.status.is_some() && self.lives();
-        if self.lives() {
-            self.end(limits)?;
-        }
-        Ok(match (lived, self.is_open) {
-            (_, true) => Left::Running,
-            (true, false) => Left::Ended,
+        let lived = self.tree.lives();
+        let is_left = lived && self.end(limits)?;
+        self.tree.reap();
+        Ok(match (is_left || self.is_open, lived && self.ended.is_some()) {
+            (true, _) => Left::Running,
+            (false, true) => Left::Ended,
             (false, false) => Left::Nothing,
         })
     }
 
-    /// Asks the whole group to end; what has not after a while is not asked again.
-    fn end(&mut self, limits: &Limits) -> io::Result<()> {
-        self.signal(Signal::TERM);
+    /// Asks all processes to end, and kills those that have not after a while. Says whether any is left.
+    fn end(&mut self, limits: &Limits) -> io::Result<bool> {
+        self.tree.signal(Signal::TERM);
         // Who is stopped, because of a read from the terminal say, hears nothing else.
-        self.signal(Signal::CONT);
-        self.step_for(limits.grace, |running| !running.lives())?;
-        if self.exists() {
-            self.signal(Signal::KILL);
-        }
-        // Only a process that waits for a broken disk is there after that, and we do not wait with it.
+        self.tree.signal(Signal::CONT);
+        self.step_for(limits.grace, |running| !running.tree.lives())?;
+        let is_left = !self.kill()?;
+        self.step_for(limits.linger, |running| !running.is_open)?;
+        Ok(is_left)
+    }
+
+    /// Kills in rounds until none is left: a process may start others while it is being killed. Says whether that came to an end.
+    fn kill(&mut self) -> io::Result<bool> {
+        // Only a process that waits for a broken disk, or one of another user, is there after that, and we do not wait with it.
         const DYING: Duration = Duration::from_secs(5);
-        self.step_for(DYING, |running| !running.lives())?;
-        self.step_for(limits.linger, |running| !running.is_open)
+        let until = Instant::now() + DYING;
+        loop {
+            // One that was just being made may have been missed in the first look.
+            if !self.tree.kill() && !self.tree.kill() {
+                return Ok(true);
+            }
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            self.tree.reap();
+            self.step()?;
+        }
     }
 
     fn step_for(&mut self, time: Duration, is_over: impl Fn(&Self) -> bool) -> io::Result<()> {
@@ -194,62 +226,63 @@ impl Running {
         Ok(())
     }
 
-    /// Whether any process of the group is there, be it dead. As long as one is, no other group gets its number.
-    fn exists(&self) -> bool {
-        self.status.is_none() || !matches!(test_kill_process_group(self.group), Err(Errno::SRCH))
-    }
-
-    /// Whether any process of the group is alive.
-    fn lives(&self) -> bool {
-        self.status.is_none() || self.exists() && has_living(self.group)
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Whoever is gone by now needs none.
-        let _ = kill_process_group(self.group, signal);
-    }
-
     fn finish(mut self) -> Shown {
-        std::mem::replace(&mut self.output, Output::new(0, 0)).finish()
+        std::mem::take(&mut self.output).finish()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Only after an error of ours.
-        if self.status.is_none() {
-            self.signal(Signal::KILL);
-            let _ = self.child.try_wait();
+        if self.ended.is_none() {
+            // Only after an error of ours.
+            self.tree.kill();
         }
+        let _ = self.child.try_wait();
     }
 }
 
-/// Whether a process of a group is more than a dead one of which nobody has taken note. Where the first process of the system
-/// does not do that, as in many containers, those stay for good and would be waited for. Where the system does not show its
-/// processes, all of them count.
-fn has_living(group: Pid) -> bool {
-    let Ok(entries) = fs::read_dir("/proc") else { return true };
-    if !Path::new("/proc/self/stat").exists() {
-        return true;
-    }
-    entries.flatten().any(|entry| {
-        // After the name, which may hold anything, come state, parent and group.
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
-        let is_dead = matches!(fields.next(), None | Some("Z" | "X"));
-        !is_dead && fields.nth(1).is_some_and(|field| field == group.to_string())
-    })
-}
-
-fn shell(line: &str, directory: &Path) -> Command {
+fn shell(line: &str, directory: &Path, secrets: &Secrets) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", "--", line]).current_dir(directory).stdin(Stdio::null()).process_group(0);
-    for key in KEYS {
-        shell.env_remove(key);
+    shell.args(["-c", "--", line]).current_dir(directory).stdin(Stdio::null());
+    // A command has no need of our keys, and what it prints goes to a provider and into logs.
+    let is_secret = |name: &OsStr, value: &OsStr| KEY_VARIABLES.iter().any(|key| name == *key) || secrets.are_in(value);
+    for (name, _) in env::vars_os().filter(|(name, value)| is_secret(name, value)) {
+        shell.env_remove(name);
     }
     shell.envs(SETTINGS);
+    before_exec(&mut shell);
     shell
 }
+
+/// Gives the shell a session of its own, see [`ProcessTree`], and takes from it the right to look into our memory.
+#[expect(unsafe_code, reason = "what is done between fork and exec is unsafe by its nature")]
+fn before_exec(shell: &mut Command) {
+    let prepare = || {
+        setsid()?;
+        give_up_ptrace();
+        Ok(())
+    };
+    // SAFETY: After a fork of a process with threads only what is async-signal-safe may be called. These are plain system calls: nothing
+    // is allocated, and no lock is taken.
+    unsafe { shell.pre_exec(prepare) };
+}
+
+/// With `CAP_SYS_PTRACE` a process reads the memory of any other one, also of ours, which holds the key. Root gets at exec whatever
+/// is in the bounding set or inheritable, so that it must be in neither. Who does not have it cannot give it up, and need not.
+#[cfg(target_os = "linux")]
+fn give_up_ptrace() {
+    use rustix::thread::{CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities};
+    let _ = remove_capability_from_bounding_set(CapabilitySet::SYS_PTRACE);
+    if let Ok(mut sets) = capabilities(None) {
+        for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
+            set.remove(CapabilitySet::SYS_PTRACE);
+        }
+        let _ = set_capabilities(None, sets);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_up_ptrace() {}
 
 /// What comes through the pipe. The thread ends when nobody writes or nobody listens any more; a process that made itself
 /// independent and holds the pipe may keep it waiting, for nothing but a write.

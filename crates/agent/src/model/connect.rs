@@ -12,7 +12,7 @@ use super::{
     Model, ModelError, Usage,
     anthropic::Anthropic,
     http::{self, Client},
-    key::{self, Found},
+    key::{self, Found, KeyStore},
     openai::{LimitName, OpenAi},
     remote::{Dialect, Remote},
     retry::Settings,
@@ -38,6 +38,8 @@ pub struct Connection {
     pub protocol: Option<Protocol>,
     /// The longest answer, in tokens. Else the provider decides, or 8192 where it wants a number.
     pub max_output_tokens: Option<u32>,
+    /// Where the key is, if it is not in the environment.
+    pub key_store: KeyStore,
     /// What tokens cost, for providers that do not say it.
     pub prices: Prices,
     /// How patient we are.
@@ -74,14 +76,15 @@ fn tokens(count: u64) -> f64 {
 /// The longest answer where the provider wants a number.
 const MAX_OUTPUT_TOKENS: u32 = 8192;
 
-/// A model that can be asked. The environment is looked up by name: keys, addresses, proxies.
+/// A model that can be asked. The environment is looked up by name: keys, addresses, proxies. A command that prints the key is run here;
+/// no thread is started.
 pub fn connect(connection: &Connection, env: &dyn Fn(&str) -> Option<String>) -> Result<Box<dyn Model>, ModelError> {
     if connection.model.trim().is_empty() {
         return Err(ModelError::Setup("no model is named".to_owned()));
     }
     let protocol = connection.protocol.unwrap_or_else(|| protocol_of(&connection.model));
     let address = Address::find(protocol, connection.url.as_deref(), env)?;
-    let key = address.key(protocol, env)?;
+    let key = address.key(protocol, &connection.key_store, env)?;
     let client = Client::new(
         address.endpoint(protocol)?,
         headers(protocol, key.as_ref())?,
@@ -97,7 +100,7 @@ pub fn connect(connection: &Connection, env: &dyn Fn(&str) -> Option<String>) ->
         client,
         dialect,
         key,
-        key_variable: address.key_variables(protocol).last().copied().unwrap_or(key::OUR_VARIABLE),
+        key_variable: address.providers_variable(protocol).unwrap_or(key::OUR_VARIABLE),
         settings: connection.settings,
         prices: connection.prices,
     }))
@@ -153,20 +156,26 @@ impl Address {
         endpoint.parse().map_err(|error| ModelError::Setup(format!("{endpoint} is no address: {error}")))
     }
 
-    /// Where a key for this address may be. A provider's key does not travel where everybody can read it; whoever wants a key sent
-    /// there says so with our own variable.
-    fn key_variables(&self, protocol: Protocol) -> Vec<&'static str> {
+    /// The provider's variable, if its key may go to this address. A provider's key does not travel where everybody can read it; whoever
+    /// wants a key sent there says so with our own variable or settings.
+    fn providers_variable(&self, protocol: Protocol) -> Option<&'static str> {
         let is_safe = self.uri.scheme_str() == Some("https") || self.is_local();
-        let providers = is_safe.then(|| key::variable_of(protocol));
-        [key::OUR_VARIABLE].into_iter().chain(providers).collect()
+        is_safe.then(|| key::variable_of(protocol))
     }
 
-    fn key(&self, protocol: Protocol, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Found>, ModelError> {
-        let found = key::find(&self.key_variables(protocol), env);
+    fn key(
+        &self,
+        protocol: Protocol,
+        store: &KeyStore,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<Found>, ModelError> {
+        let found = key::find(store, self.providers_variable(protocol), env);
+        let found = found.map_err(|error| ModelError::Setup(error.to_string()))?;
         if found.is_none() && self.is_default {
             let (host, theirs, ours) = (self.host(), key::variable_of(protocol), key::OUR_VARIABLE);
             return Err(ModelError::Setup(format!(
-                "there is no key for {host}\nset {theirs} (or {ours}), or give the address of a local server"
+                "there is no key for {host}\nset model.key_file or model.key_command, or {theirs} (or {ours}) in the environment, or give the \
+                 address of a local server"
             )));
         }
         Ok(found)
@@ -191,7 +200,9 @@ fn parse(url: &str) -> Result<Uri, ModelError> {
         return wrong("an address begins with http:// or https://");
     }
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return wrong("a user or password cannot be part of it; a key goes into an environment variable");
+        return wrong(
+            "a user or password cannot be part of it; a key goes into model.key_file, model.key_command or an environment variable",
+        );
     }
     if uri.host().is_none_or(str::is_empty) {
         return wrong("there is no host in it");
@@ -214,7 +225,7 @@ fn headers(protocol: Protocol, key: Option<&Found>) -> Result<HeaderMap, ModelEr
             Protocol::OpenAi => http::secret("authorization", &format!("Bearer {}", found.key.reveal())),
             Protocol::Anthropic => http::secret("x-api-key", found.key.reveal()),
         };
-        let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.variable));
+        let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.source));
         let (name, value) = secret.ok_or_else(unfit)?;
         headers.insert(name, value);
     }
@@ -303,7 +314,7 @@ mod tests {
         refuses("https://host/v1?x=1", "https://host/v1?x=1: it must not have a query or a fragment");
         refuses(
             "https://me:hunter2@host/",
-            "the address: a user or password cannot be part of it; a key goes into an environment variable",
+            "the address: a user or password cannot be part of it; a key goes into model.key_file, model.key_command or an environment variable",
         );
     }
 
@@ -319,7 +330,7 @@ mod tests {
     fn key(url: &str, set: &[&str], expected: Result<Option<&'static str>, &str>) {
         let env = |name: &str| set.contains(&name).then(|| "secret".to_owned());
         let address = Address::find(Protocol::OpenAi, Some(url), &env).unwrap();
-        let found = address.key(Protocol::OpenAi, &env).map(|found| found.map(|found| found.variable));
+        let found = address.key(Protocol::OpenAi, &KeyStore::default(), &env).map(|found| found.map(|found| found.source));
         match (found, expected) {
             (Err(ModelError::Setup(why)), Err(expected)) => assert_eq!(why.lines().next(), Some(expected)),
             (found, expected) => assert_eq!(found.ok(), expected.ok()),

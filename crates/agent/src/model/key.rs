@@ -1,6 +1,20 @@
-//! The key to a provider: where it comes from, and that nobody sees it.
+//! The key to a provider: from a variable, a command or a file, in this order, and that nobody sees it.
 
-use std::fmt;
+use std::{
+    fmt,
+    fs::File,
+    io::{self, PipeReader, Read},
+    process::{Child, Command, ExitStatus},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{self as sys, FileType, Mode, OFlags},
+    io::Errno,
+    process::geteuid,
+};
 
 use super::connect::Protocol;
 
@@ -19,7 +33,7 @@ impl Key {
     }
 
     /// The secret itself, for the header that carries it.
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
@@ -40,12 +54,15 @@ impl fmt::Debug for Key {
 pub struct Found {
     /// The key.
     pub key: Key,
-    /// The environment variable that holds it.
-    pub variable: &'static str,
+    /// The environment variable or the setting that it comes from.
+    pub source: &'static str,
 }
 
 /// The variable that holds a key for whatever model is asked. It is named for us, so whoever sets it means us.
 pub const OUR_VARIABLE: &str = "SUREHAND_API_KEY";
+
+/// Every variable in which a key of ours may be.
+pub const KEY_VARIABLES: [&str; 3] = [OUR_VARIABLE, "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 /// The variable in which a provider's users keep their key.
 pub fn variable_of(protocol: Protocol) -> &'static str {
@@ -55,20 +72,233 @@ pub fn variable_of(protocol: Protocol) -> &'static str {
     }
 }
 
-/// The first of these variables that holds a key.
-pub fn find(variables: &[&'static str], env: &dyn Fn(&str) -> Option<String>) -> Option<Found> {
-    variables.iter().find_map(|&variable| Some(Found { key: Key::new(&env(variable)?)?, variable }))
+/// Where the user keeps the key, if it is not in the environment: in a file, or with a program that prints it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyStore {
+    /// `model.key_command`: a command line for `sh`.
+    pub command: Option<String>,
+    /// `model.key_file`: an absolute path, or one that begins with `~/`.
+    pub file: Option<String>,
+}
+
+/// Why a key that is set cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The command cannot be started or listened to.
+    #[error("model.key_command cannot be run: {0}")]
+    CommandIo(io::Error),
+    /// The command says that it failed.
+    #[error("model.key_command failed ({status})\nrun it yourself to see why: {command}")]
+    CommandFailed {
+        /// As set.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// The command takes too long.
+    #[error("model.key_command gave no key within {seconds} seconds\nrun it yourself to see why: {command}")]
+    CommandTimedOut {
+        /// As set.
+        command: String,
+        /// The limit.
+        seconds: u64,
+    },
+    /// The file cannot be read.
+    #[error("model.key_file: {path}: {error}")]
+    FileIo {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The path depends on where we were started.
+    #[error("model.key_file: {path}: the path must be absolute or begin with ~/")]
+    RelativePath {
+        /// As set.
+        path: String,
+    },
+    /// A directory, a pipe, a device.
+    #[error("model.key_file: {path}: not a regular file")]
+    NotAFile {
+        /// The file.
+        path: String,
+    },
+    /// Another user could have put it there, or change it.
+    #[error("model.key_file: {path}: the file belongs to another user\nmake one of your own")]
+    NotOurs {
+        /// The file.
+        path: String,
+    },
+    /// Other users can read or write it.
+    #[error("model.key_file: {path}: other users may read or write the file (mode {mode:04o})\nrun: chmod 600 {path}")]
+    Exposed {
+        /// The file.
+        path: String,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// There is no key in it.
+    #[error("{setting} is set, but gives no key")]
+    Blank {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// There is too much for a key.
+    #[error("{setting} gives more than {LONGEST_KEY} bytes, which is no key")]
+    TooLong {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// There are bytes that are no text.
+    #[error("{setting} gives bytes that are no text, and so no key")]
+    NotText {
+        /// The setting.
+        setting: &'static str,
+    },
+}
+
+const COMMAND_SETTING: &str = "model.key_command";
+const FILE_SETTING: &str = "model.key_file";
+
+/// No provider has longer ones.
+const LONGEST_KEY: usize = 4096;
+
+/// A password manager may ask for a passphrase first.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// The key: from our own variable, from the store, or from the first of the provider's variables that holds one. A store that is
+/// set and gives no key is an error: to go on with another key would bill another account.
+pub fn find(
+    store: &KeyStore,
+    providers: Option<&'static str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Found>, KeyError> {
+    let in_variable = |source: &'static str| Some(Found { key: Key::new(&env(source)?)?, source });
+    if let Some(found) = in_variable(OUR_VARIABLE) {
+        return Ok(Some(found));
+    }
+    if let Some(command) = &store.command {
+        return key_of(&run_key_command(command, COMMAND_LIMIT)?, COMMAND_SETTING).map(Some);
+    }
+    if let Some(path) = &store.file {
+        return key_of(&read_key_file(path, env("HOME").as_deref())?, FILE_SETTING).map(Some);
+    }
+    Ok(providers.and_then(in_variable))
+}
+
+fn key_of(bytes: &[u8], source: &'static str) -> Result<Found, KeyError> {
+    if bytes.len() > LONGEST_KEY {
+        return Err(KeyError::TooLong { setting: source });
+    }
+    let text = str::from_utf8(bytes).map_err(|_| KeyError::NotText { setting: source })?;
+    let key = Key::new(text).ok_or(KeyError::Blank { setting: source })?;
+    Ok(Found { key, source })
+}
+
+/// What a command prints. It has our terminal and is in our process group, so that it can ask for a passphrase.
+fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, KeyError> {
+    let (reader, writer) = io::pipe().map_err(KeyError::CommandIo)?;
+    let mut child = Command::new("sh").args(["-c", "--", command]).stdout(writer).spawn().map_err(KeyError::CommandIo)?;
+    let deadline = Instant::now() + limit;
+    let printed = read_until(reader, deadline);
+    let status = match &printed {
+        Ok(Some(printed)) if printed.len() <= LONGEST_KEY => wait_until(&mut child, deadline),
+        _ => Ok(None),
+    };
+    if !matches!(status, Ok(Some(_))) {
+        // Whoever is gone already needs no signal.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let command = command.to_owned();
+    match (printed.map_err(KeyError::CommandIo)?, status.map_err(KeyError::CommandIo)?) {
+        (Some(printed), _) if printed.len() > LONGEST_KEY => Ok(printed),
+        (Some(printed), Some(status)) if status.success() => Ok(printed),
+        (Some(_), Some(status)) => Err(KeyError::CommandFailed { command, status }),
+        (None, _) | (_, None) => Err(KeyError::CommandTimedOut { command, seconds: limit.as_secs() }),
+    }
+}
+
+/// How the command ended; `None` if it has not before the deadline.
+fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+    /// It has closed its output: it will be over in a moment.
+    const NAP: Duration = Duration::from_millis(2);
+    loop {
+        match child.try_wait()? {
+            None if Instant::now() < deadline => thread::sleep(NAP),
+            status => return Ok(status),
+        }
+    }
+}
+
+/// Reads to the end, or a little more than a key can have; `None` after the deadline. There is no thread for this, because the
+/// environment can only be cleared of keys while there is none.
+fn read_until(mut reader: PipeReader, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
+    let mut read = Vec::new();
+    let mut buffer = [0; 512];
+    while read.len() <= LONGEST_KEY {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match reader.read(&mut buffer)? {
+            0 => break,
+            count => read.extend_from_slice(&buffer[..count]),
+        }
+    }
+    Ok(Some(read))
+}
+
+/// The content of a file that nobody else can read or write. A link to one is as good.
+fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, KeyError> {
+    let path = match (path.strip_prefix("~/"), home.filter(|home| home.starts_with('/'))) {
+        (Some(rest), Some(home)) => format!("{}/{rest}", home.trim_end_matches('/')),
+        _ => path.to_owned(),
+    };
+    if !path.starts_with('/') {
+        return Err(KeyError::RelativePath { path });
+    }
+    let failed = |error: io::Error| KeyError::FileIo { path: path.clone(), error };
+    // A pipe without a writer is not waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = sys::open(&path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let stat = sys::fstat(&file).map_err(|error| failed(error.into()))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(KeyError::NotAFile { path });
+    }
+    if stat.st_uid != geteuid().as_raw() {
+        return Err(KeyError::NotOurs { path });
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::Exposed { path, mode });
+    }
+    let mut content = Vec::new();
+    File::from(file).take(LONGEST_KEY as u64 + 1).read_to_end(&mut content).map_err(failed)?;
+    Ok(content)
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files")]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
     use super::*;
 
     #[track_caller]
     fn check(set: &[(&str, &str)], protocol: Protocol, expected: Option<(&str, &'static str)>) {
+        check_store(&KeyStore::default(), set, protocol, expected);
+    }
+
+    #[track_caller]
+    fn check_store(store: &KeyStore, set: &[(&str, &str)], protocol: Protocol, expected: Option<(&str, &'static str)>) {
         let env = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let found = find(&[OUR_VARIABLE, variable_of(protocol)], &env);
-        assert_eq!(found.as_ref().map(|found| (found.key.reveal(), found.variable)), expected);
+        let found = find(store, Some(variable_of(protocol)), &env).unwrap();
+        assert_eq!(found.as_ref().map(|found| (found.key.reveal(), found.source)), expected);
     }
 
     #[test]
@@ -91,5 +321,100 @@ mod tests {
         let key = Key::new("sk-secret").unwrap();
         assert_eq!(format!("{key:?} {:?}", Some(&key)), "Key(…) Some(Key(…))");
         assert_eq!(key.hide("wrong key sk-secret, sk-secret"), "wrong key …, …");
+    }
+
+    /// A file of ours with this mode.
+    fn key_file(dir: &Path, content: &[u8], mode: u32) -> String {
+        let path = dir.join("key");
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn our_variable_comes_before_the_command_the_command_before_the_file_and_the_file_before_the_providers_variable() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = Some(key_file(dir.path(), b" of-the-file\n", 0o600));
+        let command = Some("echo of-the-command".to_owned());
+        let theirs = ("OPENAI_API_KEY", "of-the-provider");
+        let ours = ("SUREHAND_API_KEY", "ours");
+        let all = KeyStore { command, file: file.clone() };
+        check_store(&all, &[ours, theirs], Protocol::OpenAi, Some(("ours", "SUREHAND_API_KEY")));
+        check_store(&all, &[theirs], Protocol::OpenAi, Some(("of-the-command", "model.key_command")));
+        let file_only = KeyStore { command: None, file };
+        check_store(&file_only, &[theirs], Protocol::OpenAi, Some(("of-the-file", "model.key_file")));
+        let home = dir.path().to_str().unwrap();
+        let at_home = KeyStore { command: None, file: Some("~/key".to_owned()) };
+        check_store(&at_home, &[theirs, ("HOME", home)], Protocol::OpenAi, Some(("of-the-file", "model.key_file")));
+    }
+
+    #[track_caller]
+    fn file_fails(path: &str, expected: &str) {
+        let error = read_key_file(path, None).map_err(|error| error.to_string().replace(path, "FILE"));
+        assert_eq!(error.unwrap_err(), format!("model.key_file: FILE: {expected}"));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_or_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for mode in [0o644, 0o640, 0o620, 0o604] {
+            let path = key_file(dir.path(), b"sk-12345", mode);
+            let expected = format!("other users may read or write the file (mode {mode:04o})\nrun: chmod 600 FILE");
+            file_fails(&path, &expected);
+        }
+        for mode in [0o600, 0o400] {
+            fs::remove_file(dir.path().join("key")).unwrap();
+            assert_eq!(read_key_file(&key_file(dir.path(), b"sk-12345", mode), None).unwrap(), b"sk-12345");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_file_of_ours_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        file_fails(&at("none"), "No such file or directory (os error 2)");
+        file_fails(dir.path().to_str().unwrap(), "not a regular file");
+        assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        file_fails(&at("pipe"), "not a regular file");
+        file_fails("a/relative/one", "the path must be absolute or begin with ~/");
+        file_fails("~/one", "the path must be absolute or begin with ~/");
+        if geteuid().is_root() {
+            let path = key_file(dir.path(), b"sk-12345", 0o600);
+            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+            file_fails(&path, "the file belongs to another user\nmake one of your own");
+        }
+    }
+
+    #[track_caller]
+    fn store_fails(command: &str, expected: &str) {
+        let store = KeyStore { command: Some(command.to_owned()), file: None };
+        let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "another".to_owned());
+        assert_eq!(find(&store, Some("OPENAI_API_KEY"), &env).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_store_that_gives_no_key_is_an_error() {
+        let again = "run it yourself to see why";
+        store_fails("exit 3", &format!("model.key_command failed (exit status: 3)\n{again}: exit 3"));
+        store_fails(
+            "echo sk-12345; kill $$",
+            &format!("model.key_command failed (signal: 15 (SIGTERM))\n{again}: echo sk-12345; kill $$"),
+        );
+        store_fails("echo", "model.key_command is set, but gives no key");
+        store_fails("printf 'a\\377b'", "model.key_command gives bytes that are no text, and so no key");
+        store_fails("yes | head -c 5000", "model.key_command gives more than 4096 bytes, which is no key");
+        store_fails("head -c 5000 /dev/zero", "model.key_command gives more than 4096 bytes, which is no key");
+        let dir = tempfile::tempdir().unwrap();
+        let too_long = KeyStore { command: None, file: Some(key_file(dir.path(), &[b'x'; 5000], 0o600)) };
+        let error = find(&too_long, None, &|_| None).unwrap_err().to_string();
+        assert_eq!(error, "model.key_file gives more than 4096 bytes, which is no key");
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_ended() {
+        let error = run_key_command("exec sleep 60", Duration::ZERO).unwrap_err().to_string();
+        assert!(error.starts_with("model.key_command gave no key within 0 seconds\n"), "{error}");
+        let error = run_key_command("exec sleep 60 >&-", Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(error.starts_with("model.key_command gave no key within 0 seconds\n"), "{error}");
     }
 }

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 pub use self::{
     connect::{Connection, Prices, Protocol, connect},
+    key::{KEY_VARIABLES, Key, KeyStore},
     retry::Settings,
 };
 use crate::cancel::Cancel;
@@ -25,6 +26,11 @@ use crate::cancel::Cancel;
 pub trait Model {
     /// Its name, as the user gave it.
     fn name(&self) -> &str;
+
+    /// The key that it is asked with, if it needs one.
+    fn key(&self) -> Option<&Key> {
+        None
+    }
 
     /// Asks it. `hear` is told what comes while it comes; nothing that was heard counts before the answer is there. Failures that
     /// may pass are tried again, with pauses, before this gives up.

@@ -10,7 +10,7 @@ use super::{
     connect::Prices,
     fault::{Fault, Words, is_too_long},
     http::{Client, Response},
-    key::Found,
+    key::{Found, Key},
     retry::{self, GivenUp, Settings, persist},
     sse,
 };
@@ -93,6 +93,10 @@ pub(super) struct Remote {
 impl Model for Remote {
     fn name(&self) -> &str {
         &self.model
+    }
+
+    fn key(&self) -> Option<&Key> {
+        self.key.as_ref().map(|found| &found.key)
     }
 
     fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
@@ -203,7 +207,7 @@ impl Remote {
                 self.model
             ));
         }
-        let variable = self.key.as_ref().map_or(self.key_variable, |found| found.variable);
+        let variable = self.key.as_ref().map_or(self.key_variable, |found| found.source);
         let url = self.client.url();
         match status {
             300..=399 => Some("use that address, if you trust it: keys are not sent on".to_owned()),

@@ -8,7 +8,7 @@ use surehand_agent::{
     Cancel, Company, Event, Permission, Run, Settings, Verdict,
     command::{Mode as Asking, Ruled, Rules},
     event::Stop,
-    model::{self, Connection, Model, Prices, Protocol, Settings as Patience, scripted::Scripted},
+    model::{self, Connection, KeyStore, Model, Prices, Protocol, Settings as Patience, scripted::Scripted},
     prompt::Dialect,
     record::{self, Place},
 };
@@ -16,20 +16,29 @@ use surehand_engine::{Workspace, core::Mode};
 
 use crate::{
     args::{DialectArg, ModeArg, ProtocolArg, RunArgs},
+    keys::{self, Keys},
     output, place,
     view::{Answer, Manner, View},
 };
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let keys = Keys::take();
     let story = args.story.as_deref().map(story).transpose()?;
+    let remote = connect(args, &keys)?;
+    let mut secrets = keys.secrets();
+    if let Some(key) = remote.as_ref().and_then(|model| model.key()) {
+        secrets.add_key(key);
+        keys::clear_of(&secrets);
+    }
+    // From here on there are threads.
     let workspace = place::open(&args.place)?;
     for warning in place::ignored_settings(workspace.config()) {
         anstream::eprintln!("warning: {warning}");
     }
-    let mut model = model(args, &workspace)?;
+    let mut model = model(args, remote, &workspace)?;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)?;
-    let settings = settings(args, &workspace);
+    let settings = Settings { secrets, ..settings(args, &workspace) };
     let audience = RefCell::new(Audience { view: View::new(Manner::here(args.json)), failed: None, cancel: cancel.clone() });
     let asking = if args.yes { Asking::All } else { Asking::Ask };
     let rules = Rules { allow: workspace.config().commands.allow.clone(), mode: asking };
@@ -94,38 +103,46 @@ fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<Place
     Ok(args.resume.as_deref().map(|run| record::find(workspace, named(run))).transpose()?)
 }
 
-/// The model that is asked for: on the command line, or else in the settings.
-fn model(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>> {
+/// The model that is asked for: a script, or the one on the command line or in the settings.
+fn model(args: &RunArgs, remote: Option<Box<dyn Model>>, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>> {
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let played = resumed(args, workspace)?.map_or(0, |place| place.turn);
         return Ok(Box::new(Scripted::parse(&script)?.after(played)));
     }
-    let set = &workspace.config().model;
-    let Some(name) = args.model.clone().or_else(|| set.name.clone()) else {
-        if let Some(place) = resumed(args, workspace)? {
-            let model = place.model;
-            anyhow::bail!("no model is named: the run was with --model {model}; give that again, with its --url if it had one");
-        }
-        anyhow::bail!(
-            "no model is named: give --model NAME, or set model.name in ~/.config/surehand/surehand.toml; --script FILE needs none, and `surehand demo` shows how it works"
-        );
-    };
+    if let Some(model) = remote {
+        return Ok(model);
+    }
+    if let Some(place) = resumed(args, workspace)? {
+        let model = place.model;
+        anyhow::bail!("no model is named: the run was with --model {model}; give that again, with its --url if it had one");
+    }
+    anyhow::bail!(
+        "no model is named: give --model NAME, or set model.name in ~/.config/surehand/surehand.toml; --script FILE needs none, and `surehand demo` shows how it works"
+    );
+}
+
+/// A model behind HTTP, with its key, if one is named. The workspace is opened later: that starts threads, and the key must be out of
+/// the environment first.
+fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn Model>>> {
+    let set = place::settings(&place::root(&args.place)?)?.model;
+    let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
     let protocol = match (args.protocol, set.protocol.as_deref()) {
         (Some(ProtocolArg::Openai), _) | (None, Some("openai")) => Some(Protocol::OpenAi),
         (Some(ProtocolArg::Anthropic), _) | (None, Some("anthropic")) => Some(Protocol::Anthropic),
         (None, _) => None,
     };
     let prices = Prices { input: set.price_input, cached: set.price_cached, output: set.price_output };
-    let url = args.url.clone().or_else(|| set.url.clone());
+    let url = args.url.clone().or(set.url);
+    let key_store = KeyStore { command: set.key_command, file: set.key_file };
     let settings = Patience {
         idle: Duration::from_secs(set.seconds),
         attempts: set.attempts,
         first_pause: Duration::from_secs_f64(set.pause),
         ..Patience::default()
     };
-    let connection = Connection { model: name, url, protocol, prices, settings, ..Connection::default() };
-    Ok(model::connect(&connection, &|name| std::env::var(name).ok())?)
+    let connection = Connection { model: name, url, protocol, key_store, prices, settings, ..Connection::default() };
+    Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
 /// The first Ctrl-C lets what was begun come to its end; the second one does not wait.
