@@ -913,7 +913,7 @@ fn a_key_that_is_printed_read_or_said_is_redacted_everywhere() {
             is_without_key(request.body.to_string().as_bytes(), "a prompt");
         }
         let mut all = Vec::new();
-        files(&stage.path(".surehand/runs"), &mut all);
+        files(&stage.path(".git/surehand/checkouts/main/runs"), &mut all);
         assert_eq!(all.len(), 2, "{all:?}");
         all.iter().for_each(|path| is_without_key(&fs::read(path).unwrap(), &path.display().to_string()));
         let results = results(&ran.events());
@@ -986,7 +986,7 @@ fn a_key_that_cannot_be_had_is_told_before_anything_begins() {
         let ran = Ran::of(command.env(variable, value).env("OPENAI_API_KEY", MARKER).output().unwrap());
         assert_eq!((ran.code, server.requests().len()), (Some(2), 0), "{}", ran.out);
         assert!(ran.err.contains(expected), "{}", ran.err);
-        assert!(!stage.path(".surehand").exists());
+        assert!(!stage.path(".git/surehand").exists());
     }
 }
 
@@ -1178,7 +1178,7 @@ fn an_empty_story_is_none() {
         let stage = stage();
         let (ran, _) = with_input(&stage, input.as_bytes(), Vec::new(), &words);
         assert_eq!((ran.code, ran.err.as_str()), (Some(2), "error: the story is empty: say what is to be done\n"));
-        assert!(!stage.path(".surehand").exists());
+        assert!(!stage.path(".git/surehand").exists());
     }
 }
 

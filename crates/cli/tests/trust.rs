@@ -5,7 +5,7 @@
 use std::{
     fs,
     io::Write,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -616,9 +616,8 @@ fn a_newer_state_is_not_opened() {
     machine.write("one/a.txt", "one\n");
     machine.run("one", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     let database = machine.at("one/.git/surehand/state.db");
-    let newer = rusqlite::Connection::open(&database).unwrap();
-    newer.pragma_update(None, "user_version", 99).unwrap();
-    drop(newer);
+    // SQLite keeps the number that programs may set at this place.
+    fs::OpenOptions::new().write(true).open(database).unwrap().write_all_at(&99_u32.to_be_bytes(), 60).unwrap();
     machine.evil_state("one/.git/surehand/checkouts/main");
     fs::remove_file(machine.at("one/.git/surehand/checkouts/main/state.db")).unwrap();
     for words in [&["status"][..], &["mcp"], &["call", "read_file", r#"{"path": "a.txt"}"#]] {
