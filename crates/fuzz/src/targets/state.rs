@@ -112,7 +112,8 @@ fn state_files(place: &Place) -> Vec<PathBuf> {
 
 fn damage(source: &mut Source<'_>, files: &[PathBuf]) {
     let file = &files[source.below(files.len())];
-    let mut content = fs::read(file).unwrap_or_default();
+    let is_file = fs::symlink_metadata(file).is_ok_and(|file| file.is_file());
+    let mut content = if is_file { fs::read(file).unwrap_or_default() } else { Vec::new() };
     match source.below(5) {
         0 => content = source.until_zero(400).to_vec(),
         1 => content.truncate(source.below(256) * content.len() / 256),
@@ -279,6 +280,10 @@ fn put(at: &Path, content: &[u8]) {
     drop(fs::create_dir_all(at.parent().expect("it is in a directory")));
     for dir in at.ancestors().skip(1).take_while(|dir| !dir.ends_with(".git") && !dir.ends_with("ws")) {
         drop(fs::set_permissions(dir, fs::Permissions::from_mode(0o700)));
+    }
+    if fs::symlink_metadata(at).is_ok_and(|there| !there.is_file()) {
+        // Not through a link, and not into a pipe.
+        drop(fs::remove_file(at));
     }
     drop(fs::write(at, content));
 }
