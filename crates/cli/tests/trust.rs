@@ -461,13 +461,23 @@ fn root_does_not_lock_the_owner_out() {
     let owned = Command::new("chown").args(["-R", &NOBODY.to_string()]).arg(machine.at("one")).status().unwrap();
     assert!(owned.success());
     // As `sudo -E` does it.
-    for words in [&["call", "read_file", r#"{"path": "a.txt"}"#][..], &["status"], &["scan"]] {
+    let write = r#"{"path": "root.txt", "content": "x\n"}"#;
+    let edit = r#"{"path": "root.txt", "old_string": "x", "new_string": "y"}"#;
+    for words in [
+        &["call", "read_file", r#"{"path": "a.txt"}"#][..],
+        &["call", "write_file", write],
+        &["call", "edit_file", edit],
+        &["status"],
+        &["scan"],
+    ] {
         let mut command = machine.command(User::Us, "one", words);
         told(
             &command.env("HOME", machine.at("nobody")).env("XDG_STATE_HOME", machine.at("nobody/.local/state")).output().unwrap(),
         );
     }
+    assert_eq!(machine.read("one/root.txt"), "y\n");
     assert!(!machine.at("one/.git/surehand").exists(), "root keeps its state elsewhere");
+    assert!(!machine.at("one/.surehand").exists(), "nothing is left that the owner could not remove");
     assert!(!machine.at("nobody/.local").exists(), "and not in the home of the owner");
     machine.try_everything(User::Nobody, "one");
     let edit = r#"{"path": "a.txt", "old_string": "one", "new_string": "two"}"#;

@@ -91,6 +91,10 @@ impl Export {
     }
 
     fn open(&self, state: &File) -> io::Result<File> {
+        if sys::fstat(&self.root)?.st_uid != rustix::process::geteuid().as_raw() {
+            // What root leaves in somebody's tree, its owner could not remove.
+            return Err(io::Error::other("is in the work tree of another user"));
+        }
         let dir = match open_dir(&self.root, EXPORT_DIR) {
             Err(Errno::NOENT) => {
                 match sys::mkdirat(&self.root, EXPORT_DIR, Mode::from_raw_mode(0o700)) {

@@ -163,8 +163,16 @@ impl StateDir {
         self.passed_over.as_ref()
     }
 
-    /// The database, checked to be a plain file of ours or not there: SQLite opens it by name.
+    /// The database, checked to be a plain file of ours or not there: SQLite opens it by name. SQLite gives its other files the
+    /// rights of this one, so it is made here.
     pub fn database(&self) -> io::Result<PathBuf> {
+        if self.is_writable {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match sys::openat(&*self.dir, "state.db", flags, Mode::from_raw_mode(0o600)) {
+                Ok(_) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
         for name in ["state.db", "state.db-wal", "state.db-shm"] {
             match sys::statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => check_file(&stat).map_err(|why| io::Error::other(format!("{name} {why}")))?,
@@ -424,12 +432,11 @@ fn foreign_owner(stat: &Stat) -> String {
     format!("belongs to user {}, and you are user {}", stat.st_uid, effective_user())
 }
 
-/// A file of the state is a plain file of ours that nobody else may write.
+/// A file of the state is a plain file of ours. Its mode does not matter: nobody else can enter the directory.
 pub(crate) fn check_file(stat: &Stat) -> Result<(), &'static str> {
     match () {
         () if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Err("is not a regular file"),
         () if stat.st_uid != effective_user() => Err("belongs to another user"),
-        () if stat.st_mode & 0o022 != 0 => Err("can be written by others"),
         () => Ok(()),
     }
 }
@@ -684,6 +691,8 @@ mod tests {
         let fixture = Fixture::new();
         let state = fixture.open("repo");
         assert_eq!(state.database().unwrap(), fixture.at("repo/.git/surehand/state.db"));
+        assert_eq!(mode(&state.database().unwrap()), 0o600);
+        fs::remove_file(state.database().unwrap()).unwrap();
         symlink(fixture.at("elsewhere.db"), state.path().join("state.db")).unwrap();
         assert!(state.database().is_err());
     }

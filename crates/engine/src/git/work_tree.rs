@@ -52,35 +52,39 @@ pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
     let from = from.canonicalize().ok()?;
     let home = home.and_then(|home| home.canonicalize().ok());
     let starts_at_ours = fs::metadata(&from).ok()?.uid() == effective_user();
-    from.ancestors()
-        .filter(|dir| dir.parent().is_some() && Some(*dir) != home.as_deref())
-        .find_map(|dir| work_tree_at(dir, starts_at_ours))
+    let above = || from.ancestors().filter(|dir| dir.parent().is_some() && Some(*dir) != home.as_deref());
+    // A clone can ship a directory called `.hg`, but none called `.git`: so inside of git's work trees only git's marks count.
+    above()
+        .find_map(|dir| git_tree_at(dir, starts_at_ours))
+        .or_else(|| above().find_map(|dir| other_tree_at(dir, starts_at_ours)))
 }
 
 fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-fn work_tree_at(dir: &Path, starts_at_ours: bool) -> Option<WorkTree> {
-    let is_trusted = |marker: &Metadata| !starts_at_ours || [0, effective_user()].contains(&marker.uid());
-    if let Some(marker) = exact_entry(dir, ".git").filter(is_trusted) {
-        let dot_git = dir.join(".git");
-        let git = match () {
-            () if marker.is_dir() && is_repository(&dot_git) => main_checkout(dot_git),
-            // An empty or broken directory: git passes over it, too.
-            () if marker.is_dir() => return other_system(dir, is_trusted),
-            () if marker.is_file() => read_gitfile(dir, marker.len()).and_then(|target| verified(dir, target)),
-            // A link. Git never checks one out under this name, but an archive can hold it.
-            () => None,
-        };
-        return Some(WorkTree { root: dir.to_owned(), git });
-    }
-    other_system(dir, is_trusted)
+fn git_tree_at(dir: &Path, starts_at_ours: bool) -> Option<WorkTree> {
+    let marker = exact_entry(dir, ".git").filter(|marker| is_trusted(marker, starts_at_ours))?;
+    let dot_git = dir.join(".git");
+    let git = match () {
+        () if marker.is_dir() && is_repository(&dot_git) => main_checkout(dot_git),
+        // An empty or broken directory: git passes over it, too.
+        () if marker.is_dir() => return None,
+        () if marker.is_file() => read_gitfile(dir, marker.len()).and_then(|target| verified(dir, target)),
+        // A link. Git never checks one out under this name, but an archive can hold it.
+        () => None,
+    };
+    Some(WorkTree { root: dir.to_owned(), git })
 }
 
-fn other_system(dir: &Path, is_trusted: impl Fn(&Metadata) -> bool) -> Option<WorkTree> {
-    let is_marker = |name: &&str| exact_entry(dir, name).is_some_and(|marker| marker.is_dir() && is_trusted(&marker));
-    OTHER_SYSTEMS.iter().any(|name| is_marker(&name)).then(|| WorkTree { root: dir.to_owned(), git: None })
+fn other_tree_at(dir: &Path, starts_at_ours: bool) -> Option<WorkTree> {
+    let is_mark = |marker: &Metadata| marker.is_dir() && is_trusted(marker, starts_at_ours);
+    let is_top = OTHER_SYSTEMS.iter().any(|name| exact_entry(dir, name).is_some_and(|marker| is_mark(&marker)));
+    is_top.then(|| WorkTree { root: dir.to_owned(), git: None })
+}
+
+fn is_trusted(marker: &Metadata, starts_at_ours: bool) -> bool {
+    !starts_at_ours || [0, effective_user()].contains(&marker.uid())
 }
 
 /// What has exactly this name. Where a file system ignores case, `.GIT` answers to `.git` but is not git's.
@@ -133,19 +137,15 @@ fn linked_worktree(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     let leads_back = target.join(back.trim_end_matches(['\r', '\n'])).canonicalize().is_ok_and(|back| back == dir.join(".git"));
     let is_kept_there = target.parent() == Some(&common.join("worktrees"));
     let checkout = target.file_name()?.to_str()?.to_owned();
-    // The first checkout has this name.
-    let is_distinct = checkout != MAIN;
-    (leads_back && is_kept_there && is_repository(&common)).then(|| GitDirs {
-        own: target,
-        common,
-        checkout: if is_distinct { checkout } else { format!("{MAIN}-worktree") },
-    })
+    // The first checkout has the name `main`; git makes no id with `~` in it.
+    let checkout = if checkout == MAIN { format!("{MAIN}~worktree") } else { checkout };
+    (leads_back && is_kept_there && is_repository(&common)).then_some(GitDirs { own: target, common, checkout })
 }
 
 /// Whether a git directory is a submodule's, of a repository whose work tree is around this directory.
 fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     let is_below = |git_dir: &Path| target.starts_with(git_dir.join("modules"));
-    let above = dir.ancestors().skip(1).filter_map(|above| work_tree_at(above, false)?.git);
+    let above = dir.ancestors().skip(1).filter_map(|above| git_tree_at(above, false)?.git);
     above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
 }
 
@@ -253,7 +253,7 @@ mod tests {
         place.git("one", &["worktree", "add", "-q", "../two"]);
         place.git("one", &["worktree", "add", "-q", "../main"]);
         place.check("two", Some("two"), Some("one/.git"), "two");
-        place.check("main", Some("main"), Some("one/.git"), "main-worktree");
+        place.check("main", Some("main"), Some("one/.git"), "main~worktree");
         place.check("one", Some("one"), Some("one/.git"), "main");
     }
 
@@ -331,6 +331,9 @@ mod tests {
             place.check(&format!("{system}-tree/src"), Some(&format!("{system}-tree")), None, "");
         }
         place.repository("victim");
+        // What a clone brings along does not split it.
+        place.write("victim/sub/.hg/store/x", "");
+        place.check("victim/sub", Some("victim"), Some("victim/.git"), "main");
         fs::create_dir(place.at("linked")).unwrap();
         std::os::unix::fs::symlink(place.at("victim/.git"), place.at("linked/.git")).unwrap();
         place.check("linked", Some("linked"), None, "");
