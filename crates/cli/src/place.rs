@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, Workspace,
+    Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, StateHome, Workspace,
     changes::Selection,
     disk::commit::{Probe, Verdict},
     git, state_dir,
@@ -26,7 +26,7 @@ const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
 /// Opens the workspace that a command is about, to work in it.
 pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
-    open_at(&root(place)?)
+    open_at(&root(place)?, user::state_home()?)
 }
 
 /// Opens the workspace that a command is about, to look at it: nothing is made.
@@ -45,7 +45,7 @@ pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 /// The root of the workspace that a command is about.
 pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
-        return nearest_root(&std::env::current_dir().context("the current directory is gone")?);
+        return nearest_root(&std::env::current_dir().context("the current directory is gone")?, &user::state_home()?);
     };
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     root.canonicalize().with_context(|| root.display().to_string())
@@ -53,9 +53,13 @@ pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
 
 /// The settings that count in a root: the user's, those of its file as far as a repository may set them, and the environment.
 pub fn settings(root: &Path) -> anyhow::Result<Config> {
+    settings_with(root, user::state_home()?)
+}
+
+fn settings_with(root: &Path, state: StateHome) -> anyhow::Result<Config> {
     let variables = std::env::vars_os();
     let variables = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Config { state: user::state_home()?, ..Config::load(root, variables)? })
+    Ok(Config { state, ..Config::load(root, variables)? })
 }
 
 /// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.
@@ -74,11 +78,12 @@ pub fn ignored_settings(config: &Config) -> Vec<String> {
 
 /// Opens the workspace that a directory is in, to work in it.
 pub fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
-    open_at(&nearest_root(directory)?)
+    let state = user::state_home()?;
+    open_at(&nearest_root(directory, &state)?, state)
 }
 
-fn open_at(root: &Path) -> anyhow::Result<Arc<Workspace>> {
-    Workspace::open_with(root, settings(root)?, killer()).map_err(with_hint)
+fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
+    Workspace::open_with(root, settings_with(root, state)?, killer()).map_err(with_hint)
 }
 
 /// What cannot be opened because nothing may be written there is told with a way out.
@@ -112,17 +117,16 @@ pub fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<Sel
 
 /// The top of the work tree that a directory is in. Where nobody keeps it under version control, it is the directory above
 /// that was worked in before, or else the directory itself.
-fn nearest_root(from: &Path) -> anyhow::Result<PathBuf> {
+fn nearest_root(from: &Path, state: &StateHome) -> anyhow::Result<PathBuf> {
     let from = from.canonicalize().with_context(|| from.display().to_string())?;
     anyhow::ensure!(from.is_dir(), "{}: not a directory", from.display());
-    let state = user::state_home()?;
     if let Some(tree) = git::discover(&from, state.home.as_deref()) {
         return Ok(tree.root);
     }
-    let home = state.home.as_deref().and_then(|home| home.canonicalize().ok());
-    let may_be_root = |dir: &Path| dir.parent().is_some() && Some(dir) != home.as_deref();
+    let is_home = |dir: &Path| state.home.as_deref().is_some_and(|home| git::is_same_file(home, dir));
+    let may_be_root = |dir: &Path| dir.parent().is_some() && !is_home(dir);
     let is_ours = |dir: &Path| dir.metadata().is_ok_and(|dir| dir.uid() == rustix::process::geteuid().as_raw());
-    let is_known = |dir: &&Path| may_be_root(dir) && is_ours(dir) && state_dir::is_known_root(dir, &state);
+    let is_known = |dir: &&Path| may_be_root(dir) && is_ours(dir) && state_dir::is_known_root(dir, state);
     if let Some(known) = from.ancestors().find(is_known) {
         return Ok(known.to_owned());
     }

@@ -481,7 +481,7 @@ fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(_) => return Ok(Some(unknown)),
     };
-    let mut text = String::new();
+    let mut text = String::with_capacity(256);
     let is_text = file.take(MAX_IDENTITY).read_to_string(&mut text).is_ok();
     let known = is_text.then(|| serde_json::from_str::<Identity>(&text).ok()).flatten();
     Ok(Some(known.filter(|known| known.key.as_str().len() == 32).unwrap_or(unknown)))

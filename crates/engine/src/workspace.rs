@@ -583,7 +583,7 @@ impl Ground {
         let root = Arc::new(Root::open(root).map_err(bad_root)?);
         let home = config.state.home.as_deref();
         // Whoever names the home directory means it.
-        let home = home.filter(|home| home.canonicalize().is_ok_and(|home| home != root.path()));
+        let home = home.filter(|home| !git::is_same_file(home, root.path()));
         let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree { root: root.path().to_owned(), git: None });
         let below = root.path().strip_prefix(&tree.root).ok().and_then(Path::to_str).and_then(|below| RelPath::new(below).ok());
         let is_named = below.is_some() || tree.root == root.path();

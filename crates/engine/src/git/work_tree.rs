@@ -43,20 +43,27 @@ const MAX_CONFIG: u64 = 256 * 1024;
 /// Entries that mark the top of a work tree of another system.
 const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
 
-/// The work tree that a directory is in: the nearest directory above it, or itself, that is the top of one.
+/// The work tree that a directory is in: the nearest directory above it, or itself, that is the top of one. `from` is absolute and has
+/// no links in it.
 ///
 /// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
 /// So is the work tree of another user around a directory of ours. That user could have made it just to be found, and put
 /// instructions and settings into it (CVE-2022-24765 of git).
 pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
-    let from = from.canonicalize().ok()?;
-    let home = home.and_then(|home| home.canonicalize().ok());
-    let starts_at_ours = fs::metadata(&from).ok()?.uid() == effective_user();
-    let above = || from.ancestors().filter(|dir| dir.parent().is_some() && Some(*dir) != home.as_deref());
+    let starts_at_ours = fs::metadata(from).ok()?.uid() == effective_user();
+    let find = |tree_at: fn(&Path, bool) -> Option<WorkTree>| {
+        let above = from.ancestors().filter(|dir| dir.parent().is_some());
+        let mut trees = above.filter_map(|dir| tree_at(dir, starts_at_ours));
+        trees.find(|tree| home.is_none_or(|home| !is_same_file(&tree.root, home)))
+    };
     // A clone can ship a directory called `.hg`, but none called `.git`: so inside of git's work trees only git's marks count.
-    above()
-        .find_map(|dir| git_tree_at(dir, starts_at_ours))
-        .or_else(|| above().find_map(|dir| other_tree_at(dir, starts_at_ours)))
+    find(git_tree_at).or_else(|| find(other_tree_at))
+}
+
+/// Whether two paths lead to one file.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 fn effective_user() -> u32 {
