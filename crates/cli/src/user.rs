@@ -16,7 +16,9 @@ pub fn state_home() -> anyhow::Result<StateHome> {
         Some(dir) if dir.is_relative() => anyhow::bail!("{STATE_DIR} must be an absolute path: {}", dir.display()),
         fixed => fixed,
     };
-    Ok(StateHome { fixed, user: state_dir(), home: variable("HOME") })
+    let home = variable("HOME");
+    let settings = variable("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config"))).map(|dir| dir.join("surehand"));
+    Ok(StateHome { fixed, user: state_dir(), home, settings })
 }
 
 /// The directory for our files among those that programs keep from one start to the next; nothing without a home.

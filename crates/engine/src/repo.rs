@@ -475,7 +475,7 @@ impl Repo {
 
 /// A file by its path in the root, if it is below that.
 fn in_root(workspace: &Workspace, state: &FileState) -> Option<FileState> {
-    Some(FileState { path: workspace.in_root(&state.path)?, ..state.clone() })
+    Some(FileState { path: workspace.in_root(&state.path)?.into_owned(), ..state.clone() })
 }
 
 /// Gives other programs what was written down. Where `.surehand` is not ours to write into, they get nothing, and `surehand doctor`

@@ -70,16 +70,16 @@ impl State {
         let parts = Arc::new(Parts::open(Arc::new(dir))?);
         let rescued = Rescued::of(parts.dir.clone())?;
         let device = rescued.clock().stamp(&sys::fstat(&**parts.dir.checkout())?).device;
-        Ok(Self { home: config.state.clone(), device, ..Self::new(ground, Handles::Open(parts), rescued) })
+        Ok(Self { home: config.state.clone(), device, ..Self::new(ground, Handles::Open(parts), rescued)? })
     }
 
-    pub(crate) fn look(ground: &Ground, dir: Option<StateDir>) -> Self {
+    pub(crate) fn look(ground: &Ground, dir: Option<StateDir>) -> io::Result<Self> {
         Self::new(ground, Handles::Look(dir.map(Arc::new)), Rescued::none())
     }
 
-    fn new(ground: &Ground, handles: Handles, rescued: Rescued) -> Self {
-        let root = Arc::new(File::from(ground.tree_root.dir().try_clone_to_owned().expect("there is room for one more handle")));
-        Self {
+    fn new(ground: &Ground, handles: Handles, rescued: Rescued) -> io::Result<Self> {
+        let root = Arc::new(File::from(ground.tree_root.dir().try_clone_to_owned()?));
+        Ok(Self {
             export: Export::new(root, ground.tree.git.as_ref().map(|git| git.own.clone())),
             tree: ground.tree.clone(),
             home: StateHome::default(),
@@ -91,7 +91,7 @@ impl State {
             notices: Arc::default(),
             work_dir: ground.tree.root.display().to_string(),
             repo: Mutex::new(Repo::new(ground.below.clone())),
-        }
+        })
     }
 
     /// Whether it can only be looked at.
@@ -99,12 +99,12 @@ impl State {
         matches!(*lock(&self.handles), Handles::Look(_))
     }
 
-    /// Makes the state directory anew if somebody removed it, or a part of it, under our feet. Says whether that was so.
+    /// Makes the state directory again if it, or a part of it, was removed while it is open. Says whether that was so.
     pub(crate) fn revive(&self) -> io::Result<bool> {
         let mut handles = lock(&self.handles);
         let Handles::Open(parts) = &*handles else { return Ok(false) };
         let is_gone = |part: &Arc<File>| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0);
-        if ![&parts.journals, &parts.staged, &parts.locks, parts.dir.checkout()].into_iter().any(is_gone) {
+        if parts.dir.is_in_place() && ![&parts.journals, &parts.staged, &parts.locks].into_iter().any(is_gone) {
             return Ok(false);
         }
         let dir = Arc::new(StateDir::open(&self.tree, &self.home).map_err(io::Error::other)?);

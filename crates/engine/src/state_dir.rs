@@ -33,6 +33,8 @@ pub struct StateHome {
     pub user: Option<PathBuf>,
     /// The home directory: it is a work tree only if somebody names it as one.
     pub home: Option<PathBuf>,
+    /// The directory of the user's own settings, which no tool may write.
+    pub settings: Option<PathBuf>,
 }
 
 /// Why the state of a work tree cannot be opened.
@@ -94,11 +96,19 @@ impl CheckoutKey {
 /// Which tree a checkout directory belongs to. Kept in the file `root`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
+    /// The format of everything in the directory.
+    format: u32,
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// When the directory of the tree was made, where the system tells: an inode that is free is soon another's.
+    #[serde(default)]
+    born: i64,
     key: CheckoutKey,
 }
+
+/// The format that this program knows. Whoever meets a newer one touches nothing.
+const FORMAT: u32 = 1;
 
 /// The name of the state directory in a git directory.
 const IN_GIT: &str = "surehand";
@@ -151,6 +161,12 @@ impl StateDir {
     /// The random name of this checkout.
     pub fn key(&self) -> &CheckoutKey {
         &self.key
+    }
+
+    /// Whether it is still where it was opened: somebody may have removed it, or set it aside.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let there = sys::stat(&self.checkout_path).map(|stat| stat.st_ino);
+        sys::fstat(&*self.checkout).is_ok_and(|stat| stat.st_nlink > 0 && there == Ok(stat.st_ino))
     }
 
     /// Whether this process may change it.
@@ -233,20 +249,22 @@ impl Place {
         missing: Missing,
         passed_over: Option<PassedOver>,
     ) -> Result<Option<Self>, StateDirError> {
-        let path = home.join("roots").join(name_of(&tree.root));
-        let unusable = |error| StateDirError::Unusable { path: path.clone(), error };
+        let unusable = |error| StateDirError::Unusable { path: home.to_owned(), error };
         let foreign = |why: Untrusted| unusable(why.into());
         if missing == Missing::Make {
             make_path(home).map_err(unusable)?;
         }
-        let mut dir = match open_dir(rustix::fs::CWD, home) {
-            Ok(dir) => dir,
-            Err(Errno::NOENT | Errno::NOTDIR) if missing == Missing::Leave => return Ok(None),
-            Err(errno) => return Err(unusable(errno.into())),
+        // Links on the way are the user's own; SQLite would refuse them.
+        let home = match home.canonicalize() {
+            Ok(home) => home,
+            Err(error) if missing == Missing::Leave && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(error)),
         };
+        let path = home.join("roots").join(name_of(&tree.root));
+        let mut dir = open_dir(rustix::fs::CWD, &home).map_err(|errno| unusable(errno.into()))?;
         let stat = sys::fstat(&dir).map_err(|errno| unusable(errno.into()))?;
-        // Others may read what is beside the state, such as a log; nobody may put anything there.
-        if stat.st_uid != effective_user() || stat.st_mode & 0o022 != 0 {
+        // Its mode does not matter: what is put there by others does not belong to us.
+        if stat.st_uid != effective_user() {
             return Err(foreign(Untrusted::Foreign(foreign_owner(&stat))));
         }
         for name in ["roots", &name_of(&tree.root)] {
@@ -262,42 +280,54 @@ impl Place {
     /// came along when a repository was copied, is moved aside and not touched again.
     fn open_checkout(&self, tree: &WorkTree, missing: Missing) -> io::Result<Option<StateDir>> {
         let Some(checkouts) = open_private(&self.dir, CHECKOUTS, missing)? else { return Ok(None) };
+        let here = identity_of(&tree.root)?;
+        let known = match open_private(&checkouts, &self.checkout, missing)? {
+            Some(checkout) => read_identity(&checkout)?.map(|known| (checkout, known)),
+            None => None,
+        };
+        let (checkout, key) = match known {
+            Some((checkout, known)) if known.is(&here) => {
+                if !known.names(&here) && missing == Missing::Make {
+                    // It was moved, or its disk has another number today. If this cannot be written, it is next time.
+                    let _ = write_identity(&checkout, &Identity { key: known.key.clone(), ..here });
+                }
+                (checkout, known.key)
+            }
+            _ if missing == Missing::Leave => return Ok(None),
+            _ => self.begin_checkout(&checkouts, here)?,
+        };
+        let may_write = sys::accessat(&checkout, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        Ok(Some(StateDir {
+            path: self.path.clone(),
+            checkout_path: self.path.join(CHECKOUTS).join(&self.checkout),
+            dir: self.dir.clone(),
+            checkout: Arc::new(checkout),
+            key,
+            is_writable: may_write.is_ok(),
+            passed_over: self.passed_over.clone(),
+        }))
+    }
+
+    /// Gives a checkout its key. One process at a time: another could take the directory of the first for a foreign one.
+    fn begin_checkout(&self, checkouts: &File, here: Identity) -> io::Result<(File, CheckoutKey)> {
+        // Not a second handle's lock: this one goes when the function ends.
+        let lock = open_dir(checkouts, ".")?;
+        lock.lock()?;
         loop {
-            let Some(checkout) = open_private(&checkouts, &self.checkout, missing)? else { return Ok(None) };
-            let here = identity_of(&tree.root)?;
-            let key = match (read_identity(&checkout)?, missing) {
-                (Some(known), _) if known.is(&here) => {
-                    if (&known.path, known.device) != (&here.path, here.device) && missing == Missing::Make {
-                        // It was moved, or its disk has another number today. If this cannot be written, it is next time.
-                        let _ = write_identity(&checkout, &Identity { key: known.key.clone(), ..here }, Replace::Yes);
-                    }
-                    known.key
-                }
-                (_, Missing::Leave) => return Ok(None),
-                (Some(_), Missing::Make) => {
-                    set_aside(&checkouts, &self.checkout)?;
-                    continue;
-                }
-                (None, Missing::Make) => {
+            let checkout = open_private(checkouts, &self.checkout, Missing::Make)?.expect("it is made if it is missing");
+            match read_identity(&checkout)? {
+                Some(known) if known.is(&here) => return Ok((checkout, known.key)),
+                Some(_) => set_aside(checkouts, &self.checkout)?,
+                None => {
                     let identity = Identity { key: CheckoutKey::random()?, ..here };
-                    match write_identity(&checkout, &identity, Replace::No) {
-                        Ok(()) => identity.key,
-                        // Another process was faster: its key counts.
-                        Err(Errno::EXIST) => continue,
-                        Err(errno) => return Err(errno.into()),
+                    write_identity(&checkout, &identity)?;
+                    // Recovery after a power cut finds its journals by this.
+                    for dir in [&checkout, checkouts, &*self.dir] {
+                        dir.sync_all()?;
                     }
+                    return Ok((checkout, identity.key));
                 }
-            };
-            let may_write = sys::accessat(&checkout, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
-            return Ok(Some(StateDir {
-                path: self.path.clone(),
-                checkout_path: self.path.join(CHECKOUTS).join(&self.checkout),
-                dir: self.dir.clone(),
-                checkout: Arc::new(checkout),
-                key,
-                is_writable: may_write.is_ok(),
-                passed_over: self.passed_over.clone(),
-            }));
+            }
         }
     }
 }
@@ -426,9 +456,6 @@ fn check_private(stat: &Stat) -> Result<(), String> {
 }
 
 fn foreign_owner(stat: &Stat) -> String {
-    if stat.st_uid == effective_user() {
-        return format!("can be written by others (mode {:o})", stat.st_mode & 0o7777);
-    }
     format!("belongs to user {}, and you are user {}", stat.st_uid, effective_user())
 }
 
@@ -462,7 +489,13 @@ fn make_path(path: &Path) -> io::Result<()> {
 impl Identity {
     /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another number.
     fn is(&self, here: &Self) -> bool {
-        self.inode == here.inode && (self.device == here.device || self.path == here.path)
+        let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
+        self.inode == here.inode && is_as_old && (self.device == here.device || self.path == here.path)
+    }
+
+    /// Whether it is where it was.
+    fn names(&self, here: &Self) -> bool {
+        (&self.path, self.device) == (&here.path, here.device)
     }
 }
 
@@ -470,12 +503,27 @@ fn identity_of(root: &Path) -> io::Result<Identity> {
     let stat = sys::stat(root)?;
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
-    Ok(Identity { path: root.to_owned(), device, inode, key: CheckoutKey(String::new()) })
+    Ok(Identity { format: FORMAT, path: root.to_owned(), device, inode, born: born(root), key: CheckoutKey::default() })
 }
 
-/// One that cannot be understood is as good as another tree's.
+/// When a file was made, in nanoseconds; 0 where nobody knows.
+#[cfg(target_os = "linux")]
+fn born(path: &Path) -> i64 {
+    use rustix::fs::StatxFlags;
+    let stat = sys::statx(rustix::fs::CWD, path, AtFlags::empty(), StatxFlags::BTIME);
+    let known = stat.ok().filter(|stat| stat.stx_mask & StatxFlags::BTIME.bits() != 0);
+    known.map_or(0, |stat| stat.stx_btime.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(stat.stx_btime.tv_nsec)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn born(_: &Path) -> i64 {
+    0
+}
+
+/// A file that cannot be understood is treated as another tree's. One that is empty was being written when the power went.
 fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
-    let unknown = Identity { path: PathBuf::new(), device: 0, inode: 0, key: CheckoutKey(String::new()) };
+    let key = CheckoutKey::default();
+    let unknown = Identity { format: FORMAT, path: PathBuf::new(), device: 0, inode: 0, born: 0, key };
     let file = match open_file(checkout, IDENTITY, MAX_IDENTITY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -483,32 +531,36 @@ fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
     };
     let mut text = String::with_capacity(256);
     let is_text = file.take(MAX_IDENTITY).read_to_string(&mut text).is_ok();
+    if is_text && text.is_empty() {
+        return Ok(None);
+    }
+    if let Ok(Numbered { format }) = serde_json::from_str(&text)
+        && format > FORMAT
+    {
+        let why = format!("written by a newer surehand (format {format}, this one knows {FORMAT}); update surehand");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
     let known = is_text.then(|| serde_json::from_str::<Identity>(&text).ok()).flatten();
     Ok(Some(known.filter(|known| known.key.as_str().len() == 32).unwrap_or(unknown)))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replace {
-    Yes,
-    No,
+/// The one field that every format has.
+#[derive(Deserialize)]
+struct Numbered {
+    format: u32,
 }
 
-/// Writes the file as a whole: whoever reads it sees all of it.
-fn write_identity(checkout: &File, identity: &Identity, replace: Replace) -> rustix::io::Result<()> {
-    let text = serde_json::to_vec(identity).map_err(|_| Errno::INVAL)?;
-    let new = format!("{IDENTITY}.{}", CheckoutKey::random().map_err(|_| Errno::IO)?.as_str());
+/// Writes the file as a whole, and waits until it is on the disk: whoever reads it sees all of it.
+fn write_identity(checkout: &File, identity: &Identity) -> io::Result<()> {
+    let text = serde_json::to_vec(identity)?;
+    let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(sys::openat(checkout, &new, flags, Mode::from_raw_mode(0o600))?);
-    let put =
-        file.write_all(&text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).and_then(|()| match replace {
-            Replace::Yes => sys::renameat(checkout, &new, checkout, IDENTITY),
-            Replace::No => sys::linkat(checkout, &new, checkout, IDENTITY, AtFlags::empty()).or_else(|errno| match errno {
-                // Where there are no second names.
-                Errno::PERM | Errno::OPNOTSUPP => sys::renameat_with(checkout, &new, checkout, IDENTITY, RenameFlags::NOREPLACE),
-                errno => Err(errno),
-            }),
-        });
-    let _ = sys::unlinkat(checkout, &new, AtFlags::empty());
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    let put = written.and_then(|()| Ok(sys::renameat(checkout, &new, checkout, IDENTITY)?));
+    if put.is_err() {
+        let _ = sys::unlinkat(checkout, &new, AtFlags::empty());
+    }
     put
 }
 
@@ -668,7 +720,7 @@ mod tests {
     fn an_identity_that_makes_no_sense_is_nobodys() {
         let fixture = Fixture::new();
         let key = fixture.open("repo").key().clone();
-        for nonsense in ["", "{}", "{\"path\":\"/\",\"device\":1,\"inode\":1,\"key\":\"\"}", &"x".repeat(20_000)] {
+        for nonsense in [" ", "{}", "{\"path\":\"/\",\"device\":1,\"inode\":1,\"key\":\"\"}", &"x".repeat(20_000)] {
             fs::write(fixture.at("repo/.git/surehand/checkouts/main/root"), nonsense).unwrap();
             assert!(StateDir::find(&fixture.tree("repo"), &fixture.home).unwrap().is_none(), "{nonsense:.40}");
             assert_ne!(fixture.open("repo").key(), &key);
@@ -676,8 +728,45 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_start_at_once_agree_on_a_key() {
+    fn what_a_newer_program_keeps_is_not_touched() {
         let fixture = Fixture::new();
+        fixture.open("repo");
+        let root = fixture.at("repo/.git/surehand/checkouts/main/root");
+        fs::write(&root, "{\"format\":2,\"anything\":[]}").unwrap();
+        let error = StateDir::open(&fixture.tree("repo"), &fixture.home).unwrap_err();
+        assert!(error.to_string().contains("update surehand"), "{error}");
+        assert!(StateDir::find(&fixture.tree("repo"), &fixture.home).is_err());
+        assert_eq!(fs::read_to_string(&root).unwrap(), "{\"format\":2,\"anything\":[]}");
+    }
+
+    #[test]
+    fn the_users_directory_may_be_behind_a_link() {
+        let mut fixture = Fixture::new();
+        fs::create_dir(fixture.at("real")).unwrap();
+        symlink(fixture.at("real"), fixture.at("linked")).unwrap();
+        fixture.home.user = Some(fixture.at("linked/state"));
+        assert!(fixture.open("plain").path().starts_with(fixture.at("real/state/roots")));
+        fixture.home.fixed = Some(fixture.at("linked"));
+        assert!(fixture.open("repo").path().starts_with(fixture.at("real/roots")));
+    }
+
+    #[test]
+    fn processes_that_meet_a_foreign_state_at_once_agree_on_a_key() {
+        for _ in 0..20 {
+            let fixture = Fixture::new();
+            fixture.open("repo");
+            fs::write(fixture.at("repo/.git/surehand/checkouts/main/root"), "another tree's").unwrap();
+            check_that_all_agree(&fixture);
+        }
+    }
+
+    #[test]
+    fn processes_that_start_at_once_agree_on_a_key() {
+        check_that_all_agree(&Fixture::new());
+    }
+
+    #[track_caller]
+    fn check_that_all_agree(fixture: &Fixture) {
         let keys: Vec<CheckoutKey> = std::thread::scope(|scope| {
             let open = || scope.spawn(|| fixture.open("repo").key().clone());
             let threads: Vec<_> = (0..8).map(|_| open()).collect();

@@ -1,10 +1,11 @@
 //! A workspace: a directory tree under one root, with the state of the work tree that it is in.
 
 use std::{
+    borrow::Cow,
     fs::File,
     io,
     os::fd::BorrowedFd,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU8, Ordering},
@@ -21,7 +22,7 @@ use crate::{
     disk::{
         clock::Clock,
         commit::Probe,
-        journal::{Entry, Journal},
+        journal::{Entry, Journal, StagePlace},
         lock::LockPool,
         recover,
         rescue::{Displaced, Rescued, SecondLook, Spare},
@@ -138,13 +139,13 @@ impl Workspace {
         let path = dir.path().to_owned();
         let bad_state = |error| OpenError::State(StateDirError::Unusable { path: path.clone(), error });
         let database = dir.database().map_err(bad_state)?;
-        // First of all: a newer Surehand may keep everything else in another way.
+        // Before anything in it is used: a newer Surehand may keep it in another way.
         let mut opened = SqliteStore::open(&database, &ground.scope(&dir))?;
         let state = Arc::new(State::open(&ground, dir, &config).map_err(bad_state)?);
         if let Some(aside) = opened.set_aside {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
-        let workspace = Self::new(ground, state, config, probe);
+        let workspace = Self::new(ground, state, config, probe).map_err(bad_state)?;
         let notices = recover::recover(&workspace).map_err(bad_state)?;
         notices.into_iter().for_each(|notice| workspace.state.notify(notice));
         outbox::bring(&workspace, &mut opened.store);
@@ -166,14 +167,15 @@ impl Workspace {
         if dir.as_ref().is_some_and(StateDir::is_writable) {
             return Self::open(root, config);
         }
-        let state = Arc::new(State::look(&ground, dir));
-        Ok(Arc::new(Self::new(ground, state, config, None)))
+        let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
+        let state = Arc::new(State::look(&ground, dir).map_err(bad_root)?);
+        Ok(Arc::new(Self::new(ground, state, config, None).map_err(bad_root)?))
     }
 
-    fn new(ground: Ground, state: Arc<State>, config: Config, probe: Option<Probe>) -> Self {
-        let protected = ground.protected(state.path().as_deref());
-        let root_dir = ground.root.dir().try_clone_to_owned().expect("there is room for one more handle");
-        Self {
+    fn new(ground: Ground, state: Arc<State>, config: Config, probe: Option<Probe>) -> io::Result<Self> {
+        let protected = ground.protected(&config, state.path().as_deref());
+        let root_dir = ground.root.dir().try_clone_to_owned()?;
+        Ok(Self {
             root_dir: Arc::new(File::from(root_dir)),
             root: ground.root,
             tree: ground.tree_root,
@@ -192,7 +194,7 @@ impl Workspace {
             staging: AtomicU8::new(Staging::InState as u8),
             tree_staging: Mutex::new(None),
             state,
-        }
+        })
     }
 
     /// The tree.
@@ -225,10 +227,10 @@ impl Workspace {
     }
 
     /// A path of the work tree, as a path of the root; `None` where it is not below it.
-    pub(crate) fn in_root(&self, path: &RelPath) -> Option<RelPath> {
+    pub(crate) fn in_root<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, RelPath>> {
         match &self.below {
-            None => Some(path.clone()),
-            Some(below) => RelPath::new(path.as_str().strip_prefix(below.as_str())?.strip_prefix('/')?).ok(),
+            None => Some(Cow::Borrowed(path)),
+            Some(below) => RelPath::new(path.as_str().strip_prefix(below.as_str())?.strip_prefix('/')?).ok().map(Cow::Owned),
         }
     }
 
@@ -405,15 +407,24 @@ impl Workspace {
 
     /// The directory for staging in the tree, made when it is first needed. The journal names it before it is there.
     pub(crate) fn tree_staging(&self) -> io::Result<(Arc<File>, String)> {
-        if let Some(staging) = lock(&self.tree_staging).clone() {
-            return Ok(staging);
+        let mut staging = lock(&self.tree_staging);
+        if let Some(staging) = &*staging {
+            return Ok(staging.clone());
         }
         let name = format!("{TREE_STAGING}{:016x}", random()?);
         let entry = Entry::StageDir { name: name.clone() };
         self.with_journal(|journal| journal.begin_with(&entry))?;
         let dir = Arc::new(self.state.export().make_private(&*self.state.dir()?, &name)?);
-        let mut staging = lock(&self.tree_staging);
-        Ok(staging.get_or_insert((dir, name)).clone())
+        Ok(staging.insert((dir, name)).clone())
+    }
+
+    /// Where a file of this name in this directory is staged.
+    pub(crate) fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
+        match self.tree_staging_name(dir) {
+            Some(name) => StagePlace::Tree(name),
+            None if name.starts_with('.') => StagePlace::Beside,
+            None => StagePlace::State,
+        }
     }
 
     /// The name of the directory for staging in the tree, if this is it.
@@ -503,8 +514,11 @@ impl Workspace {
         let tidying = lock(&self.state.tidying);
         let none_left = !self.state.tidy_alone(&tidying, Duration::ZERO);
         if is_long && none_left {
-            // A journal that could not be emptied is only longer than it need be.
-            drop(lock(&self.journal).as_mut().map(Journal::empty));
+            let mut journal = lock(&self.journal);
+            if journal.as_mut().is_some_and(|journal| journal.empty().is_err()) {
+                // Without its first line it would count for nothing: the next commit begins another one.
+                *journal = None;
+            }
         }
     }
 
@@ -531,7 +545,9 @@ impl Workspace {
                 return None;
             }
         };
-        let reuse = Entry::Reuse { staged: displaced.name.clone() };
+        let place = self.place_of(&displaced.dir, &displaced.name);
+        let path = self.in_tree(&displaced.path).to_string();
+        let reuse = Entry::Reuse { path, place, staged: displaced.name.clone() };
         if self.with_journal(|journal| journal.write(&reuse, false)).is_err() {
             // Not written down, it may not be written over, and still has to be removed some time.
             lock(&self.state.displaced).push_front((since, displaced));
@@ -600,11 +616,15 @@ impl Ground {
         Scope { checkout: dir.key().as_str().to_owned(), below: self.below.clone() }
     }
 
-    /// The directories of git and of the state that lie in the tree, under whatever name.
-    fn protected(&self, state: Option<&Path>) -> Vec<RelPath> {
+    /// The directories of git, of the state and of the user's settings that lie in the tree, under whatever name.
+    fn protected(&self, config: &Config, state: Option<&Path>) -> Vec<RelPath> {
         let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
-        let inside = |path: &Path| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
-        git.chain(state).filter_map(inside).collect()
+        let users = [&config.state.fixed, &config.state.user, &config.state.settings].into_iter().flatten().map(PathBuf::as_path);
+        let inside = |path: &Path| {
+            let settled = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            RelPath::new(settled.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok()
+        };
+        git.chain(users).chain(state).filter_map(inside).collect()
     }
 }
 

@@ -150,9 +150,11 @@ impl SqliteStore {
         let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
         let mut store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path)?;
         store.connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
-        let found = store.format()?;
-        if found != FORMAT {
-            return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT });
+        match store.format()? {
+            FORMAT => {}
+            // Its maker has not come further than making the file.
+            0 => return Self::in_memory(),
+            found => return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT }),
         }
         store.rows = Rows { checkout: store.checkout_number(&scope.checkout)?.unwrap_or(-1), below: scope.below.clone() };
         Ok(store)
@@ -441,7 +443,8 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError> {
-        // One file of many is found by its indexes; everything else is looked through from the newest on.
+        // One file of many is found by its indexes; everything else is looked through from the newest on. The `+` keeps SQLite from
+        // taking an index for the other conditions, after which it would have to sort.
         let about_path = match which.path {
             Some(_) => {
                 "id IN (SELECT id FROM events WHERE checkout = ?5 AND path = ?2
@@ -451,7 +454,7 @@ impl Store for SqliteStore {
         };
         let sql = format!(
             "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes FROM events
-            WHERE {about_path} AND checkout = ?5 AND path >= ?6 AND path < ?7
+            WHERE {about_path} AND +checkout = ?5 AND +path >= ?6 AND +path < ?7
             AND (?1 IS NULL OR session = ?1) AND (?3 IS NULL OR change = ?3) ORDER BY id DESC LIMIT ?4"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -468,13 +471,18 @@ impl Store for SqliteStore {
         let hash = |bytes: Option<[u8; 32]>| bytes.map(ContentHash::from_bytes);
         let events = self.all(&sql, keys, |row| {
             let Some(path) = self.rows.path(&row.get::<_, String>(4)?) else { return Ok(None) };
+            let moved_to = row.get::<_, Option<String>>(5)?;
+            let Some(moved_to) = moved_to.map(|path| self.rows.path(&path)).map_or(Some(None), |path| path.map(Some)) else {
+                // It was moved to where this root does not reach.
+                return Ok(None);
+            };
             Ok(Some(Event {
                 change: ChangeId(row.get(0)?),
                 at: row.get(1)?,
                 session: SessionId(row.get(2)?),
                 tool: row.get(3)?,
                 path,
-                moved_to: row.get::<_, Option<String>>(5)?.and_then(|path| self.rows.path(&path)),
+                moved_to,
                 before: hash(row.get(6)?),
                 after: hash(row.get(7)?),
                 mode: row.get(8)?,

@@ -124,8 +124,12 @@ pub enum Entry {
     },
     /// The staged file of an earlier commit holds nothing of value any more and is about to be written over.
     Reuse {
+        /// The target that it came from.
+        path: String,
         /// Its name.
         staged: String,
+        /// Where it is.
+        place: StagePlace,
     },
     /// A commit is complete, or undone.
     End {
@@ -187,7 +191,8 @@ impl Journal {
 
     /// A commit is settled: it has ended, and what it displaced is known.
     pub fn settle_commit(&mut self) {
-        self.open -= 1;
+        // One that was begun in the journal of a state that is gone is not counted here.
+        self.open = self.open.saturating_sub(1);
     }
 
     /// Whether it has grown so much that it should be emptied.

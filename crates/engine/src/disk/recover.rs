@@ -6,6 +6,7 @@
 //! files must be those that its process would have given, and a file is put back only if it is the one that was taken.
 
 use std::{
+    borrow::Cow,
     fs::File,
     io::{self, Read, Seek, Write},
     os::fd::AsFd,
@@ -193,7 +194,7 @@ impl Taking<'_> {
     }
 
     fn is_reused(&self, file: &Intent, place: usize) -> bool {
-        let reuses = |entry: &Entry| matches!(entry, Entry::Reuse { staged } if file.staged.as_ref() == Some(staged));
+        let reuses = |entry: &Entry| matches!(entry, Entry::Reuse { staged, .. } if file.staged.as_ref() == Some(staged));
         self.entries[place + 1..].iter().any(reuses)
     }
 
@@ -235,7 +236,7 @@ impl Taking<'_> {
 
     /// `true` when the commit turned out to be complete.
     fn finish_or_undo(&mut self, files: &[Left<'_>]) -> io::Result<bool> {
-        let told = |path: &RelPath| self.workspace.in_root(path).unwrap_or_else(|| path.clone());
+        let told = |path: &RelPath| self.workspace.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
         let paths = files.iter().map(|file| told(file.path)).collect();
         if files.iter().all(Left::is_done) {
             files.iter().for_each(Left::drop_first_name);
@@ -258,27 +259,21 @@ impl Taking<'_> {
         let mut is_removed = true;
         let begun =
             |number: &u64| self.entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if commit == number));
-        let staged_dir = self.workspace.state().staged();
-        for (place, entry) in self.entries.iter().enumerate() {
+        for (nth, entry) in self.entries.iter().enumerate() {
             match entry {
                 Entry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
-                    let target = RelPath::new(path).ok().filter(|path| !self.workspace.is_protected(path));
-                    let dir = target.and_then(|path| match place {
-                        StagePlace::State => Some(staged_dir.clone()),
-                        StagePlace::Tree(name) => self.workspace.state().export().open_made(name).ok().map(Arc::new),
-                        StagePlace::Beside => self.workspace.tree().open_parent(&path).ok().map(|dir| Arc::new(File::from(dir))),
-                    });
+                    let dir = self.staging_directory(place, path);
                     for name in [staged.clone(), new_copy(staged)] {
                         is_removed &= dir.iter().all(|dir| stage::remove(dir.as_fd(), &name));
                     }
                 }
-                Entry::Reuse { staged } if self.is_staged_name(staged, &StagePlace::State) => {
-                    let named_later = self.entries[place + 1..].iter().any(|entry| match entry {
+                Entry::Reuse { path, staged, place } if self.is_staged_name(staged, place) => {
+                    let named_later = self.entries[nth + 1..].iter().any(|entry| match entry {
                         Entry::Begin { files, .. } => files.iter().any(|file| file.staged.as_ref() == Some(staged)),
                         _ => false,
                     });
                     if !named_later {
-                        is_removed &= stage::remove(staged_dir.as_fd(), staged);
+                        is_removed &= self.staging_directory(place, path).is_none_or(|dir| stage::remove(dir.as_fd(), staged));
                     }
                 }
                 Entry::Make { dirs, .. } => {
@@ -290,6 +285,16 @@ impl Taking<'_> {
             }
         }
         is_removed
+    }
+
+    /// The directory in which a file for this target was staged; `None` where it is not ours to look into, or not there.
+    fn staging_directory(&self, place: &StagePlace, target: &str) -> Option<Arc<File>> {
+        let target = RelPath::new(target).ok().filter(|path| !self.workspace.is_protected(path))?;
+        match place {
+            StagePlace::State => Some(self.workspace.state().staged()),
+            StagePlace::Tree(name) => self.workspace.state().export().open_made(name).ok().map(Arc::new),
+            StagePlace::Beside => self.workspace.tree().open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
+        }
     }
 
     fn is_staged_name(&self, name: &str, place: &StagePlace) -> bool {

@@ -152,7 +152,15 @@ fn linked_worktree(dir: &Path, target: PathBuf) -> Option<GitDirs> {
 /// Whether a git directory is a submodule's, of a repository whose work tree is around this directory.
 fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     let is_below = |git_dir: &Path| target.starts_with(git_dir.join("modules"));
-    let above = dir.ancestors().skip(1).filter_map(|above| git_tree_at(above, false)?.git);
+    // A submodule of a submodule has its git directory below that of the outermost repository: so submodules in between need not be
+    // verified, which could go on and on.
+    let above = dir.ancestors().skip(1).filter_map(|above| {
+        let marker = exact_entry(above, ".git")?;
+        match marker.is_dir() {
+            true => main_checkout(above.join(".git")).filter(|git| is_repository(&git.own)),
+            false => linked_worktree(above, read_gitfile(above, marker.len())?),
+        }
+    });
     above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
 }
 

@@ -132,7 +132,7 @@ impl<'a> Work<'a> {
             how: self.how,
             base: self.planned.base().map(Content::version),
             new: self.planned.after().map(Content::version),
-            place: staged.as_ref().map_or(StagePlace::State, |(dir, name)| self.place_of(dir, name)),
+            place: staged.as_ref().map_or(StagePlace::State, |(dir, name)| self.workspace.place_of(dir, name)),
             staged: staged.map(|(_, name)| name),
             inode: self.written.map_or(0, |stamp| stamp.inode),
             modified: self.written.map_or(0, |stamp| stamp.modified),
@@ -326,7 +326,7 @@ impl<'a> Work<'a> {
 
     /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
     fn announce(&self, dir: &Arc<File>, name: &str) -> Result<(), CommitError> {
-        let (path, place) = (self.workspace.in_tree(self.path()).to_string(), self.place_of(dir, name));
+        let (path, place) = (self.workspace.in_tree(self.path()).to_string(), self.workspace.place_of(dir, name));
         self.write_journal(&Entry::Stage { commit: self.commit, path, place, staged: name.to_owned() })
     }
 
@@ -348,14 +348,6 @@ impl<'a> Work<'a> {
 
     fn beside(&self, name: String) -> (Arc<File>, String) {
         (self.dir().clone(), format!(".surehand-{name}"))
-    }
-
-    fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
-        match self.workspace.tree_staging_name(dir) {
-            Some(name) => StagePlace::Tree(name),
-            None if name.starts_with('.') => StagePlace::Beside,
-            None => StagePlace::State,
-        }
     }
 
     /// Opens the file that is to be replaced and says whether it is open for writing: then it can be the next staged file without
@@ -496,7 +488,14 @@ impl<'a> Work<'a> {
             Err(errno) => {
                 // A second name of the file that is still there under its first.
                 stage::remove(dir.as_fd(), &kept);
-                Err(if errno == Errno::NOENT { self.changed() } else { self.failed("replace", errno) })
+                Err(match errno {
+                    Errno::NOENT => self.changed(),
+                    Errno::XDEV => {
+                        self.staged_too_far();
+                        self.changed()
+                    }
+                    errno => self.failed("replace", errno),
+                })
             }
         }
     }
