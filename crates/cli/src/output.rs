@@ -1,7 +1,7 @@
 //! Standard output. It may be closed or full; that is an error like any other, not a reason to panic.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     process::ExitCode,
 };
 
@@ -11,10 +11,28 @@ use surehand_engine::{
     core::{Refusal, render::refusal::refusal},
 };
 
-/// Prints text. Colours are left out where nobody sees them.
+use crate::view::safe::prose;
+
+/// Prints text. Colours are left out where nobody sees them, and a terminal obeys nothing else that is in it: the name of a file can
+/// be anything.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    let text = if io::stdout().is_terminal() { without_commands(text) } else { text.to_owned() };
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+}
+
+/// The text with its colours and without anything else that a terminal would obey.
+fn without_commands(text: &str) -> String {
+    let mut pieces = text.split("\x1b[");
+    let mut out = prose(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let colour = piece.find(|char: char| !char.is_ascii_digit() && char != ';').filter(|end| piece[*end..].starts_with('m'));
+        match colour {
+            Some(end) => out.push_str(&format!("\x1b[{}m{}", &piece[..end], prose(&piece[end + 1..]))),
+            None => out.push_str(&prose(&format!("\x1b[{piece}"))),
+        }
+    }
+    out
 }
 
 /// Prints text without a change, whatever is in it.
@@ -37,7 +55,7 @@ pub fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
 /// Says why a command could not be carried out: to people on standard error, to programs as an object on standard output.
 pub fn fail(why: &str, json: bool) {
     if !json {
-        anstream::eprintln!("error: {why}");
+        anstream::eprintln!("error: {}", prose(why));
     } else if print(&format!("{}\n", serde_json::json!({ "error": why }))).is_err() {
         anstream::eprintln!("error: {why}");
     }
@@ -68,4 +86,18 @@ pub fn ago(millis: i64) -> String {
 /// Whether the reader of our output has gone away.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_colours_and_obeys_nothing_else() {
+        assert_eq!(without_commands("\x1b[33ma\x1b[0m b\n"), "\x1b[33ma\x1b[0m b\n");
+        for command in ["\x1b]0;title\x07", "\x1b[2J", "\x1b[1;31", "\x1bc", "\x07", "\u{9b}2J", "\x1b[", "\x1b[\x1b[2Jm"] {
+            let shown = without_commands(&format!("a{command}b"));
+            assert!(!shown.contains(['\x1b', '\x07', '\u{9b}']), "{shown:?}");
+        }
+    }
 }

@@ -45,7 +45,10 @@ pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 /// The root of the workspace that a command is about.
 pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
-        return nearest_root(&std::env::current_dir().context("the current directory is gone")?, &user::state_home()?);
+        let root = nearest_root(&std::env::current_dir().context("the current directory is gone")?, &user::state_home()?)?;
+        let is_bare = !root.join(".git").exists() && ["HEAD", "objects", "refs"].iter().all(|part| root.join(part).exists());
+        anyhow::ensure!(!is_bare, "{}: a bare repository has no workspace; go to one of its worktrees", root.display());
+        return Ok(root);
     };
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     root.canonicalize().with_context(|| root.display().to_string())
@@ -67,6 +70,7 @@ pub fn ignored_settings(config: &Config) -> Vec<String> {
     const MOST: usize = 20;
     let in_words = |ignored: &IgnoredSetting| match ignored.what.as_str() {
         "surehand.toml" => format!("surehand.toml of the workspace is ignored: {}", ignored.why),
+        file if file.starts_with('/') => format!("{file} is ignored: {}", ignored.why),
         key => format!("{key} in surehand.toml of the workspace is ignored: {}", ignored.why),
     };
     let mut words: Vec<String> = config.ignored.iter().take(MOST).map(in_words).collect();

@@ -611,6 +611,11 @@ impl Config {
 
     fn read_user_file(&mut self, file: &Path) -> Result<(), ConfigError> {
         let place = file.display().to_string();
+        if let Some(why) = settings_file::whose_else(file) {
+            // As with `sudo -E`: the settings of whoever called it.
+            self.ignored.push(IgnoredSetting { what: place, why });
+            return Ok(());
+        }
         let text = settings_file::of_user(file).map_err(|why| ConfigError::Unreadable { place: place.clone(), why })?;
         let settings = text.as_deref().map(settings).unwrap_or_else(|| Ok(Vec::new()));
         for (name, value) in settings.map_err(|why| ConfigError::Syntax { place: place.clone(), why })? {

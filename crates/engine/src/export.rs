@@ -49,7 +49,7 @@ impl Export {
     pub fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
         let dir = self.open(state)?;
         match sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1 => {}
+            Ok(stat) if is_as_we_make_it(&stat) => {}
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => return Err(Errno::ISDIR.into()),
             // Not to be brought into the state by an exchange.
             Ok(_) => sys::unlinkat(&dir, name, AtFlags::empty())?,
@@ -173,10 +173,18 @@ fn open_private(parent: &File, name: &str) -> io::Result<File> {
     Ok(dir)
 }
 
+/// Whether an exported file may take its turn as the next one: nobody else owns it, has a name of it, or may read it.
+fn is_as_we_make_it(stat: &sys::Stat) -> bool {
+    let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
+    is_plain && stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o777 == 0o600
+}
+
 /// Where the state is on another file system, for a moment there is a second file.
 fn put_beside(dir: &File, name: &str, content: &[u8]) -> io::Result<()> {
     let new = format!(".{name}.{}", std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // One of this name was left by a process that was killed.
+    let _ = sys::unlinkat(dir, &new, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(sys::openat(dir, &new, flags, Mode::from_raw_mode(0o600))?);
     let put = file.write_all(content).and_then(|()| Ok(sys::renameat(dir, &new, dir, name)?));
     if put.is_err() {

@@ -22,7 +22,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use surehand_core::ContentHash;
 
-use crate::git::WorkTree;
+use crate::git::{self, WorkTree};
 
 /// The directories of a user that matter for the state. The environment names them; this crate does not read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -191,6 +191,9 @@ impl StateDir {
         }
         for name in ["state.db", "state.db-wal", "state.db-shm"] {
             match sys::statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if stat.st_nlink > 1 => {
+                    return Err(io::Error::other(format!("{name} has several names; copy the repository without links")));
+                }
                 Ok(stat) => check_file(&stat).map_err(|why| io::Error::other(format!("{name} {why}")))?,
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),
@@ -222,10 +225,9 @@ impl Place {
             return Self::in_home(fixed, tree, missing, None);
         }
         let mut passed_over = None;
-        if let Some(git) = tree.git.as_ref().filter(|git| can_hold_state(&git.common)) {
+        if let Some((git, common)) = tree.git.as_ref().and_then(|git| Some((git, open_if_it_can_hold_state(&git.common)?))) {
             let path = git.common.join(IN_GIT);
             let unusable = |error| StateDirError::Unusable { path: path.clone(), error };
-            let common = open_dir(rustix::fs::CWD, &git.common).map_err(|errno| unusable(errno.into()))?;
             match open_private(&common, IN_GIT, missing) {
                 Ok(dir) => {
                     let checkout = git.checkout.clone();
@@ -308,6 +310,13 @@ impl Place {
         }))
     }
 
+    /// Whether the tree that a checkout belongs to is there, and has this very directory: then another tree must not take it away.
+    fn is_in_use_by(&self, known: &Identity) -> bool {
+        let is_there = identity_of(&known.path).is_ok_and(|now| known.is(&now));
+        let git = is_there.then(|| git::discover(&known.path, None)).flatten().and_then(|tree| tree.git);
+        git.is_some_and(|git| git::is_same_file(&git.common.join(IN_GIT), &self.path))
+    }
+
     /// Gives a checkout its key. One process at a time: another could take the directory of the first for a foreign one.
     fn begin_checkout(&self, checkouts: &File, here: Identity) -> io::Result<(File, CheckoutKey)> {
         // Not a second handle's lock: this one goes when the function ends.
@@ -317,6 +326,10 @@ impl Place {
             let checkout = open_private(checkouts, &self.checkout, Missing::Make)?.expect("it is made if it is missing");
             match read_identity(&checkout)? {
                 Some(known) if known.is(&here) => return Ok((checkout, known.key)),
+                Some(known) if self.is_in_use_by(&known) => {
+                    let why = format!("is the state of {}, not of {}", known.path.display(), here.path.display());
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+                }
                 Some(_) => set_aside(checkouts, &self.checkout)?,
                 None => {
                     let identity = Identity { key: CheckoutKey::random()?, ..here };
@@ -338,14 +351,28 @@ pub fn is_known_root(dir: &Path, home: &StateHome) -> bool {
     bases.into_iter().any(|base| base.join("roots").join(name_of(dir)).join(CHECKOUTS).is_dir())
 }
 
-/// Whether a git directory is ours and on a file system of this machine, so that locks and shared memory work there.
-fn can_hold_state(common: &Path) -> bool {
-    sys::stat(common).is_ok_and(|stat| stat.st_uid == effective_user()) && is_local(common)
+/// Opens a git directory if it is ours, on a file system of this machine, so that locks and shared memory work there, and where
+/// nobody can put another in its place: SQLite opens its files by name.
+fn open_if_it_can_hold_state(common: &Path) -> Option<File> {
+    let dir = open_dir(rustix::fs::CWD, common).ok()?;
+    let is_ours = sys::fstat(&dir).is_ok_and(|stat| stat.st_uid == effective_user());
+    (is_ours && is_local(&dir) && is_held_in_place(common)).then_some(dir)
+}
+
+/// Whether the directories above belong to us or to root, and nobody else may rename what is in them. A group may: on many
+/// systems every user is alone in a group.
+fn is_held_in_place(path: &Path) -> bool {
+    const STICKY: u32 = 0o1000;
+    path.ancestors().skip(1).all(|dir| {
+        let Ok(stat) = sys::stat(dir) else { return false };
+        let is_open = stat.st_mode & 0o002 != 0 && stat.st_mode & STICKY == 0;
+        [0, effective_user()].contains(&stat.st_uid) && !is_open
+    })
 }
 
 /// Whether no other machine serves this directory.
 #[cfg(target_os = "linux")]
-fn is_local(path: &Path) -> bool {
+fn is_local(dir: &File) -> bool {
     // NFS, SMB (three kinds), AFS (two), Ceph, 9p, Coda, Lustre, GPFS.
     const REMOTE: [u64; 11] = [
         0x6969,
@@ -360,11 +387,11 @@ fn is_local(path: &Path) -> bool {
         0x0bd0_0bd0,
         0x4750_4653,
     ];
-    sys::statfs(path).is_ok_and(|system| !REMOTE.contains(&(system.f_type as u64 & 0xffff_ffff)))
+    sys::fstatfs(dir).is_ok_and(|system| !REMOTE.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_local(_: &Path) -> bool {
+fn is_local(_: &File) -> bool {
     true
 }
 
@@ -614,7 +641,7 @@ mod tests {
 
         fn tree(&self, path: &str) -> WorkTree {
             let root = self.at(path);
-            git::discover(&root, None).unwrap_or(WorkTree { root, git: None })
+            git::discover(&root, None).unwrap_or(WorkTree::without_git(root))
         }
 
         fn open(&self, path: &str) -> StateDir {

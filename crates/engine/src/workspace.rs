@@ -600,12 +600,12 @@ impl Ground {
         let home = config.state.home.as_deref();
         // Whoever names the home directory means it.
         let home = home.filter(|home| !git::is_same_file(home, root.path()));
-        let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree { root: root.path().to_owned(), git: None });
+        let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree::without_git(root.path().to_owned()));
         let below = root.path().strip_prefix(&tree.root).ok().and_then(Path::to_str).and_then(|below| RelPath::new(below).ok());
         let is_named = below.is_some() || tree.root == root.path();
         if !is_named {
             // The way down has a name that is not UTF-8: then it is a tree of its own.
-            let tree = WorkTree { root: root.path().to_owned(), git: None };
+            let tree = WorkTree::without_git(root.path().to_owned());
             return Ok(Self { tree_root: root.clone(), root, tree, below: None });
         }
         let tree_root = if below.is_some() { Arc::new(Root::open(&tree.root).map_err(bad_root)?) } else { root.clone() };
@@ -624,7 +624,7 @@ impl Ground {
             let settled = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             RelPath::new(settled.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok()
         };
-        git.chain(users).chain(state).filter_map(inside).collect()
+        git.chain(users).chain(self.tree.points_to.as_deref()).chain(state).filter_map(inside).collect()
     }
 }
 

@@ -10,7 +10,7 @@ mod lines;
 pub mod look;
 mod plain;
 mod question;
-mod safe;
+pub mod safe;
 mod speech;
 mod status;
 mod terminal;

@@ -219,7 +219,7 @@ mod tests {
     fn what_is_rescued_from_another_file_system_is_there_at_once() {
         let home = tempfile::tempdir().unwrap();
         let Ok(away) = tempfile::tempdir_in("/dev/shm") else { return };
-        let tree = WorkTree { root: home.path().to_owned(), git: None };
+        let tree = WorkTree::without_git(home.path().to_owned());
         let state_home = StateHome { fixed: Some(home.path().join("state")), ..StateHome::default() };
         let rescued = Rescued::of(Arc::new(StateDir::open(&tree, &state_home).unwrap())).unwrap();
         fs::write(away.path().join("staged"), "theirs").unwrap();

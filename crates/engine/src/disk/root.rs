@@ -5,6 +5,7 @@
 //! name, checked to be inside, and opened again the strict way.
 
 use std::{
+    borrow::Cow,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
@@ -48,6 +49,7 @@ impl Root {
     pub fn spell(&self, spelling: &str) -> Result<RelPath, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         let relative = self.beneath(spelling)?;
+        let relative = relative.as_ref();
         if relative.ends_with('/') {
             return Err(refuse(Cause::NotAFile { kind: "the name of a directory" }));
         }
@@ -61,7 +63,7 @@ impl Root {
     /// The same for a path that may be a directory; `None` is the root itself.
     pub fn spell_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
-        match RelPath::new(self.beneath(spelling)?) {
+        match RelPath::new(&self.beneath(spelling)?) {
             Ok(path) => Ok(Some(path)),
             Err(BadPath::Empty) => Ok(None),
             Err(BadPath::Outside) => Err(refuse(Cause::OutsideWorkspace)),
@@ -70,9 +72,24 @@ impl Root {
     }
 
     /// A path without the root, if it was absolute.
-    fn beneath<'a>(&self, spelling: &'a str) -> Result<&'a str, Refusal> {
-        let outside = || Refusal::of_spelling(spelling, Cause::OutsideWorkspace);
-        if spelling.starts_with('/') { self.strip(Path::new(spelling)).ok_or_else(outside) } else { Ok(spelling) }
+    fn beneath<'a>(&self, spelling: &'a str) -> Result<Cow<'a, str>, Refusal> {
+        if !spelling.starts_with('/') {
+            return Ok(Cow::Borrowed(spelling));
+        }
+        let stripped = self.strip(Path::new(spelling)).map(Cow::Borrowed);
+        let by_links = || self.strip_behind_links(spelling).map(Cow::Owned);
+        stripped.or_else(by_links).ok_or_else(|| Refusal::of_spelling(spelling, Cause::OutsideWorkspace))
+    }
+
+    /// The same for a path that comes to the root through a link above it, which may have any name: `/home` may lead to
+    /// `/var/home`.
+    fn strip_behind_links(&self, spelling: &str) -> Option<String> {
+        let path = Path::new(spelling);
+        let (there, settled) = path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)))?;
+        // As it was spelled, with a slash at its end if it has one.
+        let rest = spelling.strip_prefix(there.to_str()?)?;
+        let inside = settled.strip_prefix(&self.path).ok()?.to_str()?;
+        Some(format!("{inside}{rest}"))
     }
 
     /// An absolute path without the root, if it is beneath it. `..` is left for [`RelPath`] to judge.
@@ -223,6 +240,11 @@ mod tests {
         let absolute = dir.path().join("src/./x/../a.rs");
         for spelling in ["src/a.rs", "./src//a.rs", absolute.to_str().unwrap()] {
             assert_eq!(root.spell(spelling).unwrap().as_str(), "src/a.rs");
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        symlink(dir.path(), elsewhere.path().join("link")).unwrap();
+        for spelling in ["link/src/a.rs", "link/./src/new/../a.rs"] {
+            assert_eq!(root.spell(elsewhere.path().join(spelling).to_str().unwrap()).unwrap().as_str(), "src/a.rs");
         }
         for outside in ["../a", "/etc/passwd", "src/../../a"] {
             assert_eq!(root.spell(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");

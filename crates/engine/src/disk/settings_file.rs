@@ -27,6 +27,18 @@ pub fn of_user(path: &Path) -> Result<Option<String>, String> {
     read(open(path, OFlags::empty()))
 }
 
+/// Why a file cannot be this user's word, if somebody else could have written it.
+pub fn whose_else(path: &Path) -> Option<String> {
+    let stat = sys::stat(path).ok()?;
+    let is_ours = [0, rustix::process::geteuid().as_raw()].contains(&stat.st_uid);
+    let is_open = kind_of(&stat).is_none() && stat.st_mode & 0o002 != 0;
+    match () {
+        () if !is_ours => Some(format!("it belongs to user {}", stat.st_uid)),
+        () if is_open => Some(format!("everybody can write it (mode {:o})", stat.st_mode & 0o777)),
+        () => None,
+    }
+}
+
 fn open(path: &Path, links: OFlags) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | links;
     open_patiently(|| sys::open(path, flags, Mode::empty())).map(File::from)

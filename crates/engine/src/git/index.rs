@@ -22,11 +22,13 @@ pub fn tracks(git_dir: &Path, directory: &str) -> bool {
     if !is_file || file.take(MAX_INDEX).read_to_end(&mut index).is_err() {
         return true;
     }
-    has_entry_below(&index, directory.as_bytes()).unwrap_or(true) || is_split(git_dir)
+    // Hashes have 20 bytes or, in some repositories, 32.
+    let has_entry = [20, 32].into_iter().find_map(|hash| has_entry_below(&index, directory.as_bytes(), hash));
+    has_entry.unwrap_or(true) || is_split(git_dir)
 }
 
-/// Looks through the entries of an index of version 2, 3 or 4. `None` when it is none.
-fn has_entry_below(index: &[u8], directory: &[u8]) -> Option<bool> {
+/// Looks through the entries of an index of version 2, 3 or 4 with hashes of this length. `None` when it is none.
+fn has_entry_below(index: &[u8], directory: &[u8], hash: usize) -> Option<bool> {
     const HEADER: usize = 12;
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
@@ -36,7 +38,14 @@ fn has_entry_below(index: &[u8], directory: &[u8]) -> Option<bool> {
     let is_below = |name: &[u8]| name.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
     let (mut at, mut name) = (HEADER, Vec::new());
     for _ in 0..count {
-        at = if version == 4 { read_packed_name(index, at, &mut name)? } else { read_name(index, at, &mut name)? };
+        let entry = at;
+        let start = name_at(index, entry, hash)?;
+        at = if version == 4 { read_packed_name(index, start, &mut name)? } else { read_name(index, entry, start, &mut name)? };
+        // Each entry says how long its name is; longer ones say only that.
+        let length = u16::from_be_bytes(index.get(entry + 40 + hash..entry + 42 + hash)?.try_into().ok()?) & 0x0fff;
+        if usize::from(length) != name.len().min(0x0fff) {
+            return None;
+        }
         if is_below(&name) {
             return Some(true);
         }
@@ -55,16 +64,15 @@ fn is_split(git_dir: &Path) -> bool {
 }
 
 /// Where the name of an entry begins: after the times and numbers, and two more bytes where a flag says so.
-fn name_at(index: &[u8], entry: usize) -> Option<usize> {
-    const FIXED: usize = 62;
+fn name_at(index: &[u8], entry: usize, hash: usize) -> Option<usize> {
     const EXTENDED: u8 = 0x40;
-    let flags = index.get(entry + FIXED - 2)?;
-    Some(entry + if flags & EXTENDED == 0 { FIXED } else { FIXED + 2 })
+    let fixed = 42 + hash;
+    let flags = index.get(entry + fixed - 2)?;
+    Some(entry + if flags & EXTENDED == 0 { fixed } else { fixed + 2 })
 }
 
 /// Reads a name and gives where the next entry begins: each is filled up with zeros to eight bytes.
-fn read_name(index: &[u8], entry: usize, name: &mut Vec<u8>) -> Option<usize> {
-    let start = name_at(index, entry)?;
+fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec<u8>) -> Option<usize> {
     let length = memchr::memchr(0, index.get(start..)?)?;
     name.clear();
     name.extend_from_slice(&index[start..start + length]);
@@ -72,8 +80,8 @@ fn read_name(index: &[u8], entry: usize, name: &mut Vec<u8>) -> Option<usize> {
 }
 
 /// The same in version 4: how many bytes of the last name to drop, then the rest of the new one.
-fn read_packed_name(index: &[u8], entry: usize, name: &mut Vec<u8>) -> Option<usize> {
-    let mut at = name_at(index, entry)?;
+fn read_packed_name(index: &[u8], start: usize, name: &mut Vec<u8>) -> Option<usize> {
+    let mut at = start;
     let mut dropped = 0_usize;
     loop {
         let byte = *index.get(at)?;
@@ -98,7 +106,7 @@ mod tests {
     use super::*;
 
     /// A repository with these files added, by real git.
-    fn index_of(version: &str, files: &[&str]) -> tempfile::TempDir {
+    fn index_of(format: &str, version: &str, files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
@@ -106,7 +114,7 @@ mod tests {
             let output = git.current_dir(dir.path()).args(arguments).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         };
-        git(&["init", "-q"]);
+        git(&["init", "-q", &format!("--object-format={format}")]);
         for file in files {
             let path = dir.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -119,9 +127,9 @@ mod tests {
 
     #[track_caller]
     fn check(files: &[&str], expected: bool) {
-        for version in ["2", "4"] {
-            let dir = index_of(version, files);
-            assert_eq!(tracks(&dir.path().join(".git"), ".surehand"), expected, "version {version}");
+        for (format, version) in [("sha1", "2"), ("sha1", "4"), ("sha256", "2"), ("sha256", "4")] {
+            let dir = index_of(format, version, files);
+            assert_eq!(tracks(&dir.path().join(".git"), ".surehand"), expected, "{format}, version {version}");
         }
     }
 

@@ -18,6 +18,15 @@ pub struct WorkTree {
     /// The git directories that belong to it. `None` for other systems (`.jj`, `.hg`, `.sl`), and where `.git` is a link or
     /// names a directory that does not lead back here.
     pub git: Option<GitDirs>,
+    /// Where a `.git` file or link leads, whether that agrees or not: git uses it.
+    pub points_to: Option<PathBuf>,
+}
+
+impl WorkTree {
+    /// A tree of which git knows nothing.
+    pub fn without_git(root: PathBuf) -> Self {
+        Self { root, git: None, points_to: None }
+    }
 }
 
 /// The git directories of a work tree, without links.
@@ -47,13 +56,13 @@ const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
 /// no links in it.
 ///
 /// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
-/// So is the work tree of another user around a directory of ours. That user could have made it just to be found, and put
-/// instructions and settings into it (CVE-2022-24765 of git).
+/// So is a work tree that belongs neither to us nor to root nor to the owner of `from`. Somebody could have made it just to be
+/// found, and put instructions and settings into it (CVE-2022-24765 of git).
 pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
-    let starts_at_ours = fs::metadata(from).ok()?.uid() == effective_user();
-    let find = |tree_at: fn(&Path, bool) -> Option<WorkTree>| {
+    let owner = fs::metadata(from).ok()?.uid();
+    let find = |tree_at: fn(&Path, u32) -> Option<WorkTree>| {
         let above = from.ancestors().filter(|dir| dir.parent().is_some());
-        let mut trees = above.filter_map(|dir| tree_at(dir, starts_at_ours));
+        let mut trees = above.filter_map(|dir| tree_at(dir, owner));
         trees.find(|tree| home.is_none_or(|home| !is_same_file(&tree.root, home)))
     };
     // A clone can ship a directory called `.hg`, but none called `.git`: so inside of git's work trees only git's marks count.
@@ -70,28 +79,36 @@ fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-fn git_tree_at(dir: &Path, starts_at_ours: bool) -> Option<WorkTree> {
-    let marker = exact_entry(dir, ".git").filter(|marker| is_trusted(marker, starts_at_ours))?;
+fn git_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
+    let marker = exact_entry(dir, ".git").filter(|marker| is_trusted(marker, owner))?;
     let dot_git = dir.join(".git");
+    let mut points_to = None;
     let git = match () {
-        () if marker.is_dir() && is_repository(&dot_git) => main_checkout(dot_git),
+        () if marker.is_dir() && is_repository(&dot_git) => Some(main_checkout(dot_git)),
         // An empty or broken directory: git passes over it, too.
         () if marker.is_dir() => return None,
-        () if marker.is_file() => read_gitfile(dir, marker.len()).and_then(|target| verified(dir, target)),
+        () if marker.is_file() => {
+            points_to = read_gitfile(dir, marker.len());
+            points_to.clone().and_then(|target| verified(dir, target))
+        }
         // A link. Git never checks one out under this name, but an archive can hold it.
-        () => None,
+        () => {
+            points_to = dot_git.canonicalize().ok();
+            None
+        }
     };
-    Some(WorkTree { root: dir.to_owned(), git })
+    Some(WorkTree { root: dir.to_owned(), git, points_to })
 }
 
-fn other_tree_at(dir: &Path, starts_at_ours: bool) -> Option<WorkTree> {
-    let is_mark = |marker: &Metadata| marker.is_dir() && is_trusted(marker, starts_at_ours);
+fn other_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
+    let is_mark = |marker: &Metadata| marker.is_dir() && is_trusted(marker, owner);
     let is_top = OTHER_SYSTEMS.iter().any(|name| exact_entry(dir, name).is_some_and(|marker| is_mark(&marker)));
-    is_top.then(|| WorkTree { root: dir.to_owned(), git: None })
+    is_top.then(|| WorkTree::without_git(dir.to_owned()))
 }
 
-fn is_trusted(marker: &Metadata, starts_at_ours: bool) -> bool {
-    !starts_at_ours || [0, effective_user()].contains(&marker.uid())
+/// Whether the mark of a work tree counts for whoever stands in a directory of this owner.
+fn is_trusted(marker: &Metadata, owner: u32) -> bool {
+    [0, effective_user(), owner].contains(&marker.uid())
 }
 
 /// What has exactly this name. Where a file system ignores case, `.GIT` answers to `.git` but is not git's.
@@ -105,9 +122,9 @@ fn exact_entry(dir: &Path, name: &str) -> Option<Metadata> {
     Some(entry)
 }
 
-fn main_checkout(git_dir: PathBuf) -> Option<GitDirs> {
-    let dir = git_dir.canonicalize().ok()?;
-    Some(GitDirs { own: dir.clone(), common: dir, checkout: MAIN.to_owned() })
+/// The directory is used as it is called: whoever could put a link in its place meanwhile would lead us elsewhere by it.
+fn main_checkout(git_dir: PathBuf) -> GitDirs {
+    GitDirs { own: git_dir.clone(), common: git_dir, checkout: MAIN.to_owned() }
 }
 
 fn is_repository(git_dir: &Path) -> bool {
@@ -132,8 +149,13 @@ fn verified(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     if fs::symlink_metadata(target.join("commondir")).is_ok() {
         return linked_worktree(dir, target);
     }
-    let is_ours = is_repository(&target) && (lies_in_modules_above(dir, &target) || names_work_tree(&target, dir));
-    if is_ours { main_checkout(target) } else { None }
+    // Git writes into a submodule's configuration where its work tree is: a second directory that points there is not that.
+    let config = read_small(&target.join("config"), MAX_CONFIG).unwrap_or_default();
+    let is_ours = match core_worktree(&config) {
+        Some(path) => target.join(path).canonicalize().is_ok_and(|path| path == dir),
+        None => lies_in_modules_above(dir, &target),
+    };
+    (is_ours && is_repository(&target)).then(|| main_checkout(target))
 }
 
 /// `<target>/gitdir` must name the `.git` file back, and `<target>` must be where its repository keeps worktrees.
@@ -157,17 +179,11 @@ fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     let above = dir.ancestors().skip(1).filter_map(|above| {
         let marker = exact_entry(above, ".git")?;
         match marker.is_dir() {
-            true => main_checkout(above.join(".git")).filter(|git| is_repository(&git.own)),
+            true => Some(main_checkout(above.join(".git"))).filter(|git| is_repository(&git.own)),
             false => linked_worktree(above, read_gitfile(above, marker.len())?),
         }
     });
     above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
-}
-
-/// Whether `core.worktree` of a git directory leads to this directory.
-fn names_work_tree(git_dir: &Path, dir: &Path) -> bool {
-    let config = read_small(&git_dir.join("config"), MAX_CONFIG).unwrap_or_default();
-    core_worktree(&config).is_some_and(|path| git_dir.join(path).canonicalize().is_ok_and(|path| path == dir))
 }
 
 /// The last value of `core.worktree` in a git configuration. Values with quotes or escapes in them are left out: git writes a

@@ -89,14 +89,22 @@ impl Looked<'_> {
         let Some((scope, words)) = self.configured.servers.first() else {
             return vec![self.check(State::Warn, "has the hooks and not the MCP server").remedy(self.init(""))];
         };
-        vec![self.program(*scope, words).unwrap_or_else(|| {
-            match dry_run::server(words) {
+        vec![self.program(*scope, words).or_else(|| self.not_tried(words, &["mcp"])).unwrap_or_else(|| {
+            match dry_run::server() {
                 Ok(millis) => self.check(State::Ok, format!("the MCP server answers ({millis} ms)")),
                 Err(why) => self
                     .check(State::Fail, format!("the MCP server does not answer: {why}"))
                     .remedy(format!("try {}", words.join(" "))),
             }
         })]
+    }
+
+    /// The files of a project may have come with it, so nothing that they say is run: only this very program is tried, with the
+    /// arguments that we write, and what says more is named.
+    fn not_tried(&self, words: &[String], arguments: &[&str]) -> Option<Check> {
+        let is_plain = words.split_first().is_some_and(|(_, rest)| rest == arguments);
+        let what = || format!("starts surehand in a way of its own, which was not tried: {}", words.join(" ").escape_debug());
+        (!is_plain).then(|| self.check(State::Note, what()))
     }
 
     /// What is wrong with the program that a command starts.
@@ -142,10 +150,11 @@ impl Looked<'_> {
         let server = || self.configured.servers.first().map_or_else(|| program::NAME.to_owned(), |(_, words)| words[0].clone());
         let words =
             if words.is_empty() { vec![server(), "hook".to_owned(), self.client.name().to_owned()] } else { words.to_vec() };
-        if let Some(wrong) = self.program(Scope::Project, &words) {
+        let wrong = self.program(Scope::Project, &words);
+        if let Some(wrong) = wrong.or_else(|| self.not_tried(&words, &["hook", self.client.name()])) {
             return wrong;
         }
-        match dry_run::hook(self.client, &words) {
+        match dry_run::hook(self.client) {
             Ok(millis) => self.check(State::Ok, format!("the hooks answer ({millis} ms)")),
             Err(why) => self.check(State::Fail, format!("a hook does not work: {why}")).remedy(self.init("")),
         }

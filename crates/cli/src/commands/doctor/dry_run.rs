@@ -1,4 +1,4 @@
-//! Starts what a client would start, with something harmless, in a temporary workspace.
+//! Starts this program as a client would start it, with something harmless, in a temporary workspace.
 
 use std::{
     fs,
@@ -13,19 +13,18 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::commands::init::{client::Client, program};
+use crate::commands::init::client::Client;
 
 /// Clients do not wait longer either.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Plays a beginning and a read of a file that is not there. The answer is how long the slower of them took, in milliseconds.
-pub fn hook(client: Client, words: &[String]) -> Result<u128, String> {
+pub fn hook(client: Client) -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let mut slowest = 0;
     for (event, input) in samples(client, place.path()) {
-        let mut words = words.to_vec();
-        words.extend(event.map(str::to_owned));
-        let (output, millis) = run(&words, &format!("{input}\n"), place.path())?;
+        let arguments: Vec<&str> = ["hook", client.name()].into_iter().chain(event).collect();
+        let (output, millis) = run(&arguments, &format!("{input}\n"), place.path())?;
         judge(&output)?;
         slowest = slowest.max(millis);
     }
@@ -86,12 +85,12 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
 }
 
 /// Says hello to the server. The answer is how long it took, in milliseconds.
-pub fn server(words: &[String]) -> Result<u128, String> {
+pub fn server() -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "surehand doctor", "version": env!("CARGO_PKG_VERSION") },
     } });
-    let (output, millis) = run(words, &format!("{hello}\n"), place.path())?;
+    let (output, millis) = run(&["mcp"], &format!("{hello}\n"), place.path())?;
     let told = String::from_utf8_lossy(&output.stdout);
     let answer: Option<Value> = told.lines().next().and_then(|line| serde_json::from_str(line).ok());
     if answer.is_some_and(|answer| answer["result"]["serverInfo"].is_object()) {
@@ -101,11 +100,11 @@ pub fn server(words: &[String]) -> Result<u128, String> {
     Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()))
 }
 
-/// Runs a command as a client does, through a shell, until it ends.
-fn run(words: &[String], input: &str, place: &Path) -> Result<(Output, u128), String> {
+/// Runs this program until it ends.
+fn run(arguments: &[&str], input: &str, place: &Path) -> Result<(Output, u128), String> {
     let began = Instant::now();
-    let mut command = Command::new("sh");
-    command.args(["-c", &program::line(words)]).current_dir(place).env("XDG_STATE_HOME", place.join("state"));
+    let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+    command.args(arguments).current_dir(place).env("XDG_STATE_HOME", place.join("state")).env_remove("SUREHAND_STATE_DIR");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     // One that does not read has its reasons, which it tells otherwise.

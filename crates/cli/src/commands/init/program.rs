@@ -61,16 +61,6 @@ pub fn hook_command(program: &str, client: &str) -> String {
     format!("{} hook {client}", in_shell(program))
 }
 
-/// Words as a line for a shell.
-pub fn line(words: &[String]) -> String {
-    // A variable is set only where its name is not quoted.
-    let word = |word: &String| match word.split_once('=') {
-        Some((name, value)) if name.chars().all(is_of_a_name) => format!("{name}={}", in_shell(value)),
-        _ => in_shell(word),
-    };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
 fn is_of_a_name(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '_'
 }

@@ -3,12 +3,13 @@
 
 use std::{
     fs,
-    io::{ErrorKind, Write},
+    io::{self, ErrorKind, Read, Write},
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, ensure};
+use rustix::fs::{Mode, OFlags};
 use tempfile::NamedTempFile;
 
 /// Added to the name of a file for what it held before.
@@ -16,7 +17,7 @@ const BACKUP: &str = ".surehand-backup";
 
 /// What a file holds; nothing if there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
-    match fs::read(path) {
+    match read_file(path) {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).ok();
             Ok(Some(text.with_context(|| format!("{}: not UTF-8; nothing was written", path.display()))?))
@@ -29,10 +30,27 @@ pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
+/// The bytes of a regular file. A clone can put a link to a device there, or an archive a pipe, which would never end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST_BYTES: u64 = 16 << 20;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    if meta.is_dir() {
+        return Err(rustix::io::Errno::ISDIR.into());
+    }
+    if !meta.is_file() || meta.len() > MOST_BYTES {
+        return Err(io::Error::other("not a regular file of a usual size"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// What a file held before we changed it, oldest first.
 pub fn backups(path: &Path) -> Vec<(PathBuf, String)> {
     let all = (1..).map(|number| backup_path(path, number)).map_while(|backup| {
-        let text = fs::read_to_string(&backup).ok()?;
+        let text = String::from_utf8(read_file(&backup).ok()?).ok()?;
         Some((backup, text))
     });
     all.collect()
