@@ -32,11 +32,19 @@ pub struct Export {
     known: Mutex<Option<Known>>,
 }
 
-/// A directory and an index of git that were compared: git tracks nothing in it.
+/// A directory and an index of git that were compared, and whether git tracks something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     directory: u64,
     index: Option<(u64, u64, i64, i64)>,
+    is_tracked: bool,
+}
+
+/// Whether a directory is as it was when it was last looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checked {
+    Before,
+    Now,
 }
 
 impl Export {
@@ -105,41 +113,43 @@ impl Export {
             }
             opened => opened.map_err(|errno| io::Error::other(why(errno)))?,
         };
-        self.check(&dir, state)?;
-        ignore_itself(&dir)?;
+        if self.check(&dir, state)? == Checked::Now {
+            ignore_itself(&dir)?;
+        }
         Ok(dir)
     }
 
     /// A directory of another user, or one that git tracks, is not ours to write into. To find the latter out is to read git's
     /// index, so it is remembered until that changes.
-    fn check(&self, dir: &File, state: &File) -> io::Result<()> {
+    fn check(&self, dir: &File, state: &File) -> io::Result<Checked> {
         let stat = sys::fstat(dir)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(io::Error::other("belongs to another user"));
         }
-        let Some(git_dir) = &self.git_dir else { return Ok(()) };
+        let Some(git_dir) = &self.git_dir else { return Ok(Checked::Now) };
         #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
         let index = sys::stat(git_dir.join("index"))
             .ok()
             .map(|stat| (stat.st_ino as u64, stat.st_size as u64, stat.st_mtime as i64, stat.st_mtime_nsec as i64));
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
-        let now = Known { directory: stat.st_ino as u64, index };
+        let mut now = Known { directory: stat.st_ino as u64, index, is_tracked: false };
         let mut known = self.known.lock().expect("nobody panics while holding it");
         if known.is_none() {
             *known = read_known(state);
         }
-        if known.as_ref() == Some(&now) {
-            return Ok(());
-        }
-        if git::tracks(git_dir, EXPORT_DIR) {
-            return Err(io::Error::other("is tracked by git"));
+        let tracked = || io::Error::other("is tracked by git");
+        match known.as_ref().filter(|known| (known.directory, known.index) == (now.directory, now.index)) {
+            Some(known) if known.is_tracked => return Err(tracked()),
+            Some(_) => return Ok(Checked::Before),
+            None => now.is_tracked = git::tracks(git_dir, EXPORT_DIR),
         }
         // If this cannot be written, the index is read again next time.
         let _ = serde_json::to_vec(&now)
             .map_err(io::Error::other)
             .and_then(|content| state_file::put((state, "export.new"), (state, KNOWN), &content));
+        let is_tracked = now.is_tracked;
         *known = Some(now);
-        Ok(())
+        if is_tracked { Err(tracked()) } else { Ok(Checked::Now) }
     }
 }
 

@@ -105,6 +105,8 @@ pub(crate) struct Repo {
     ours: HashSet<RelPath>,
     /// Whether this process ends at once: then a large state is not loaded to be changed.
     pub(crate) is_passing_by: bool,
+    /// Whether the copy for other programs could not be written the last time, which is told once.
+    is_export_broken: bool,
     /// The way from the work tree to the root. Files are known by their paths in the tree, because all roots in it share what is
     /// written down; sessions name them by their paths in the root.
     below: Option<RelPath>,
@@ -147,6 +149,7 @@ impl Repo {
     pub fn new(below: Option<RelPath>) -> Self {
         Self {
             below,
+            is_export_broken: false,
             files: BTreeMap::new(),
             waiting: BTreeMap::new(),
             is_loaded: false,
@@ -306,13 +309,26 @@ impl Repo {
             }
             self.take_in_later(later::take(&dir));
             let content = self.write_out(state.work_dir());
-            export(state, &dir, &content);
+            self.export(state, &dir, &content);
             Ok(content)
         });
         self.file = file;
         self.ours.clear();
         if let Err(error) = written {
             state.notify(Notice::NotRemembered { why: format!("repostate.json: {error}") });
+        }
+    }
+
+    /// Gives other programs what was written down. Where `.surehand` is not ours to write into, they get nothing, and
+    /// `surehand doctor` says so.
+    fn export(&mut self, state: &State, dir: &File, content: &[u8]) {
+        let put = state.export().put(dir, NAME, content);
+        let was_broken = std::mem::replace(&mut self.is_export_broken, put.is_err());
+        if let Err(error) = put
+            && error.raw_os_error().is_some()
+            && !was_broken
+        {
+            state.notify(Notice::NotRemembered { why: format!("{EXPORT_DIR}/{NAME}: {error}") });
         }
     }
 
@@ -476,16 +492,6 @@ impl Repo {
 /// A file by its path in the root, if it is below that.
 fn in_root(workspace: &Workspace, state: &FileState) -> Option<FileState> {
     Some(FileState { path: workspace.in_root(&state.path)?.into_owned(), ..state.clone() })
-}
-
-/// Gives other programs what was written down. Where `.surehand` is not ours to write into, they get nothing, and `surehand doctor`
-/// says so.
-fn export(state: &State, dir: &File, content: &[u8]) {
-    if let Err(error) = state.export().put(dir, NAME, content)
-        && error.raw_os_error().is_some()
-    {
-        state.notify(Notice::NotRemembered { why: format!("{EXPORT_DIR}/{NAME}: {error}") });
-    }
 }
 
 /// A state in the shape in which it is written.

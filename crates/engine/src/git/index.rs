@@ -7,6 +7,9 @@ use rustix::fs::{Mode, OFlags};
 /// An index that is larger is not read. It would belong to a repository of some ten million files.
 const MAX_INDEX: u64 = 1 << 30;
 
+/// How much of an index is read first.
+const BEGINNING: u64 = 256 * 1024;
+
 /// Whether git tracks a file below this directory of a work tree. `git_dir` is the one that belongs to the checkout alone.
 ///
 /// An index that cannot be understood may track anything.
@@ -16,15 +19,23 @@ pub fn tracks(git_dir: &Path, directory: &str) -> bool {
         // Nothing has been added yet.
         return false;
     };
-    let file = fs::File::from(fd);
-    let mut index = Vec::new();
-    let is_file = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX);
-    if !is_file || file.take(MAX_INDEX).read_to_end(&mut index).is_err() {
+    let mut file = fs::File::from(fd);
+    if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX) {
         return true;
     }
-    // Hashes have 20 bytes or, in some repositories, 32.
-    let has_entry = [20, 32].into_iter().find_map(|hash| has_entry_below(&index, directory.as_bytes(), hash));
-    has_entry.unwrap_or(true) || is_split(git_dir)
+    // Names are sorted, and ours comes early: mostly the beginning tells.
+    let mut index = Vec::new();
+    for limit in [BEGINNING, MAX_INDEX] {
+        if (&mut file).take(limit).read_to_end(&mut index).is_err() {
+            return true;
+        }
+        // Hashes have 20 bytes or, in some repositories, 32.
+        let has_entry = [20, 32].into_iter().find_map(|hash| has_entry_below(&index, directory.as_bytes(), hash));
+        if let Some(has_entry) = has_entry {
+            return has_entry || is_split(git_dir);
+        }
+    }
+    true
 }
 
 /// Looks through the entries of an index of version 2, 3 or 4 with hashes of this length. `None` when it is none.
