@@ -12,7 +12,7 @@ use surehand_engine::{
     Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, StateHome, Workspace,
     changes::Selection,
     disk::commit::{Probe, Verdict},
-    git, state_dir,
+    effective_user, git, state_dir,
     store::ChangeId,
 };
 
@@ -129,7 +129,7 @@ fn nearest_root(from: &Path, state: &StateHome) -> anyhow::Result<PathBuf> {
     }
     let is_home = |dir: &Path| state.home.as_deref().is_some_and(|home| git::is_same_file(home, dir));
     let may_be_root = |dir: &Path| dir.parent().is_some() && !is_home(dir);
-    let is_ours = |dir: &Path| dir.metadata().is_ok_and(|dir| dir.uid() == rustix::process::geteuid().as_raw());
+    let is_ours = |dir: &Path| dir.metadata().is_ok_and(|dir| dir.uid() == effective_user());
     let is_known = |dir: &&Path| may_be_root(dir) && is_ours(dir) && state_dir::is_known_root(dir, state);
     if let Some(known) = from.ancestors().find(is_known) {
         return Ok(known.to_owned());

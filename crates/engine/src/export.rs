@@ -15,7 +15,12 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{disk::state_file, git, state_dir};
+use crate::{
+    disk::state_file,
+    git,
+    state_dir::{self, check_private, open_dir},
+    user::effective_user,
+};
 
 /// The name of the directory.
 pub const EXPORT_DIR: &str = ".surehand";
@@ -99,7 +104,7 @@ impl Export {
     }
 
     fn open(&self, state: &File) -> io::Result<File> {
-        if sys::fstat(&self.root)?.st_uid != rustix::process::geteuid().as_raw() {
+        if sys::fstat(&self.root)?.st_uid != effective_user() {
             // What root leaves in somebody's tree, its owner could not remove.
             return Err(io::Error::other("is in the work tree of another user"));
         }
@@ -123,7 +128,7 @@ impl Export {
     /// index, so it is remembered until that changes.
     fn check(&self, dir: &File, state: &File) -> io::Result<Checked> {
         let stat = sys::fstat(dir)?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
+        if stat.st_uid != effective_user() {
             return Err(io::Error::other("belongs to another user"));
         }
         let Some(git_dir) = &self.git_dir else { return Ok(Checked::Now) };
@@ -169,24 +174,16 @@ fn why(errno: Errno) -> String {
     }
 }
 
-fn open_dir(parent: &File, name: &str) -> rustix::io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::openat(parent, name, flags, Mode::empty()).map(File::from)
-}
-
 fn open_private(parent: &File, name: &str) -> io::Result<File> {
     let dir = open_dir(parent, name)?;
-    let stat = sys::fstat(&dir)?;
-    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
-        return Err(io::Error::other("is open to others"));
-    }
+    check_private(&sys::fstat(&dir)?).map_err(io::Error::other)?;
     Ok(dir)
 }
 
 /// Whether an exported file may take its turn as the next one: nobody else owns it, has a name of it, or may read it.
 fn is_as_we_make_it(stat: &sys::Stat) -> bool {
     let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
-    is_plain && stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o777 == 0o600
+    is_plain && stat.st_uid == effective_user() && stat.st_mode & 0o777 == 0o600
 }
 
 /// Where the state is on another file system, for a moment there is a second file.

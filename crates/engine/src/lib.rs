@@ -47,6 +47,7 @@ mod texts;
 pub mod tools;
 mod tracker;
 mod undo;
+mod user;
 mod watch;
 mod workspace;
 
@@ -63,5 +64,6 @@ pub use surehand_core as core;
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::{FileTracker, Holder, holders};
 pub use undo::Since;
+pub use user::effective_user;
 pub use watch::{Cursor, Hints, Trouble, Watch};
 pub use workspace::{Durability, OpenError, Workspace};

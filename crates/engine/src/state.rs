@@ -265,6 +265,6 @@ pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
     Ok(Arc::new(File::from(fd)))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nobody panics while holding it")
 }

@@ -22,7 +22,10 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use surehand_core::ContentHash;
 
-use crate::git::{self, WorkTree};
+use crate::{
+    git::{self, WorkTree},
+    user::effective_user,
+};
 
 /// The directories of a user that matter for the state. The environment names them; this crate does not read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -395,10 +398,6 @@ fn is_local(_: &File) -> bool {
     true
 }
 
-fn effective_user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
 /// A name for a tree that people recognise and no other tree has.
 fn name_of(root: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
@@ -464,12 +463,12 @@ fn open_private(parent: &File, name: &str, missing: Missing) -> Result<Option<Fi
     }
 }
 
-fn open_dir(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
+pub(crate) fn open_dir(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     sys::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-fn check_private(stat: &Stat) -> Result<(), String> {
+pub(crate) fn check_private(stat: &Stat) -> Result<(), String> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err("is not a directory".to_owned());
     }

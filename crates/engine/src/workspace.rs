@@ -33,8 +33,9 @@ use crate::{
     outbox::{self, Outbox},
     recorder::{Hold, Recorder},
     repo::Repo,
-    state::State,
+    state::{State, lock},
     state_dir::{StateDir, StateDirError},
+    user::effective_user,
     watch::Watch,
 };
 
@@ -188,7 +189,7 @@ impl Workspace {
             reader: Mutex::new(None),
             watches: AtomicBool::new(false),
             watch: OnceLock::new(),
-            owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            owner: (effective_user(), rustix::process::getegid().as_raw()),
             probe,
             can_exchange: AtomicBool::new(true),
             staging: AtomicU8::new(Staging::InState as u8),
@@ -640,8 +641,4 @@ fn random() -> io::Result<u64> {
     let mut random = [0_u8; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(u64::from_ne_bytes(random))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panics while holding it")
 }

@@ -9,6 +9,7 @@ use rustix::{
 };
 
 use super::read::{kind_of, open_patiently};
+use crate::user::effective_user;
 
 /// Nobody writes more settings than this.
 const MOST_BYTES: u64 = 64 * 1024;
@@ -30,7 +31,7 @@ pub fn of_user(path: &Path) -> Result<Option<String>, String> {
 /// Why a file cannot be this user's word, if somebody else could have written it.
 pub fn whose_else(path: &Path) -> Option<String> {
     let stat = sys::stat(path).ok()?;
-    let is_ours = [0, rustix::process::geteuid().as_raw()].contains(&stat.st_uid);
+    let is_ours = [0, effective_user()].contains(&stat.st_uid);
     let is_open = kind_of(&stat).is_none() && stat.st_mode & 0o002 != 0;
     match () {
         () if !is_ours => Some(format!("it belongs to user {}", stat.st_uid)),

@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::user::effective_user;
+
 /// A directory tree that somebody keeps under version control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkTree {
@@ -73,10 +75,6 @@ pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
     identity(one).is_some_and(|one| Some(one) == identity(other))
-}
-
-fn effective_user() -> u32 {
-    rustix::process::geteuid().as_raw()
 }
 
 fn git_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
