@@ -22,7 +22,7 @@ fn surehand(dir: &Path, words: &[&str]) -> String {
 /// Changes get random names, and happen when they happen.
 fn without_change_ids(transcript: &str) -> String {
     let is_id = |word: &str| word.len() == 8 && word.chars().all(|char| char.is_ascii_hexdigit());
-    let is_moment = |word: &str| word.len() > 20 && word.contains('T') && word.ends_with('Z');
+    let is_moment = |word: &str| word.len() >= 20 && word.contains('T') && word.ends_with('Z');
     let mut words = String::new();
     for piece in transcript.split_inclusive([' ', '"', '\n']) {
         let (word, end) = piece.split_at(piece.len() - piece.chars().next_back().map_or(0, char::len_utf8));
