@@ -104,7 +104,8 @@ impl State {
         let mut handles = lock(&self.handles);
         let Handles::Open(parts) = &*handles else { return Ok(false) };
         let is_gone = |part: &Arc<File>| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0);
-        if parts.dir.is_in_place() && ![&parts.journals, &parts.staged, &parts.locks].into_iter().any(is_gone) {
+        // They go with the whole. A checkout in use is never set aside, so there is nothing else to look at.
+        if ![&parts.journals, &parts.staged, &parts.locks].into_iter().any(is_gone) {
             return Ok(false);
         }
         let dir = Arc::new(StateDir::open(&self.tree, &self.home).map_err(io::Error::other)?);

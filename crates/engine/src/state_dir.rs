@@ -166,12 +166,6 @@ impl StateDir {
         &self.key
     }
 
-    /// Whether it is still where it was opened: somebody may have removed it, or set it aside.
-    pub(crate) fn is_in_place(&self) -> bool {
-        let there = sys::stat(&self.checkout_path).map(|stat| stat.st_ino);
-        sys::fstat(&*self.checkout).is_ok_and(|stat| stat.st_nlink > 0 && there == Ok(stat.st_ino))
-    }
-
     /// Whether this process may change it.
     pub fn is_writable(&self) -> bool {
         self.is_writable
