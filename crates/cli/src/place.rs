@@ -33,6 +33,9 @@ pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
     let workspace = Workspace::look(&root, settings(&root)?).map_err(with_hint)?;
+    if let Some(state_dir::PassedOver { path, why }) = workspace.passed_over_state() {
+        anstream::eprintln!("note: {} {why}; it is not used", path.display());
+    }
     if let (true, Some(state)) = (workspace.is_read_only(), workspace.state().path()) {
         anstream::eprintln!(
             "note: {} cannot be written; this is what it says, and the last changes may be missing",
@@ -46,7 +49,7 @@ pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
         let root = nearest_root(&std::env::current_dir().context("the current directory is gone")?, &user::state_home()?)?;
-        let is_bare = !root.join(".git").exists() && ["HEAD", "objects", "refs"].iter().all(|part| root.join(part).exists());
+        let is_bare = git::is_in_bare_repository(&root);
         anyhow::ensure!(!is_bare, "{}: a bare repository has no workspace; go to one of its worktrees", root.display());
         return Ok(root);
     };

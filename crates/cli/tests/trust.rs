@@ -641,6 +641,7 @@ fn a_model_does_not_write_what_git_or_we_believe() {
     machine.write("one/.git", "gitdir: ./.bare\n");
     machine.git("two", &["init", "-q", "--separate-git-dir", "kept"]);
     machine.git("home/.config", &["init", "-q"]);
+    fs::create_dir(machine.at("home/.config/surehand")).unwrap();
     machine.write("plain/a.txt", "one\n");
     machine.run("plain", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     let write = |directory: &str, path: &str, root: &[&str]| {
@@ -655,12 +656,12 @@ fn a_model_does_not_write_what_git_or_we_believe() {
     for path in [".config/surehand/surehand.toml", ".local/state/surehand/roots/x/journal/1", ".local/state/surehand/hooks.log"] {
         write("plain", path, &["--root", &home]);
     }
-    assert!(
-        machine.run("one/.bare", &["status"]).contains("work tree")
-            || machine.run("one/.bare", &["status"]).contains("workspace")
-    );
+    write("plain", "x", &["--root", &machine.at("home/.config/surehand").display().to_string()]);
     machine.git("bare.git", &["init", "-q", "--bare"]);
-    assert!(machine.run("bare.git", &["status"]).contains("a bare repository has no workspace"));
+    for directory in ["bare.git", "bare.git/hooks"] {
+        assert!(machine.run(directory, &["status"]).contains("a bare repository has no workspace"));
+        write("plain", "x", &["--root", &machine.at(directory).display().to_string()]);
+    }
 }
 
 /// A second directory with the `.git` file of a submodule does not take its state away.
@@ -678,6 +679,50 @@ fn a_copy_of_a_submodule_does_not_take_its_state() {
     assert!(Command::new("cp").args(["-r", "s", "t"]).current_dir(machine.at("outer")).status().unwrap().success());
     machine.run("outer/t", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     assert!(machine.run("outer/s", &["log"]).contains("n.txt"));
+    // Git keeps the place of a sparse work tree in another file.
+    machine.git("outer/s", &["sparse-checkout", "set", "x"]);
+    assert!(Command::new("cp").args(["-r", "s", "u"]).current_dir(machine.at("outer")).status().unwrap().success());
+    machine.run("outer/u", &["call", "write_file", r#"{"path": "m.txt", "content": "x\n"}"#]);
+    assert!(machine.run("outer/s", &["log"]).contains("n.txt") && !machine.run("outer/s", &["log"]).contains("m.txt"));
+    assert!(machine.run("outer/u", &["log"]).contains("m.txt"));
+}
+
+/// Whoever may rename the repository could put another in its place: the state is not there then, and that is said.
+#[test]
+fn state_that_others_could_replace_is_not_used_and_that_is_said() {
+    let machine = Machine::new();
+    fs::create_dir(machine.at("shared")).unwrap();
+    machine.git("shared/one", &["init", "-q"]);
+    machine.run("shared/one", &["call", "write_file", r#"{"path": "a.txt", "content": "x\n"}"#]);
+    fs::set_permissions(machine.at("shared"), fs::Permissions::from_mode(0o777)).unwrap();
+    for words in ["status", "log", "doctor"] {
+        let said = machine.run("shared/one", &[words]);
+        assert!(said.contains("could be replaced by others") && said.contains("it is not used"), "{words}: {said}");
+    }
+    fs::set_permissions(machine.at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    assert!(machine.run("shared/one", &["log"]).contains("a.txt"), "with the sticky bit nobody may");
+}
+
+/// In a sandbox that knows only its own user, root's directories seem to belong to nobody: the state is the same one.
+#[test]
+fn a_sandbox_has_the_same_state() {
+    if !can_be_nobody() || !Command::new("unshare").args(["--user", "true"]).status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    let machine = Machine::new();
+    machine.git("nobody/one", &["init", "-q"]);
+    const USER: u32 = 4321;
+    assert!(Command::new("chown").args(["-R", &USER.to_string()]).arg(machine.at("nobody")).status().unwrap().success());
+    let run = |sandbox: &[&str], words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".to_owned()]);
+        command.args(sandbox).arg(machine.at("surehand")).args(words).current_dir(machine.at("nobody/one"));
+        told(&command.env("HOME", machine.at("nobody")).output().unwrap())
+    };
+    let sandbox = &["unshare", "--user", "--map-current-user"];
+    run(&[], &["call", "write_file", r#"{"path": "a.txt", "content": "x\n"}"#]);
+    let said = run(sandbox, &["log"]);
+    assert!(said.contains("a.txt") || said.contains("unshare"), "{said}");
 }
 
 /// Rule 6: a state that cannot be written is looked at, and never doubled.

@@ -22,7 +22,7 @@ use crate::{
     export::Export,
     git::WorkTree,
     repo::Repo,
-    state_dir::{CheckoutKey, StateDir, StateHome},
+    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome},
     workspace::Ground,
 };
 
@@ -70,19 +70,19 @@ impl State {
         let parts = Arc::new(Parts::open(Arc::new(dir))?);
         let rescued = Rescued::of(parts.dir.clone())?;
         let device = rescued.clock().stamp(&sys::fstat(&**parts.dir.checkout())?).device;
-        Ok(Self { home: config.state.clone(), device, ..Self::new(ground, Handles::Open(parts), rescued)? })
+        Ok(Self { device, ..Self::new(ground, config, Handles::Open(parts), rescued)? })
     }
 
-    pub(crate) fn look(ground: &Ground, dir: Option<StateDir>) -> io::Result<Self> {
-        Self::new(ground, Handles::Look(dir.map(Arc::new)), Rescued::none())
+    pub(crate) fn look(ground: &Ground, dir: Option<StateDir>, config: &Config) -> io::Result<Self> {
+        Self::new(ground, config, Handles::Look(dir.map(Arc::new)), Rescued::none())
     }
 
-    fn new(ground: &Ground, handles: Handles, rescued: Rescued) -> io::Result<Self> {
+    fn new(ground: &Ground, config: &Config, handles: Handles, rescued: Rescued) -> io::Result<Self> {
         let root = Arc::new(File::from(ground.tree_root.dir().try_clone_to_owned()?));
         Ok(Self {
             export: Export::new(root, ground.tree.git.as_ref().map(|git| git.own.clone())),
             tree: ground.tree.clone(),
-            home: StateHome::default(),
+            home: config.state.clone(),
             handles: Mutex::new(handles),
             device: 0,
             rescued,
@@ -125,6 +125,12 @@ impl State {
             Handles::Open(parts) => Some(parts.dir.clone()),
             Handles::Look(dir) => dir.clone(),
         }
+    }
+
+    /// The state that is in the git directory and is not used, with the reason.
+    pub(crate) fn passed_over(&self) -> Option<PassedOver> {
+        let opened = self.state_dir().and_then(|dir| dir.passed_over().cloned());
+        opened.or_else(|| state_dir::passed_over(&self.tree, &self.home))
     }
 
     /// The random name of this checkout; an empty one where there is no state.

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use surehand_core::ContentHash;
 
 use crate::{
-    git::{self, WorkTree},
+    git::{self, GitDirs, WorkTree},
     user::effective_user,
 };
 
@@ -124,9 +124,8 @@ const PRIVATE: u32 = 0o700;
 impl StateDir {
     /// Opens the state of a work tree, and makes it if there is none.
     pub fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
-        let place = Place::of(tree, home, Missing::Make)?.expect("it is made if it is missing");
-        let unusable = |error| StateDirError::Unusable { path: place.path.clone(), error };
-        let opened = place.open_checkout(tree, Missing::Make).map_err(unusable)?.expect("it is made if it is missing");
+        let opened = Self::open_or_find(tree, home, Missing::Make)?.expect("it is made if it is missing");
+        let unusable = |error| StateDirError::Unusable { path: opened.path.clone(), error };
         // A directory that may be searched and not written would only fail later.
         match sys::accessat(&*opened.checkout, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
             Ok(()) => Ok(opened),
@@ -136,9 +135,21 @@ impl StateDir {
 
     /// Opens the state of a work tree to look at it; `None` where there is none. Makes nothing.
     pub fn find(tree: &WorkTree, home: &StateHome) -> Result<Option<Self>, StateDirError> {
-        let Some(place) = Place::of(tree, home, Missing::Leave)? else { return Ok(None) };
-        let unusable = |error| StateDirError::Unusable { path: place.path.clone(), error };
-        place.open_checkout(tree, Missing::Leave).map_err(unusable)
+        Self::open_or_find(tree, home, Missing::Leave)
+    }
+
+    fn open_or_find(tree: &WorkTree, home: &StateHome, missing: Missing) -> Result<Option<Self>, StateDirError> {
+        let Some(place) = Place::of(tree, home, missing, None)? else { return Ok(None) };
+        match place.open_checkout(tree, missing) {
+            // Another tree has it: then this one has its state elsewhere.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                let passed_over = PassedOver { path: place.path.clone(), why: error.to_string() };
+                let Some(place) = Place::of(tree, home, missing, Some(passed_over))? else { return Ok(None) };
+                let unusable = |error| StateDirError::Unusable { path: place.path.clone(), error };
+                place.open_checkout(tree, missing).map_err(unusable)
+            }
+            opened => opened.map_err(|error| StateDirError::Unusable { path: place.path.clone(), error }),
+        }
     }
 
     /// The directory that all checkouts of a repository share.
@@ -189,7 +200,9 @@ impl StateDir {
         for name in ["state.db", "state.db-wal", "state.db-shm"] {
             match sys::statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) if stat.st_nlink > 1 => {
-                    return Err(io::Error::other(format!("{name} has several names; copy the repository without links")));
+                    return Err(io::Error::other(format!(
+                        "{name} has several names (hard links); when nothing runs: cp {name} new && mv new {name}"
+                    )));
                 }
                 Ok(stat) => check_file(&stat).map_err(|why| io::Error::other(format!("{name} {why}")))?,
                 Err(Errno::NOENT) => {}
@@ -207,6 +220,23 @@ enum Missing {
     Leave,
 }
 
+/// Why the state is not in the git directory.
+enum GitPlace {
+    /// It cannot be trusted there. If there is any, that is worth a word.
+    PassedOver(Option<PassedOver>),
+    /// It could be there, and the system said no.
+    Failed(StateDirError),
+}
+
+/// The state that is in the git directory of a tree and is not used, with the reason.
+pub fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
+    let git = tree.git.as_ref().filter(|_| home.fixed.is_none())?;
+    match Place::in_git(git, Missing::Leave) {
+        Err(GitPlace::PassedOver(place)) => place,
+        Ok(_) | Err(GitPlace::Failed(_)) => None,
+    }
+}
+
 /// The directory for a repository's state.
 struct Place {
     path: PathBuf,
@@ -217,27 +247,41 @@ struct Place {
 }
 
 impl Place {
-    fn of(tree: &WorkTree, home: &StateHome, missing: Missing) -> Result<Option<Self>, StateDirError> {
+    fn of(
+        tree: &WorkTree,
+        home: &StateHome,
+        missing: Missing,
+        mut passed_over: Option<PassedOver>,
+    ) -> Result<Option<Self>, StateDirError> {
         if let Some(fixed) = &home.fixed {
             return Self::in_home(fixed, tree, missing, None);
         }
-        let mut passed_over = None;
-        if let Some((git, common)) = tree.git.as_ref().and_then(|git| Some((git, open_if_it_can_hold_state(&git.common)?))) {
-            let path = git.common.join(IN_GIT);
-            let unusable = |error| StateDirError::Unusable { path: path.clone(), error };
-            match open_private(&common, IN_GIT, missing) {
-                Ok(dir) => {
-                    let checkout = git.checkout.clone();
-                    return Ok(dir.map(|dir| Self { path: path.clone(), dir: Arc::new(dir), checkout, passed_over: None }));
-                }
-                Err(Untrusted::Foreign(why)) => passed_over = Some(PassedOver { path, why }),
-                Err(Untrusted::Failed(error)) => return Err(unusable(error)),
+        if let (Some(git), None) = (&tree.git, &passed_over) {
+            match Self::in_git(git, missing) {
+                Ok(place) => return Ok(place),
+                Err(GitPlace::PassedOver(place)) => passed_over = place,
+                Err(GitPlace::Failed(error)) => return Err(error),
             }
         }
         match &home.user {
             Some(user) => Self::in_home(user, tree, missing, passed_over),
             None if missing == Missing::Leave => Ok(None),
             None => Err(StateDirError::NoPlace),
+        }
+    }
+
+    /// The state directory in a git directory.
+    fn in_git(git: &GitDirs, missing: Missing) -> Result<Option<Self>, GitPlace> {
+        let path = git.common.join(IN_GIT);
+        let common = match open_if_it_can_hold_state(&git.common) {
+            Ok(common) => common,
+            // Where there is no state, there is nothing to say about it.
+            Err(why) => return Err(GitPlace::PassedOver(path.symlink_metadata().is_ok().then_some(PassedOver { path, why }))),
+        };
+        match open_private(&common, IN_GIT, missing) {
+            Ok(dir) => Ok(dir.map(|dir| Self { path, dir: Arc::new(dir), checkout: git.checkout.clone(), passed_over: None })),
+            Err(Untrusted::Foreign(why)) => Err(GitPlace::PassedOver(Some(PassedOver { path, why }))),
+            Err(Untrusted::Failed(error)) => Err(GitPlace::Failed(StateDirError::Unusable { path, error })),
         }
     }
 
@@ -292,6 +336,7 @@ impl Place {
                 }
                 (checkout, known.key)
             }
+            Some((_, known)) if missing == Missing::Leave && self.is_in_use_by(&known) => return Err(in_use(&known, &here)),
             _ if missing == Missing::Leave => return Ok(None),
             _ => self.begin_checkout(&checkouts, here)?,
         };
@@ -323,10 +368,7 @@ impl Place {
             let checkout = open_private(checkouts, &self.checkout, Missing::Make)?.expect("it is made if it is missing");
             match read_identity(&checkout)? {
                 Some(known) if known.is(&here) => return Ok((checkout, known.key)),
-                Some(known) if self.is_in_use_by(&known) => {
-                    let why = format!("is the state of {}, not of {}", known.path.display(), here.path.display());
-                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-                }
+                Some(known) if self.is_in_use_by(&known) => return Err(in_use(&known, &here)),
                 Some(_) => set_aside(checkouts, &self.checkout)?,
                 None => {
                     let identity = Identity { key: CheckoutKey::random()?, ..here };
@@ -342,6 +384,11 @@ impl Place {
     }
 }
 
+fn in_use(known: &Identity, here: &Identity) -> io::Error {
+    let why = format!("is the state of {}, not of {}", known.path.display(), here.path.display());
+    io::Error::new(io::ErrorKind::ResourceBusy, why)
+}
+
 /// Whether state has been made for this directory in the user's own place: then it is the top of a workspace.
 pub fn is_known_root(dir: &Path, home: &StateHome) -> bool {
     let bases = home.fixed.iter().chain(&home.user);
@@ -350,21 +397,39 @@ pub fn is_known_root(dir: &Path, home: &StateHome) -> bool {
 
 /// Opens a git directory if it is ours, on a file system of this machine, so that locks and shared memory work there, and where
 /// nobody can put another in its place: SQLite opens its files by name.
-fn open_if_it_can_hold_state(common: &Path) -> Option<File> {
-    let dir = open_dir(rustix::fs::CWD, common).ok()?;
-    let is_ours = sys::fstat(&dir).is_ok_and(|stat| stat.st_uid == effective_user());
-    (is_ours && is_local(&dir) && is_held_in_place(common)).then_some(dir)
+///
+/// The error says what stands against it.
+fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
+    let dir = open_dir(rustix::fs::CWD, common).map_err(|errno| io::Error::from(errno).to_string())?;
+    let stat = sys::fstat(&dir).map_err(|errno| io::Error::from(errno).to_string())?;
+    match () {
+        () if stat.st_uid != effective_user() => Err(foreign_owner(&stat)),
+        () if !is_local(&dir) => Err("is on another machine".to_owned()),
+        () => match common.ancestors().skip(1).find(|dir| !is_held_in_place(dir)) {
+            Some(above) => Err(format!("could be replaced by others, who may rename what is in {}", above.display())),
+            None => Ok(dir),
+        },
+    }
 }
 
-/// Whether the directories above belong to us or to root, and nobody else may rename what is in them. A group may: on many
-/// systems every user is alone in a group.
-fn is_held_in_place(path: &Path) -> bool {
+/// Whether a directory belongs to us or to root, and nobody else may rename what is in it. Our own group may: on many systems
+/// every user is alone in one.
+fn is_held_in_place(dir: &Path) -> bool {
     const STICKY: u32 = 0o1000;
-    path.ancestors().skip(1).all(|dir| {
-        let Ok(stat) = sys::stat(dir) else { return false };
-        let is_open = stat.st_mode & 0o002 != 0 && stat.st_mode & STICKY == 0;
-        [0, effective_user()].contains(&stat.st_uid) && !is_open
-    })
+    let Ok(stat) = sys::stat(dir) else { return false };
+    let is_open_to_group = stat.st_mode & 0o020 != 0 && ![0, rustix::process::getegid().as_raw()].contains(&stat.st_gid);
+    let is_open = stat.st_mode & STICKY == 0 && (stat.st_mode & 0o002 != 0 || is_open_to_group);
+    (stat.st_uid == effective_user() || is_root(stat.st_uid)) && !is_open
+}
+
+/// Whether this is root. In a sandbox that knows only its own user, all others have one and the same number.
+fn is_root(user: u32) -> bool {
+    const NOBODY: u32 = 65_534;
+    let knows_root = || {
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        map.is_empty() || map.lines().any(|line| line.split_whitespace().next() == Some("0"))
+    };
+    user == 0 || (user == NOBODY && user != effective_user() && !knows_root())
 }
 
 /// Whether no other machine serves this directory.

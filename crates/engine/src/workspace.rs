@@ -34,7 +34,7 @@ use crate::{
     recorder::{Hold, Recorder},
     repo::Repo,
     state::{State, lock},
-    state_dir::{StateDir, StateDirError},
+    state_dir::{PassedOver, StateDir, StateDirError},
     user::effective_user,
     watch::Watch,
 };
@@ -78,6 +78,8 @@ pub struct Workspace {
     below: Option<RelPath>,
     /// Directories of the tree that hold what git and we believe, under whatever name.
     protected: Vec<RelPath>,
+    /// Whether the root itself lies in such a directory.
+    is_all_protected: bool,
     config: Config,
     state: Arc<State>,
     journal: Mutex<Option<Journal>>,
@@ -169,12 +171,12 @@ impl Workspace {
             return Self::open(root, config);
         }
         let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
-        let state = Arc::new(State::look(&ground, dir).map_err(bad_root)?);
+        let state = Arc::new(State::look(&ground, dir, &config).map_err(bad_root)?);
         Ok(Arc::new(Self::new(ground, state, config, None).map_err(bad_root)?))
     }
 
     fn new(ground: Ground, state: Arc<State>, config: Config, probe: Option<Probe>) -> io::Result<Self> {
-        let protected = ground.protected(&config, state.path().as_deref());
+        let (protected, is_all_protected) = ground.protected(&config, state.path().as_deref());
         let root_dir = ground.root.dir().try_clone_to_owned()?;
         Ok(Self {
             root_dir: Arc::new(File::from(root_dir)),
@@ -182,6 +184,7 @@ impl Workspace {
             tree: ground.tree_root,
             below: ground.below,
             protected,
+            is_all_protected,
             config,
             journal: Mutex::new(None),
             lock_pool: LockPool::default(),
@@ -239,7 +242,12 @@ impl Workspace {
     pub(crate) fn is_protected(&self, path: &RelPath) -> bool {
         let is_below =
             |dir: &RelPath| path == dir || path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
-        path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
+        self.is_all_protected || path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
+    }
+
+    /// The state that is in the git directory and is not used, with the reason.
+    pub fn passed_over_state(&self) -> Option<PassedOver> {
+        self.state.passed_over()
     }
 
     /// Why nothing is exported for other programs to read, if that is so.
@@ -617,15 +625,17 @@ impl Ground {
         Scope { checkout: dir.key().as_str().to_owned(), below: self.below.clone() }
     }
 
-    /// The directories of git, of the state and of the user's settings that lie in the tree, under whatever name.
-    fn protected(&self, config: &Config, state: Option<&Path>) -> Vec<RelPath> {
+    /// The directories of git, of the state and of the user's settings that lie in the tree, under whatever name; and whether
+    /// the root lies in one of them, or in a bare repository.
+    fn protected(&self, config: &Config, state: Option<&Path>) -> (Vec<RelPath>, bool) {
         let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
         let users = [&config.state.fixed, &config.state.user, &config.state.settings].into_iter().flatten().map(PathBuf::as_path);
-        let inside = |path: &Path| {
-            let settled = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            RelPath::new(settled.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok()
-        };
-        git.chain(users).chain(self.tree.points_to.as_deref()).chain(state).filter_map(inside).collect()
+        let settled = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let dirs = git.chain(users).chain(self.tree.points_to.as_deref()).chain(state);
+        let dirs: Vec<PathBuf> = dirs.map(settled).collect();
+        let is_inside = dirs.iter().any(|dir| self.root.path().starts_with(dir)) || git::is_in_bare_repository(self.root.path());
+        let inside = |path: &PathBuf| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
+        (dirs.iter().filter_map(inside).collect(), is_inside)
     }
 }
 

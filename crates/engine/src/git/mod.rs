@@ -7,4 +7,4 @@ mod index;
 mod work_tree;
 
 pub use index::tracks;
-pub use work_tree::{GitDirs, WorkTree, discover, is_same_file};
+pub use work_tree::{GitDirs, WorkTree, discover, is_in_bare_repository, is_same_file};

@@ -71,6 +71,11 @@ pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
     find(git_tree_at).or_else(|| find(other_tree_at))
 }
 
+/// Whether a directory is git's own: a bare repository, or a part of one.
+pub fn is_in_bare_repository(dir: &Path) -> bool {
+    dir.ancestors().take_while(|dir| fs::symlink_metadata(dir.join(".git")).is_err()).any(is_repository)
+}
+
 /// Whether two paths lead to one file.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
@@ -148,8 +153,8 @@ fn verified(dir: &Path, target: PathBuf) -> Option<GitDirs> {
         return linked_worktree(dir, target);
     }
     // Git writes into a submodule's configuration where its work tree is: a second directory that points there is not that.
-    let config = read_small(&target.join("config"), MAX_CONFIG).unwrap_or_default();
-    let is_ours = match core_worktree(&config) {
+    let config = |name: &str| core_worktree(&read_small(&target.join(name), MAX_CONFIG).unwrap_or_default());
+    let is_ours = match config("config.worktree").or_else(|| config("config")) {
         Some(path) => target.join(path).canonicalize().is_ok_and(|path| path == dir),
         None => lies_in_modules_above(dir, &target),
     };
@@ -184,9 +189,8 @@ fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
 }
 
-/// The last value of `core.worktree` in a git configuration. Values with quotes or escapes in them are left out: git writes a
-/// plain path for every path that needs no quoting, and a path that does only loses the shorter way to its state.
-fn core_worktree(config: &str) -> Option<&str> {
+/// The last value of `core.worktree` in a git configuration.
+fn core_worktree(config: &str) -> Option<String> {
     let mut is_core = false;
     let mut found = None;
     for line in config.lines().map(str::trim) {
@@ -195,10 +199,30 @@ fn core_worktree(config: &str) -> Option<&str> {
         } else if let (true, Some((key, value))) = (is_core, line.split_once('='))
             && key.trim().eq_ignore_ascii_case("worktree")
         {
-            found = Some(value.trim()).filter(|value| !value.contains(['"', '\\', '#', ';']));
+            found = Some(unquoted(value.trim()));
         }
     }
     found
+}
+
+/// A value without its quotes and escapes, as git writes them for paths with `#`, `;`, `"`, `\\` or blanks at an end.
+fn unquoted(value: &str) -> String {
+    let (mut out, mut is_quoted) = (String::new(), false);
+    let mut chars = value.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => is_quoted = !is_quoted,
+            '\\' => out.extend(chars.next().map(|escaped| match escaped {
+                'n' => '\n',
+                't' => '\t',
+                'b' => '\u{8}',
+                other => other,
+            })),
+            '#' | ';' if !is_quoted => break,
+            other => out.push(other),
+        }
+    }
+    if value.ends_with('"') { out } else { out.trim_end().to_owned() }
 }
 
 /// The text of a small regular file that is not a link.
@@ -381,9 +405,11 @@ mod tests {
 
     #[test]
     fn the_work_tree_is_found_in_a_configuration() {
-        assert_eq!(core_worktree("[core]\n\tbare = false\n\tworktree = ../x y\n"), Some("../x y"));
-        assert_eq!(core_worktree("[Core]\nWorkTree=/a\n[remote \"x\"]\nworktree = /b\n"), Some("/a"));
-        assert_eq!(core_worktree("[core]\nworktree = \"/a\"\n"), None);
+        let found = |config: &str| core_worktree(config).unwrap();
+        assert_eq!(found("[core]\n\tbare = false\n\tworktree = ../x y\n"), "../x y");
+        assert_eq!(found("[Core]\nWorkTree=/a\n[remote \"x\"]\nworktree = /b\n"), "/a");
+        assert_eq!(found("[core]\nworktree = \"../c#\\\"lib \"\n"), "../c#\"lib ");
+        assert_eq!(found("[core]\nworktree = /a # here\n"), "/a");
         assert_eq!(core_worktree("[remote]\nworktree = /b\n"), None);
     }
 }

@@ -60,14 +60,17 @@ fn state(root: &Path) -> Vec<Check> {
             return vec![Check::new("state", State::Fail, error.to_string()).remedy(remedy)];
         }
     };
-    let Some(state) = workspace.state().state_dir() else {
-        return vec![Check::new("state", State::Ok, "none yet; it is made when it is first needed")];
-    };
     let mut checks = Vec::new();
-    if let Some(PassedOver { path, why }) = state.passed_over() {
-        let what = format!("{} {why}; it is not used, and {} is", path.display(), state.path().display());
-        checks.push(Check::new("state", State::Warn, what).remedy(format!("remove {} if nobody needs it", path.display())));
+    if let Some(PassedOver { path, why }) = workspace.passed_over_state() {
+        let what = format!("{} {why}; it is not used", path.display());
+        checks.push(
+            Check::new("state", State::Warn, what).remedy(format!("mend that, or remove {} if nobody needs it", path.display())),
+        );
     }
+    let Some(state) = workspace.state().state_dir() else {
+        checks.push(Check::new("state", State::Ok, "none yet; it is made when it is first needed"));
+        return checks;
+    };
     if workspace.is_read_only() {
         let what = format!("{} cannot be written", state.path().display());
         let remedy = "make it writable for you; until then nothing can be changed through Surehand, and hooks fail";
