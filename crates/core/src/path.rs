@@ -74,6 +74,20 @@ impl RelPath {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
 
+    /// The same file, for whoever stands above `directory`, which it is relative to. `None` is where they stand.
+    pub fn in_directory(&self, directory: Option<&RelPath>) -> RelPath {
+        match directory {
+            None => self.clone(),
+            // Both are in normal form, so the two together are.
+            Some(directory) => Self(format!("{directory}/{self}")),
+        }
+    }
+
+    /// The same file, relative to `directory`; `None` where it is not below it.
+    pub fn relative_to(&self, directory: &RelPath) -> Option<RelPath> {
+        self.0.strip_prefix(directory.as_str())?.strip_prefix('/').map(|path| Self(path.to_owned()))
+    }
+
     /// The directory it is in; `None` at the root.
     pub fn parent(&self) -> Option<RelPath> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
@@ -95,6 +109,17 @@ impl Borrow<str> for RelPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_moved_between_a_directory_and_what_is_above_it() {
+        let path = |path: &str| RelPath::new(path).unwrap();
+        assert_eq!(path("a/b").in_directory(Some(&path("x/y"))), path("x/y/a/b"));
+        assert_eq!(path("a/b").in_directory(None), path("a/b"));
+        assert_eq!(path("x/y/a").relative_to(&path("x/y")), Some(path("a")));
+        for outside in ["x/y", "x/yz/a", "x", "a"] {
+            assert_eq!(path(outside).relative_to(&path("x/y")), None, "{outside}");
+        }
+    }
 
     #[test]
     fn spellings_of_one_file_are_one_path() {

@@ -154,8 +154,7 @@ fn sheet_name(name: &str, number: usize) -> String {
 /// A change, and content that is kept for its own sake. The texts that sessions have seen can be read again.
 fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a [u8])> {
     // As paths of the work tree: whoever brings it to the store may have another root.
-    let in_tree =
-        |path: &RelPath| below.and_then(|below| RelPath::new(&format!("{below}/{path}")).ok()).unwrap_or_else(|| path.clone());
+    let in_tree = |path: &RelPath| path.in_directory(below);
     match record {
         Record::Happened(event) => {
             let delta = event.delta.as_ref();

@@ -172,7 +172,7 @@ impl Repo {
     /// `stamp_of` gives what the system says about a file, for those that are there.
     pub fn update_from_tool_result(&mut self, tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
         let mut touches = touches(tool, result, stamp_of);
-        touches.iter_mut().for_each(|touch| touch.path = self.in_tree(&touch.path));
+        touches.iter_mut().for_each(|touch| touch.path = touch.path.in_directory(self.below.as_ref()));
         let is_change = touches.iter().any(Touch::is_change);
         match self.is_loaded {
             true => touches.into_iter().for_each(|touch| self.take_in(touch)),
@@ -182,16 +182,9 @@ impl Repo {
         is_change
     }
 
-    fn in_tree(&self, path: &RelPath) -> RelPath {
-        match &self.below {
-            None => path.clone(),
-            Some(below) => RelPath::new(&format!("{below}/{path}")).unwrap_or_else(|_| path.clone()),
-        }
-    }
-
     /// Notes that a file is not what the sessions saw.
     pub(crate) fn changed_outside(&mut self, path: &RelPath, now_is: Outside) {
-        self.mark_changed(&self.in_tree(path), now_is);
+        self.mark_changed(&path.in_directory(self.below.as_ref()), now_is);
     }
 
     fn mark_changed(&mut self, path: &RelPath, now_is: Outside) {

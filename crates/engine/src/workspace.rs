@@ -223,18 +223,14 @@ impl Workspace {
 
     /// A path of the root, as a path of the work tree.
     pub(crate) fn in_tree(&self, path: &RelPath) -> RelPath {
-        match &self.below {
-            None => path.clone(),
-            // Too long for a path only if the system would not take it either.
-            Some(below) => RelPath::new(&format!("{below}/{path}")).unwrap_or_else(|_| path.clone()),
-        }
+        path.in_directory(self.below.as_ref())
     }
 
     /// A path of the work tree, as a path of the root; `None` where it is not below it.
     pub(crate) fn in_root<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, RelPath>> {
         match &self.below {
             None => Some(Cow::Borrowed(path)),
-            Some(below) => RelPath::new(path.as_str().strip_prefix(below.as_str())?.strip_prefix('/')?).ok().map(Cow::Owned),
+            Some(below) => path.relative_to(below).map(Cow::Owned),
         }
     }
 

@@ -89,17 +89,17 @@ impl Rows {
     fn key<'a>(&self, path: &'a RelPath) -> Cow<'a, str> {
         match &self.below {
             None => Cow::Borrowed(path.as_str()),
-            Some(below) => Cow::Owned(format!("{below}/{path}")),
+            below => Cow::Owned(path.in_directory(below.as_ref()).into()),
         }
     }
 
     /// A path as it was stored; `None` where it is not below the directory, or no path at all.
     fn path(&self, key: &str) -> Option<RelPath> {
-        let path = match &self.below {
-            None => key,
-            Some(below) => key.strip_prefix(below.as_str())?.strip_prefix('/')?,
-        };
-        RelPath::new(path).ok()
+        let path = RelPath::new(key).ok()?;
+        match &self.below {
+            None => Some(path),
+            Some(below) => path.relative_to(below),
+        }
     }
 
     fn paths(&self, keys: Vec<String>) -> Vec<RelPath> {
