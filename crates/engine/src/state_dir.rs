@@ -125,11 +125,13 @@ impl StateDir {
     /// Opens the state of a work tree, and makes it if there is none.
     pub fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
         let opened = Self::open_or_find(tree, home, Missing::Make)?.expect("it is made if it is missing");
-        let unusable = |error| StateDirError::Unusable { path: opened.path.clone(), error };
-        // A directory that may be searched and not written would only fail later.
-        match sys::accessat(&*opened.checkout, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
-            Ok(()) => Ok(opened),
-            Err(errno) => Err(unusable(errno.into())),
+        // One that cannot be written would only fail later.
+        match opened.is_writable {
+            true => Ok(opened),
+            false => Err(StateDirError::Unusable {
+                error: may_write(&opened.checkout).err().unwrap_or(Errno::ACCESS).into(),
+                path: opened.path,
+            }),
         }
     }
 
@@ -340,14 +342,14 @@ impl Place {
             _ if missing == Missing::Leave => return Ok(None),
             _ => self.begin_checkout(&checkouts, here)?,
         };
-        let may_write = sys::accessat(&checkout, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        let is_writable = may_write(&checkout).is_ok();
         Ok(Some(StateDir {
             path: self.path.clone(),
             checkout_path: self.path.join(CHECKOUTS).join(&self.checkout),
             dir: self.dir.clone(),
             checkout: Arc::new(checkout),
             key,
-            is_writable: may_write.is_ok(),
+            is_writable,
             passed_over: self.passed_over.clone(),
         }))
     }
@@ -382,6 +384,10 @@ impl Place {
             }
         }
     }
+}
+
+fn may_write(dir: &File) -> rustix::io::Result<()> {
+    sys::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
 }
 
 fn in_use(known: &Identity, here: &Identity) -> io::Error {

@@ -23,9 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Every step brings the schema from the format before to the next one.
 ///
 /// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
-/// belongs to one checkout, by its number in `checkouts`; paths are those in the work tree. Versions are shared.
+/// belongs to one checkout, by a number that is made from its name; paths are those in the work tree. Versions are shared.
 const MIGRATIONS: [&str; FORMAT as usize] = ["
-    CREATE TABLE checkouts (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
     CREATE TABLE views (
         checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL, turn INTEGER NOT NULL,
         PRIMARY KEY (checkout, session, path)
@@ -67,6 +66,9 @@ const MIGRATIONS: [&str; FORMAT as usize] = ["
     CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
 "];
 
+/// What a session has seen of a file.
+const VIEW: &str = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
+
 /// A connection to the state of a workspace. Several may be open at once, in this process and in others.
 pub struct SqliteStore {
     connection: Connection,
@@ -78,13 +80,20 @@ pub struct SqliteStore {
 /// Which rows are a store's own.
 #[derive(Debug, Clone)]
 struct Rows {
-    /// The number of the checkout; no row has a negative one.
+    /// The number of the checkout.
     checkout: i64,
     /// The directory of the work tree that paths are relative to.
     below: Option<RelPath>,
 }
 
 impl Rows {
+    /// The rows that are meant. The name of a checkout is random, so its digest is no other's.
+    fn of(scope: &Scope) -> Self {
+        let digest = ContentHash::of(scope.checkout.as_bytes());
+        let (number, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
+        Self { checkout: i64::from_be_bytes(*number), below: scope.below.clone() }
+    }
+
     /// A path as it is stored.
     fn key<'a>(&self, path: &'a RelPath) -> Cow<'a, str> {
         match &self.below {
@@ -148,7 +157,7 @@ impl SqliteStore {
         let is_shared = with_ending(path, "-shm").exists();
         let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
         let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
-        let mut store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path)?;
+        let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope)?;
         store.connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
         match store.format()? {
             FORMAT => {}
@@ -156,16 +165,15 @@ impl SqliteStore {
             0 => return Self::in_memory(),
             found => return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT }),
         }
-        store.rows = Rows { checkout: store.checkout_number(&scope.checkout)?.unwrap_or(-1), below: scope.below.clone() };
         Ok(store)
     }
 
     /// A state that is in no file and gone when it is dropped.
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
-        let mut store = Self::with_connection(Connection::open_in_memory().map_err(|error| failed(path, error))?, path)?;
+        let connection = Connection::open_in_memory().map_err(|error| failed(path, error))?;
+        let mut store = Self::with_connection(connection, path, &Scope::default())?;
         store.migrate()?;
-        store.enter(&Scope::default())?;
         Ok(store)
     }
 
@@ -174,9 +182,9 @@ impl SqliteStore {
         self.rows.below = below;
     }
 
-    fn with_connection(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+    fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Result<Self, StoreError> {
         let packer = Packer::new(1).map_err(|error| failed(path, error))?;
-        Ok(Self { connection, path: path.to_owned(), packer, rows: Rows { checkout: -1, below: None } })
+        Ok(Self { connection, path: path.to_owned(), packer, rows: Rows::of(scope) })
     }
 
     fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
@@ -184,30 +192,12 @@ impl SqliteStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
-        let mut store = Self::with_connection(connection, path)?;
+        let mut store = Self::with_connection(connection, path, scope)?;
         store.set_up().map_err(|error| failed(path, error))?;
         store.migrate()?;
-        store.enter(scope)?;
+        // Fails if the tables are not ours. It is kept for the first question about a view, so it costs nothing.
+        drop(store.connection.prepare_cached(VIEW).map_err(|error| failed(path, error))?);
         Ok(store)
-    }
-
-    /// Takes the rows of a checkout for its own.
-    fn enter(&mut self, scope: &Scope) -> Result<(), StoreError> {
-        let known = self.checkout_number(&scope.checkout)?;
-        let checkout = match known {
-            Some(known) => known,
-            None => {
-                let sql = "INSERT OR IGNORE INTO checkouts (key) VALUES (?1)";
-                self.connection.execute(sql, params![scope.checkout]).map_err(|error| self.failed(error))?;
-                self.checkout_number(&scope.checkout)?.unwrap_or(-1)
-            }
-        };
-        self.rows = Rows { checkout, below: scope.below.clone() };
-        Ok(())
-    }
-
-    fn checkout_number(&self, key: &str) -> Result<Option<i64>, StoreError> {
-        self.one("SELECT id FROM checkouts WHERE key = ?1", params![key], |row| row.get(0))
     }
 
     fn format(&self) -> Result<i64, StoreError> {
@@ -342,9 +332,8 @@ impl Store for SqliteStore {
     }
 
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {
-        let sql = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
         let keys = params![self.rows.checkout, session.0, self.rows.key(path)];
-        let view = self.one(sql, keys, |row| row.get::<_, String>(0))?;
+        let view = self.one(VIEW, keys, |row| row.get::<_, String>(0))?;
         // A view that cannot be read is no view: the file is read again.
         Ok(view.and_then(|view| serde_json::from_str(&view).ok()))
     }
