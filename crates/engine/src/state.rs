@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, Mode, OFlags},
+    fs::{self as sys, Mode},
     io::Errno,
 };
 use surehand_core::{Notice, RelPath};
@@ -22,7 +22,7 @@ use crate::{
     export::Export,
     git::WorkTree,
     repo::Repo,
-    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome},
+    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome, open_dir},
     workspace::Ground,
 };
 
@@ -257,19 +257,17 @@ impl Parts {
 
 /// A directory of the state.
 pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let open = || sys::openat(parent, name, flags, Mode::empty());
-    let fd = match open() {
+    let dir = match open_dir(parent, name) {
         Err(Errno::NOENT) => {
             match sys::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            open()?
+            open_dir(parent, name)?
         }
         opened => opened?,
     };
-    Ok(Arc::new(File::from(fd)))
+    Ok(Arc::new(dir))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

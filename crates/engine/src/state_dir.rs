@@ -143,14 +143,13 @@ impl StateDir {
     fn open_or_find(tree: &WorkTree, home: &StateHome, missing: Missing) -> Result<Option<Self>, StateDirError> {
         let Some(place) = Place::of(tree, home, missing, None)? else { return Ok(None) };
         match place.open_checkout(tree, missing) {
-            // Another tree has it: then this one has its state elsewhere.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                let passed_over = PassedOver { path: place.path.clone(), why: error.to_string() };
+            // Then this tree has its state elsewhere.
+            Err(CheckoutError::OfAnotherTree(why)) => {
+                let passed_over = PassedOver { path: place.path, why };
                 let Some(place) = Place::of(tree, home, missing, Some(passed_over))? else { return Ok(None) };
-                let unusable = |error| StateDirError::Unusable { path: place.path.clone(), error };
-                place.open_checkout(tree, missing).map_err(unusable)
+                place.open_checkout(tree, missing).map_err(|error| place.unusable(error))
             }
-            opened => opened.map_err(|error| StateDirError::Unusable { path: place.path.clone(), error }),
+            opened => opened.map_err(|error| place.unusable(error)),
         }
     }
 
@@ -230,6 +229,20 @@ enum GitPlace {
     Failed(StateDirError),
 }
 
+/// Why the part of a checkout cannot be opened.
+enum CheckoutError {
+    /// Another tree, which is there, has it.
+    OfAnotherTree(String),
+    /// The system said no, or what is there is not ours.
+    Failed(io::Error),
+}
+
+impl<E: Into<io::Error>> From<E> for CheckoutError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
 /// The state that is in the git directory of a tree and is not used, with the reason.
 pub fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
     let git = tree.git.as_ref().filter(|_| home.fixed.is_none())?;
@@ -270,6 +283,14 @@ impl Place {
             None if missing == Missing::Leave => Ok(None),
             None => Err(StateDirError::NoPlace),
         }
+    }
+
+    fn unusable(&self, error: CheckoutError) -> StateDirError {
+        let error = match error {
+            CheckoutError::OfAnotherTree(why) => io::Error::other(why),
+            CheckoutError::Failed(error) => error,
+        };
+        StateDirError::Unusable { path: self.path.clone(), error }
     }
 
     /// The state directory in a git directory.
@@ -323,7 +344,7 @@ impl Place {
 
     /// Opens the part of this checkout, if it belongs to this very tree. What was left by another tree under the same name, or
     /// came along when a repository was copied, is moved aside and not touched again.
-    fn open_checkout(&self, tree: &WorkTree, missing: Missing) -> io::Result<Option<StateDir>> {
+    fn open_checkout(&self, tree: &WorkTree, missing: Missing) -> Result<Option<StateDir>, CheckoutError> {
         let Some(checkouts) = open_private(&self.dir, CHECKOUTS, missing)? else { return Ok(None) };
         let here = identity_of(&tree.root)?;
         let known = match open_private(&checkouts, &self.checkout, missing)? {
@@ -338,7 +359,7 @@ impl Place {
                 }
                 (checkout, known.key)
             }
-            Some((_, known)) if missing == Missing::Leave && self.is_in_use_by(&known) => return Err(in_use(&known, &here)),
+            Some((_, known)) if missing == Missing::Leave && self.is_in_use_by(&known) => return Err(known.is_not(&here)),
             _ if missing == Missing::Leave => return Ok(None),
             _ => self.begin_checkout(&checkouts, here)?,
         };
@@ -362,15 +383,15 @@ impl Place {
     }
 
     /// Gives a checkout its key. One process at a time: another could take the directory of the first for a foreign one.
-    fn begin_checkout(&self, checkouts: &File, here: Identity) -> io::Result<(File, CheckoutKey)> {
-        // Not a second handle's lock: this one goes when the function ends.
+    fn begin_checkout(&self, checkouts: &File, here: Identity) -> Result<(File, CheckoutKey), CheckoutError> {
+        // A handle of its own, so that the lock goes with this function.
         let lock = open_dir(checkouts, ".")?;
         lock.lock()?;
         loop {
             let checkout = open_private(checkouts, &self.checkout, Missing::Make)?.expect("it is made if it is missing");
             match read_identity(&checkout)? {
                 Some(known) if known.is(&here) => return Ok((checkout, known.key)),
-                Some(known) if self.is_in_use_by(&known) => return Err(in_use(&known, &here)),
+                Some(known) if self.is_in_use_by(&known) => return Err(known.is_not(&here)),
                 Some(_) => set_aside(checkouts, &self.checkout)?,
                 None => {
                     let identity = Identity { key: CheckoutKey::random()?, ..here };
@@ -388,11 +409,6 @@ impl Place {
 
 fn may_write(dir: &File) -> rustix::io::Result<()> {
     sys::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-}
-
-fn in_use(known: &Identity, here: &Identity) -> io::Error {
-    let why = format!("is the state of {}, not of {}", known.path.display(), here.path.display());
-    io::Error::new(io::ErrorKind::ResourceBusy, why)
 }
 
 /// Whether state has been made for this directory in the user's own place: then it is the top of a workspace.
@@ -582,6 +598,11 @@ impl Identity {
     fn is(&self, here: &Self) -> bool {
         let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
         self.inode == here.inode && is_as_old && (self.device == here.device || self.path == here.path)
+    }
+
+    /// Why the state of this tree is not that of another.
+    fn is_not(&self, here: &Self) -> CheckoutError {
+        CheckoutError::OfAnotherTree(format!("is the state of {}, not of {}", self.path.display(), here.path.display()))
     }
 
     /// Whether it is where it was.

@@ -626,9 +626,10 @@ impl Ground {
     fn protected(&self, config: &Config, state: Option<&Path>) -> (Vec<RelPath>, bool) {
         let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
         let users = [&config.state.fixed, &config.state.user, &config.state.settings].into_iter().flatten().map(PathBuf::as_path);
-        let settled = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let dirs = git.chain(users).chain(self.tree.points_to.as_deref()).chain(state);
-        let dirs: Vec<PathBuf> = dirs.map(settled).collect();
+        // Git's and the state's have no links in them.
+        let users = users.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let others = git.chain(self.tree.points_to.as_deref()).chain(state).map(Path::to_owned);
+        let dirs: Vec<PathBuf> = users.chain(others).collect();
         let is_inside = dirs.iter().any(|dir| self.root.path().starts_with(dir)) || git::is_in_bare_repository(self.root.path());
         let inside = |path: &PathBuf| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
         (dirs.iter().filter_map(inside).collect(), is_inside)
