@@ -1,0 +1,139 @@
+//! The file `root` of a checkout: which tree its state belongs to, and the key that everything written for it carries.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use super::{CheckoutError, trust::open_file};
+
+/// A random name for one checkout at one place. Rows of the store and journals carry it, so that what was written for another
+/// tree, or by somebody who cannot read this directory, is not taken for this tree's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CheckoutKey(String);
+
+impl CheckoutKey {
+    /// As it is written down.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn random() -> io::Result<Self> {
+        let mut random = [0_u8; 16];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        Ok(Self(random.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+}
+
+/// Which tree a checkout directory belongs to. Kept in the file `root`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The format of everything in the directory.
+    format: u32,
+    pub path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// When the directory of the tree was made, where the system tells: an inode that is free is soon another's.
+    #[serde(default)]
+    born: i64,
+    pub key: CheckoutKey,
+}
+
+/// The format that this program knows. Whoever meets a newer one touches nothing.
+const FORMAT: u32 = 1;
+
+const IDENTITY: &str = "root";
+const MAX_IDENTITY: u64 = 16 * 1024;
+
+impl Identity {
+    /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another number.
+    pub fn is(&self, here: &Self) -> bool {
+        let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
+        self.inode == here.inode && is_as_old && (self.device == here.device || self.path == here.path)
+    }
+
+    /// Why the state of this tree is not that of another.
+    pub fn is_not(&self, here: &Self) -> CheckoutError {
+        CheckoutError::OfAnotherTree(format!("is the state of {}, not of {}", self.path.display(), here.path.display()))
+    }
+
+    /// The same tree, under this key.
+    pub fn with_key(self, key: CheckoutKey) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Whether it is where it was.
+    pub fn names(&self, here: &Self) -> bool {
+        (&self.path, self.device) == (&here.path, here.device)
+    }
+}
+
+pub fn identity_of(root: &Path) -> io::Result<Identity> {
+    let stat = sys::stat(root)?;
+    #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+    let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
+    Ok(Identity { format: FORMAT, path: root.to_owned(), device, inode, born: born(root), key: CheckoutKey::default() })
+}
+
+/// When a file was made, in nanoseconds; 0 where nobody knows.
+#[cfg(target_os = "linux")]
+fn born(path: &Path) -> i64 {
+    use rustix::fs::StatxFlags;
+    let stat = sys::statx(rustix::fs::CWD, path, AtFlags::empty(), StatxFlags::BTIME);
+    let known = stat.ok().filter(|stat| stat.stx_mask & StatxFlags::BTIME.bits() != 0);
+    known.map_or(0, |stat| stat.stx_btime.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(stat.stx_btime.tv_nsec)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn born(_: &Path) -> i64 {
+    0
+}
+
+/// A file that cannot be understood is treated as another tree's. One that is empty was being written when the power went.
+pub fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
+    let key = CheckoutKey::default();
+    let unknown = Identity { format: FORMAT, path: PathBuf::new(), device: 0, inode: 0, born: 0, key };
+    let file = match open_file(checkout, IDENTITY, MAX_IDENTITY) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(_) => return Ok(Some(unknown)),
+    };
+    let mut text = String::with_capacity(256);
+    let is_text = file.take(MAX_IDENTITY).read_to_string(&mut text).is_ok();
+    if is_text && text.is_empty() {
+        return Ok(None);
+    }
+    if let Ok(Numbered { format }) = serde_json::from_str(&text)
+        && format > FORMAT
+    {
+        let why = format!("written by a newer surehand (format {format}, this one knows {FORMAT}); update surehand");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    let known = is_text.then(|| serde_json::from_str::<Identity>(&text).ok()).flatten();
+    Ok(Some(known.filter(|known| known.key.as_str().len() == 32).unwrap_or(unknown)))
+}
+
+/// The one field that every format has.
+#[derive(Deserialize)]
+struct Numbered {
+    format: u32,
+}
+
+/// Writes the file as a whole, and waits until it is on the disk: whoever reads it sees all of it.
+pub fn write_identity(checkout: &File, identity: &Identity) -> io::Result<()> {
+    let text = serde_json::to_vec(identity)?;
+    let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(sys::openat(checkout, &new, flags, Mode::from_raw_mode(0o600))?);
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    let put = written.and_then(|()| Ok(sys::renameat(checkout, &new, checkout, IDENTITY)?));
+    if put.is_err() {
+        let _ = sys::unlinkat(checkout, &new, AtFlags::empty());
+    }
+    put
+}

@@ -1,0 +1,412 @@
+//! Where the state of a work tree is kept, and how it is opened.
+//!
+//! State is believed: journals are carried out, views let edits pass. So it lives where a checkout cannot put anything, in
+//! the git directory that all worktrees share or else in the user's own state directory, and it is used only if this user
+//! made it and nobody else can reach it. Everything below is opened relative to a handle, without following links.
+//!
+//! The place depends on the owner and the file system alone, never on whether this process may write there: a command in a
+//! sandbox and the hook beside it must not have two truths.
+
+mod identity;
+mod trust;
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{self as sys, Access, AtFlags, Mode, OFlags, RenameFlags},
+    io::Errno,
+};
+use surehand_core::ContentHash;
+
+pub use self::identity::CheckoutKey;
+pub(crate) use self::trust::{check_file, check_private, open_dir, open_file};
+use self::{
+    identity::{Identity, identity_of, read_identity, write_identity},
+    trust::{Missing, PRIVATE, Untrusted, foreign_owner, open_if_it_can_hold_state, open_private},
+};
+use crate::{
+    git::{self, GitDirs, WorkTree},
+    user::effective_user,
+};
+
+/// The directories of a user that matter for the state. The environment names them; this crate does not read it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateHome {
+    /// Holds all state, whatever else would be the place (`SUREHAND_STATE_DIR`).
+    pub fixed: Option<PathBuf>,
+    /// Holds the state of trees whose git directory cannot (`$XDG_STATE_HOME/surehand`).
+    pub user: Option<PathBuf>,
+    /// The home directory: it is a work tree only if somebody names it as one.
+    pub home: Option<PathBuf>,
+    /// The directory of the user's own settings, which no tool may write.
+    pub settings: Option<PathBuf>,
+}
+
+/// Why the state of a work tree cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StateDirError {
+    /// The git directory cannot hold it, and no other place was given.
+    #[error("there is no directory for the state: set SUREHAND_STATE_DIR to one that is yours alone")]
+    NoPlace,
+    /// It is there, or could be, and cannot be used.
+    #[error("{path}: cannot use the state directory: {error}")]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// A place that would have held the state, and why it does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The directory.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The open state directory of a work tree.
+#[derive(Debug, Clone)]
+pub struct StateDir {
+    path: PathBuf,
+    checkout_path: PathBuf,
+    dir: Arc<File>,
+    checkout: Arc<File>,
+    key: CheckoutKey,
+    is_writable: bool,
+    passed_over: Option<PassedOver>,
+}
+
+/// The name of the state directory in a git directory.
+const IN_GIT: &str = "surehand";
+const CHECKOUTS: &str = "checkouts";
+impl StateDir {
+    /// Opens the state of a work tree, and makes it if there is none.
+    pub fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
+        let opened = Self::open_or_find(tree, home, Missing::Make)?.expect("it is made if it is missing");
+        // One that cannot be written would only fail later.
+        match opened.is_writable {
+            true => Ok(opened),
+            false => Err(StateDirError::Unusable {
+                error: may_write(&opened.checkout).err().unwrap_or(Errno::ACCESS).into(),
+                path: opened.path,
+            }),
+        }
+    }
+
+    /// Opens the state of a work tree to look at it; `None` where there is none. Makes nothing.
+    pub fn find(tree: &WorkTree, home: &StateHome) -> Result<Option<Self>, StateDirError> {
+        Self::open_or_find(tree, home, Missing::Leave)
+    }
+
+    fn open_or_find(tree: &WorkTree, home: &StateHome, missing: Missing) -> Result<Option<Self>, StateDirError> {
+        let Some(place) = Place::of(tree, home, missing, None)? else { return Ok(None) };
+        match place.open_checkout(tree, missing) {
+            // Then this tree has its state elsewhere.
+            Err(CheckoutError::OfAnotherTree(why)) => {
+                let passed_over = PassedOver { path: place.path, why };
+                let Some(place) = Place::of(tree, home, missing, Some(passed_over))? else { return Ok(None) };
+                place.open_checkout(tree, missing).map_err(|error| place.unusable(error))
+            }
+            opened => opened.map_err(|error| place.unusable(error)),
+        }
+    }
+
+    /// The directory that all checkouts of a repository share.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The part that belongs to this checkout.
+    pub fn checkout_path(&self) -> &Path {
+        &self.checkout_path
+    }
+
+    /// The directory that all checkouts share, open.
+    pub fn dir(&self) -> &Arc<File> {
+        &self.dir
+    }
+
+    /// The part that belongs to this checkout, open.
+    pub fn checkout(&self) -> &Arc<File> {
+        &self.checkout
+    }
+
+    /// The random name of this checkout.
+    pub fn key(&self) -> &CheckoutKey {
+        &self.key
+    }
+
+    /// Whether this process may change it.
+    pub fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// The place that comes first and could not be trusted.
+    pub fn passed_over(&self) -> Option<&PassedOver> {
+        self.passed_over.as_ref()
+    }
+
+    /// The database, checked to be a plain file of ours or not there: SQLite opens it by name. SQLite gives its other files the
+    /// rights of this one, so it is made here.
+    pub fn database(&self) -> io::Result<PathBuf> {
+        if self.is_writable {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match sys::openat(&*self.dir, "state.db", flags, Mode::from_raw_mode(0o600)) {
+                Ok(_) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        for name in ["state.db", "state.db-wal", "state.db-shm"] {
+            match sys::statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if stat.st_nlink > 1 => {
+                    return Err(io::Error::other(format!(
+                        "{name} has several names (hard links); when nothing runs: cp {name} new && mv new {name}"
+                    )));
+                }
+                Ok(stat) => check_file(&stat).map_err(|why| io::Error::other(format!("{name} {why}")))?,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(self.path.join("state.db"))
+    }
+}
+
+/// Why the state is not in the git directory.
+enum GitPlace {
+    /// It cannot be trusted there. If there is any, that is worth a word.
+    PassedOver(Option<PassedOver>),
+    /// It could be there, and the system said no.
+    Failed(StateDirError),
+}
+
+/// Why the part of a checkout cannot be opened.
+enum CheckoutError {
+    /// Another tree, which is there, has it.
+    OfAnotherTree(String),
+    /// The system said no, or what is there is not ours.
+    Failed(io::Error),
+}
+
+impl<E: Into<io::Error>> From<E> for CheckoutError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The state that is in the git directory of a tree and is not used, with the reason.
+pub fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
+    let git = tree.git.as_ref().filter(|_| home.fixed.is_none())?;
+    match Place::in_git(git, Missing::Leave) {
+        Err(GitPlace::PassedOver(place)) => place,
+        Ok(_) | Err(GitPlace::Failed(_)) => None,
+    }
+}
+
+/// The directory for a repository's state.
+struct Place {
+    path: PathBuf,
+    dir: Arc<File>,
+    /// The name of the checkout in it.
+    checkout: String,
+    passed_over: Option<PassedOver>,
+}
+
+impl Place {
+    fn of(
+        tree: &WorkTree,
+        home: &StateHome,
+        missing: Missing,
+        mut passed_over: Option<PassedOver>,
+    ) -> Result<Option<Self>, StateDirError> {
+        if let Some(fixed) = &home.fixed {
+            return Self::in_home(fixed, tree, missing, None);
+        }
+        if let (Some(git), None) = (&tree.git, &passed_over) {
+            match Self::in_git(git, missing) {
+                Ok(place) => return Ok(place),
+                Err(GitPlace::PassedOver(place)) => passed_over = place,
+                Err(GitPlace::Failed(error)) => return Err(error),
+            }
+        }
+        match &home.user {
+            Some(user) => Self::in_home(user, tree, missing, passed_over),
+            None if missing == Missing::Leave => Ok(None),
+            None => Err(StateDirError::NoPlace),
+        }
+    }
+
+    fn unusable(&self, error: CheckoutError) -> StateDirError {
+        let error = match error {
+            CheckoutError::OfAnotherTree(why) => io::Error::other(why),
+            CheckoutError::Failed(error) => error,
+        };
+        StateDirError::Unusable { path: self.path.clone(), error }
+    }
+
+    /// The state directory in a git directory.
+    fn in_git(git: &GitDirs, missing: Missing) -> Result<Option<Self>, GitPlace> {
+        let path = git.common.join(IN_GIT);
+        let common = match open_if_it_can_hold_state(&git.common) {
+            Ok(common) => common,
+            // Where there is no state, there is nothing to say about it.
+            Err(why) => return Err(GitPlace::PassedOver(path.symlink_metadata().is_ok().then_some(PassedOver { path, why }))),
+        };
+        match open_private(&common, IN_GIT, missing) {
+            Ok(dir) => Ok(dir.map(|dir| Self { path, dir: Arc::new(dir), checkout: git.checkout.clone(), passed_over: None })),
+            Err(Untrusted::Foreign(why)) => Err(GitPlace::PassedOver(Some(PassedOver { path, why }))),
+            Err(Untrusted::Failed(error)) => Err(GitPlace::Failed(StateDirError::Unusable { path, error })),
+        }
+    }
+
+    /// A directory named for the tree, in `roots/` of a directory of the user's.
+    fn in_home(
+        home: &Path,
+        tree: &WorkTree,
+        missing: Missing,
+        passed_over: Option<PassedOver>,
+    ) -> Result<Option<Self>, StateDirError> {
+        let unusable = |error| StateDirError::Unusable { path: home.to_owned(), error };
+        let foreign = |why: Untrusted| unusable(why.into());
+        if missing == Missing::Make {
+            make_path(home).map_err(unusable)?;
+        }
+        // Links on the way are the user's own; SQLite would refuse them.
+        let home = match home.canonicalize() {
+            Ok(home) => home,
+            Err(error) if missing == Missing::Leave && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(error)),
+        };
+        let path = home.join("roots").join(name_of(&tree.root));
+        let mut dir = open_dir(rustix::fs::CWD, &home).map_err(|errno| unusable(errno.into()))?;
+        let stat = sys::fstat(&dir).map_err(|errno| unusable(errno.into()))?;
+        // Its mode does not matter: what is put there by others does not belong to us.
+        if stat.st_uid != effective_user() {
+            return Err(foreign(Untrusted::Foreign(foreign_owner(&stat))));
+        }
+        for name in ["roots", &name_of(&tree.root)] {
+            match open_private(&dir, name, missing).map_err(foreign)? {
+                Some(next) => dir = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Self { path, dir: Arc::new(dir), checkout: "main".to_owned(), passed_over }))
+    }
+
+    /// Opens the part of this checkout, if it belongs to this very tree. What was left by another tree under the same name, or
+    /// came along when a repository was copied, is moved aside and not touched again.
+    fn open_checkout(&self, tree: &WorkTree, missing: Missing) -> Result<Option<StateDir>, CheckoutError> {
+        let Some(checkouts) = open_private(&self.dir, CHECKOUTS, missing)? else { return Ok(None) };
+        let here = identity_of(&tree.root)?;
+        let known = match open_private(&checkouts, &self.checkout, missing)? {
+            Some(checkout) => read_identity(&checkout)?.map(|known| (checkout, known)),
+            None => None,
+        };
+        let (checkout, key) = match known {
+            Some((checkout, known)) if known.is(&here) => {
+                if !known.names(&here) && missing == Missing::Make {
+                    // It was moved, or its disk has another number today. If this cannot be written, it is next time.
+                    let _ = write_identity(&checkout, &here.with_key(known.key.clone()));
+                }
+                (checkout, known.key)
+            }
+            Some((_, known)) if missing == Missing::Leave && self.is_in_use_by(&known) => return Err(known.is_not(&here)),
+            _ if missing == Missing::Leave => return Ok(None),
+            _ => self.begin_checkout(&checkouts, here)?,
+        };
+        let is_writable = may_write(&checkout).is_ok();
+        Ok(Some(StateDir {
+            path: self.path.clone(),
+            checkout_path: self.path.join(CHECKOUTS).join(&self.checkout),
+            dir: self.dir.clone(),
+            checkout: Arc::new(checkout),
+            key,
+            is_writable,
+            passed_over: self.passed_over.clone(),
+        }))
+    }
+
+    /// Whether the tree that a checkout belongs to is there, and has this very directory: then another tree must not take it away.
+    fn is_in_use_by(&self, known: &Identity) -> bool {
+        let is_there = identity_of(&known.path).is_ok_and(|now| known.is(&now));
+        let git = is_there.then(|| git::discover(&known.path, None)).flatten().and_then(|tree| tree.git);
+        git.is_some_and(|git| git::is_same_file(&git.common.join(IN_GIT), &self.path))
+    }
+
+    /// Gives a checkout its key. One process at a time: another could take the directory of the first for a foreign one.
+    fn begin_checkout(&self, checkouts: &File, here: Identity) -> Result<(File, CheckoutKey), CheckoutError> {
+        // A handle of its own, so that the lock goes with this function.
+        let lock = open_dir(checkouts, ".")?;
+        lock.lock()?;
+        loop {
+            let checkout = open_private(checkouts, &self.checkout, Missing::Make)?.expect("it is made if it is missing");
+            match read_identity(&checkout)? {
+                Some(known) if known.is(&here) => return Ok((checkout, known.key)),
+                Some(known) if self.is_in_use_by(&known) => return Err(known.is_not(&here)),
+                Some(_) => set_aside(checkouts, &self.checkout)?,
+                None => {
+                    let identity = here.with_key(CheckoutKey::random()?);
+                    write_identity(&checkout, &identity)?;
+                    // Recovery after a power cut finds its journals by this.
+                    for dir in [&checkout, checkouts, &*self.dir] {
+                        dir.sync_all()?;
+                    }
+                    return Ok((checkout, identity.key));
+                }
+            }
+        }
+    }
+}
+
+fn may_write(dir: &File) -> rustix::io::Result<()> {
+    sys::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+}
+
+/// Whether state has been made for this directory in the user's own place: then it is the top of a workspace.
+pub fn is_known_root(dir: &Path, home: &StateHome) -> bool {
+    let bases = home.fixed.iter().chain(&home.user);
+    bases.into_iter().any(|base| base.join("roots").join(name_of(dir)).join(CHECKOUTS).is_dir())
+}
+
+/// A name for a tree that people recognise and no other tree has.
+fn name_of(root: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let plain = |byte: u8| if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) { char::from(byte) } else { '_' };
+    let base: String =
+        root.file_name().map(OsStrExt::as_bytes).unwrap_or(b"root").iter().take(40).map(|byte| plain(*byte)).collect();
+    let hash = ContentHash::of(root.as_os_str().as_bytes()).to_string();
+    format!("{base}-{}", &hash[..12])
+}
+
+/// Makes a directory of the user's with those above it, like `mkdir -p`. Links on the way are the user's own.
+fn make_path(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
+}
+
+/// Gives the directory of a checkout another name, that says when it went out of use.
+fn set_aside(checkouts: &File, name: &str) -> io::Result<()> {
+    let now = jiff::Timestamp::now().as_millisecond();
+    for number in 0..100 {
+        let old = format!("old-{}", now + number);
+        match sys::renameat_with(checkouts, name, checkouts, &old, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => return Ok(sys::renameat(checkouts, name, checkouts, &old)?),
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(io::Error::other("no name is free"))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories")]
+mod tests;

@@ -1,0 +1,180 @@
+//! Which directories and files the state may be in: those of this user, that nobody else can enter or replace.
+
+use std::{fs::File, io, os::fd::AsFd, path::Path};
+
+use rustix::{
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat},
+    io::Errno,
+};
+
+use crate::user::effective_user;
+
+/// For everything that only its owner may look into.
+pub const PRIVATE: u32 = 0o700;
+
+/// What to do about a directory that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    Make,
+    Leave,
+}
+
+/// Opens a git directory if it is ours, on a file system of this machine, so that locks and shared memory work there, and where
+/// nobody can put another in its place: SQLite opens its files by name.
+///
+/// The error says what stands against it.
+pub fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
+    let dir = open_dir(rustix::fs::CWD, common).map_err(|errno| io::Error::from(errno).to_string())?;
+    let stat = sys::fstat(&dir).map_err(|errno| io::Error::from(errno).to_string())?;
+    match () {
+        () if stat.st_uid != effective_user() => Err(foreign_owner(&stat)),
+        () if !is_local(&dir) => Err("is on another machine".to_owned()),
+        () => match common.ancestors().skip(1).find(|dir| !is_held_in_place(dir)) {
+            Some(above) => Err(format!("could be replaced by others, who may rename what is in {}", above.display())),
+            None => Ok(dir),
+        },
+    }
+}
+
+/// Whether a directory belongs to us or to root, and nobody else may rename what is in it. Our own group may: on many systems
+/// every user is alone in one.
+fn is_held_in_place(dir: &Path) -> bool {
+    const STICKY: u32 = 0o1000;
+    let Ok(stat) = sys::stat(dir) else { return false };
+    let is_open_to_group = stat.st_mode & 0o020 != 0 && ![0, rustix::process::getegid().as_raw()].contains(&stat.st_gid);
+    let is_open = stat.st_mode & STICKY == 0 && (stat.st_mode & 0o002 != 0 || is_open_to_group);
+    (stat.st_uid == effective_user() || is_root(stat.st_uid)) && !is_open
+}
+
+/// Whether this is root. In a sandbox that knows only its own user, all others have one and the same number.
+fn is_root(user: u32) -> bool {
+    const NOBODY: u32 = 65_534;
+    let knows_root = || {
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        map.is_empty() || map.lines().any(|line| line.split_whitespace().next() == Some("0"))
+    };
+    user == 0 || (user == NOBODY && user != effective_user() && !knows_root())
+}
+
+/// Whether no other machine serves this directory.
+#[cfg(target_os = "linux")]
+fn is_local(dir: &File) -> bool {
+    // NFS, SMB (three kinds), AFS (two), Ceph, 9p, Coda, Lustre, GPFS.
+    const REMOTE: [u64; 11] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x5346_414f,
+        0x6b41_4653,
+        0x00c3_6400,
+        0x0102_1997,
+        0x7375_7245,
+        0x0bd0_0bd0,
+        0x4750_4653,
+    ];
+    sys::fstatfs(dir).is_ok_and(|system| !REMOTE.contains(&(system.f_type as u64 & 0xffff_ffff)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_local(_: &File) -> bool {
+    true
+}
+
+/// Why a directory is not used.
+pub enum Untrusted {
+    /// It is not what we would have made.
+    Foreign(String),
+    /// The system said no.
+    Failed(io::Error),
+}
+
+impl From<Errno> for Untrusted {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno.into())
+    }
+}
+
+impl From<Untrusted> for io::Error {
+    fn from(untrusted: Untrusted) -> Self {
+        match untrusted {
+            Untrusted::Foreign(why) => Self::new(io::ErrorKind::PermissionDenied, why),
+            Untrusted::Failed(error) => error,
+        }
+    }
+}
+
+/// Opens a directory that must be ours and closed to everybody else, or makes it.
+pub fn open_private(parent: &File, name: &str, missing: Missing) -> Result<Option<File>, Untrusted> {
+    let mut is_made = false;
+    loop {
+        match open_dir(parent, name) {
+            Ok(dir) => {
+                return match check_private(&sys::fstat(&dir)?) {
+                    Ok(()) => Ok(Some(dir)),
+                    Err(why) => {
+                        if is_made {
+                            // This file system gives rights that nobody asked for.
+                            let _ = sys::unlinkat(parent, name, AtFlags::REMOVEDIR);
+                        }
+                        Err(Untrusted::Foreign(why))
+                    }
+                };
+            }
+            Err(Errno::NOENT) if missing == Missing::Leave => return Ok(None),
+            Err(Errno::NOENT) if !is_made => match sys::mkdirat(parent, name, Mode::from_raw_mode(PRIVATE)) {
+                Ok(()) | Err(Errno::EXIST) => is_made = true,
+                Err(errno) => return Err(errno.into()),
+            },
+            Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::ACCESS)) => {
+                let what = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                let why = check_private(&what).err();
+                return Err(why.map_or_else(|| errno.into(), Untrusted::Foreign));
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+pub fn open_dir(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::openat(parent, name, flags, Mode::empty()).map(File::from)
+}
+
+pub fn check_private(stat: &Stat) -> Result<(), String> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Err("is not a directory".to_owned());
+    }
+    if stat.st_uid != effective_user() {
+        return Err(foreign_owner(stat));
+    }
+    match stat.st_mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(format!("gives rights to others (mode {:o})", stat.st_mode & 0o7777)),
+    }
+}
+
+pub fn foreign_owner(stat: &Stat) -> String {
+    format!("belongs to user {}, and you are user {}", stat.st_uid, effective_user())
+}
+
+/// A file of the state is a plain file of ours. Its mode does not matter: nobody else can enter the directory.
+pub fn check_file(stat: &Stat) -> Result<(), &'static str> {
+    match () {
+        () if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Err("is not a regular file"),
+        () if stat.st_uid != effective_user() => Err("belongs to another user"),
+        () => Ok(()),
+    }
+}
+
+/// Opens a file of the state to read it: one of ours, at most so large. [`Errno::NOENT`] where there is none.
+pub fn open_file(dir: &File, name: &str, limit: u64) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(sys::openat(dir, name, flags, Mode::empty())?);
+    let stat = sys::fstat(&file)?;
+    check_file(&stat).map_err(|why| io::Error::other(format!("{name} {why}")))?;
+    if u64::try_from(stat.st_size).unwrap_or_default() > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{name} is over {limit} bytes")));
+    }
+    Ok(file)
+}
