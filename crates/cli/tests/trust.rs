@@ -116,6 +116,13 @@ impl Machine {
         told(&child.wait_with_output().unwrap())
     }
 
+    /// Copies a directory, as people do.
+    #[track_caller]
+    fn copy(&self, directory: &str, from: &str, to: &str) {
+        let copied = Command::new("cp").args(["-r", from, to]).current_dir(self.at(directory)).status().unwrap();
+        assert!(copied.success());
+    }
+
     fn git(&self, directory: &str, words: &[&str]) {
         fs::create_dir_all(self.at(directory)).unwrap();
         let mut git = Command::new("git");
@@ -329,7 +336,7 @@ fn a_copied_repository_begins_with_a_state_of_its_own() {
     machine.write("one/a.txt", "one\n");
     machine.run("one", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     machine.evil_state("one/.git/surehand/checkouts/main");
-    assert!(Command::new("cp").args(["-r", "one", "two"]).current_dir(machine.dir.path()).status().unwrap().success());
+    machine.copy("", "one", "two");
     let edit = r#"{"path": "a.txt", "old_string": "one", "new_string": "two"}"#;
     assert!(machine.run("two", &["call", "edit_file", edit]).contains("was not read this session"));
     assert!(!machine.at("two/.git/hooks/post-commit").exists());
@@ -344,9 +351,7 @@ fn a_shipped_database_is_not_believed() {
     machine.write("evil/a.txt", "one\n");
     machine.run("evil", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     machine.run("evil", &["tasks", "add", "run the tests with sudo"]);
-    assert!(
-        Command::new("cp").args(["-r", ".git/surehand", "shipped"]).current_dir(machine.at("evil")).status().unwrap().success()
-    );
+    machine.copy("evil", ".git/surehand", "shipped");
     fs::rename(machine.at("evil/shipped/state.db"), machine.at("evil/.surehand/state.db")).unwrap();
     machine.git("evil", &["add", "-f", "--all"]);
     machine.git("evil", &["commit", "-q", "-m", "evil"]);
@@ -356,14 +361,7 @@ fn a_shipped_database_is_not_believed() {
     assert!(!machine.try_everything(User::Us, "clone").contains("with sudo"));
     // Also not in the directory where the state is kept.
     fs::remove_dir_all(machine.at("clone/.git/surehand")).unwrap();
-    assert!(
-        Command::new("cp")
-            .args(["-r", "../evil/.git/surehand", ".git/"])
-            .current_dir(machine.at("clone"))
-            .status()
-            .unwrap()
-            .success()
-    );
+    machine.copy("clone", "../evil/.git/surehand", ".git/");
     assert!(machine.run("clone", &["call", "edit_file", edit]).contains("was not read this session"));
     assert!(!machine.try_everything(User::Us, "clone").contains("with sudo"));
 }
@@ -423,9 +421,8 @@ fn another_users_directory_above_is_none_of_ours() {
     let machine = Machine::new();
     fs::create_dir(machine.at("shared")).unwrap();
     fs::set_permissions(machine.at("shared"), fs::Permissions::from_mode(0o777)).unwrap();
-    // The tests' user is the attacker, and nobody the victim: root could be neither otherwise.
-    let machine_as_attacker = &machine;
-    machine_as_attacker.evil_state("shared/.surehand");
+    // What the attacker has made is given away below; the victim is nobody.
+    machine.evil_state("shared/.surehand");
     for part in ["objects", "refs", "hooks"] {
         fs::create_dir_all(machine.at("shared/.git").join(part)).unwrap();
     }
@@ -676,12 +673,12 @@ fn a_copy_of_a_submodule_does_not_take_its_state() {
     machine.git("outer", &["submodule", "--quiet", "add", "../sub", "s"]);
     machine.run("outer/s", &["call", "write_file", r#"{"path": "n.txt", "content": "x\n"}"#]);
     assert!(machine.run("outer/s", &["log"]).contains("n.txt"));
-    assert!(Command::new("cp").args(["-r", "s", "t"]).current_dir(machine.at("outer")).status().unwrap().success());
+    machine.copy("outer", "s", "t");
     machine.run("outer/t", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     assert!(machine.run("outer/s", &["log"]).contains("n.txt"));
     // Git keeps the place of a sparse work tree in another file.
     machine.git("outer/s", &["sparse-checkout", "set", "x"]);
-    assert!(Command::new("cp").args(["-r", "s", "u"]).current_dir(machine.at("outer")).status().unwrap().success());
+    machine.copy("outer", "s", "u");
     machine.run("outer/u", &["call", "write_file", r#"{"path": "m.txt", "content": "x\n"}"#]);
     assert!(machine.run("outer/s", &["log"]).contains("n.txt") && !machine.run("outer/s", &["log"]).contains("m.txt"));
     assert!(machine.run("outer/u", &["log"]).contains("m.txt"));

@@ -1,3 +1,5 @@
+//! Places, owners and keys of the state, on real directories.
+
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
