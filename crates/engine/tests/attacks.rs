@@ -224,29 +224,6 @@ fn editing_unseen_lines_does_not_allow_to_overwrite_them() {
     assert_eq!(reply.result["refusal"]["code"], "partial", "{}", reply.text);
 }
 
-/// A line cut short by a full disk must not spoil the one that follows it in the journal.
-#[test]
-fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
-    let mut session = session_with(dir.path(), crash_after(Step::Swap(0)));
-    read(&mut session, "a.txt");
-    read(&mut session, "b.txt");
-    // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
-    #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-    }
-    let old = getrlimit(Resource::Fsize);
-    setrlimit(Resource::Fsize, Rlimit { current: Some(100), maximum: old.maximum }).unwrap();
-    assert!(session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
-    setrlimit(Resource::Fsize, old).unwrap();
-    session.call("multi_edit", &edits(&[edit("a.txt", "one", "two"), edit("b.txt", "one", "two")]));
-    std::mem::forget(session);
-    drop(self::session(dir.path()));
-    assert_eq!(content(dir.path(), "a.txt"), content(dir.path(), "b.txt"));
-}
-
 /// A store through a memory map of a page that is dirty already moves no time.
 #[test]
 fn a_change_through_a_memory_map_is_not_overwritten() {

@@ -399,33 +399,6 @@ fn owner_mode_and_attributes_survive() {
     }
 }
 
-/// No file may be larger than a limit: the way a full disk looks to one process, without needing one.
-#[test]
-fn a_full_disk_leaves_the_original() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let dir = lay_out(&[("a.txt", "one\n"), ("linked.txt", "one\n")]);
-    fs::hard_link(dir.path().join("linked.txt"), dir.path().join("other-name.txt")).unwrap();
-    let mut session = session(dir.path());
-    read(&mut session, "a.txt");
-    read(&mut session, "linked.txt");
-    ignore_sigxfsz();
-    let old = getrlimit(Resource::Fsize);
-    setrlimit(Resource::Fsize, Rlimit { current: Some(500_000), maximum: old.maximum }).unwrap();
-    let reply = session.call("write_file", &json!({ "path": "a.txt", "content": "x".repeat(1_000_000) }));
-    let created = session.call("write_file", &json!({ "path": "deep/new.txt", "content": "x".repeat(1_000_000) }));
-    let linked = session.call("write_file", &json!({ "path": "linked.txt", "content": "x".repeat(1_000_000) }));
-    setrlimit(Resource::Fsize, old).unwrap();
-    for reply in [reply, created, linked] {
-        assert!(reply.is_error && reply.result["refusal"]["code"] == "io", "{}", reply.text);
-    }
-    let one = |path: &str| (path.to_owned(), b"one\n".to_vec());
-    assert_eq!(tree(dir.path()).into_iter().collect::<Vec<_>>(), ["a.txt", "linked.txt", "other-name.txt"].map(one));
-    assert!(!dir.path().join("deep").exists());
-    assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
-    drop(session);
-    assert_tidy(dir.path());
-}
-
 /// Our own rights do not show this to a superuser; another user's process does, where there is one to be had.
 #[test]
 fn a_read_only_file_or_directory_leaves_the_original() {
@@ -486,15 +459,6 @@ fn unchanged_files_are_not_read_again() {
         assert!(!session.call("read_file", &first_line).is_error);
     }
     assert!(bytes_read() - first < SIZE / 2, "afterwards the stamp is enough");
-}
-
-/// A write over the limit is announced by a signal that would end the process.
-fn ignore_sigxfsz() {
-    // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
-    #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-    }
 }
 
 #[test]

@@ -7,19 +7,10 @@ use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use fixture::*;
 use surehand_engine::disk::commit::Step;
-
-/// A limit of one test is a limit of the whole process.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
     fs::read_dir(dir.join(".git/surehand/checkouts/main").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -27,7 +18,6 @@ fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
 
 #[test]
 fn a_part_of_the_state_directory_that_vanishes_is_made_again() {
-    let _alone = alone();
     for part in ["staged", "journal", "locks"] {
         let dir = lay_out(&[("a.txt", "one\n")]);
         let mut session = session(dir.path());
@@ -41,32 +31,6 @@ fn a_part_of_the_state_directory_that_vanishes_is_made_again() {
         drop(self::session(dir.path()));
         assert_tidy(dir.path());
     }
-}
-
-/// A staged file that is about to be used again, when the journal cannot be written.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_spare_that_could_not_be_used_is_removed_in_the_end() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let _alone = alone();
-    let dir = lay_out(&[("a.txt", "one\n")]);
-    let mut session = session(dir.path());
-    read(&mut session, "a.txt");
-    assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
-    // Long enough for what was displaced to be free.
-    std::thread::sleep(Duration::from_millis(1));
-    // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
-    #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-    }
-    let old = getrlimit(Resource::Fsize);
-    setrlimit(Resource::Fsize, Rlimit { current: Some(1), maximum: old.maximum }).unwrap();
-    let reply = session.call("edit_file", &edit("a.txt", "two", "three"));
-    setrlimit(Resource::Fsize, old).unwrap();
-    assert!(reply.is_error, "{}", reply.text);
-    drop(session);
-    assert_tidy(dir.path());
 }
 
 /// Our own rights do not show this to a superuser; another user's process does.
@@ -84,7 +48,6 @@ fn what_may_not_be_removed_now_is_removed_later() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
-    let _alone = alone();
     let dir = lay_out(&[("a.txt", "one\n")]);
     let staged = dir.path().join(".git/surehand/checkouts/main/staged");
     let mode = |mode| fs::set_permissions(&staged, fs::Permissions::from_mode(mode)).unwrap();
@@ -104,7 +67,6 @@ fn what_may_not_be_removed_now_is_removed_later() {
 /// Nothing of a process is forgotten when it ends.
 #[test]
 fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
-    let _alone = alone();
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut ours = session(dir.path());
     read(&mut ours, "a.txt");
@@ -121,7 +83,6 @@ fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
 /// Where a file can only be moved by a second name, a kill may come before the first one is gone.
 #[test]
 fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
-    let _alone = alone();
     for is_batch in [false, true] {
         let dir = lay_out(&[("a.txt", "one\n"), ("c.txt", "one\n")]);
         let mut crashing = session_with(dir.path(), crash_after(Step::Check(0)));
@@ -142,7 +103,6 @@ fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
 /// An editor saves by renaming the old file, while we are about to write into that because it has several names.
 #[test]
 fn a_write_in_place_goes_to_the_file_that_has_the_name() {
-    let _alone = alone();
     for after in [Step::Stage(0), Step::Begin, Step::Check(0)] {
         let dir = lay_out(&[("a.txt", "one\n")]);
         fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
@@ -165,7 +125,6 @@ fn a_write_in_place_goes_to_the_file_that_has_the_name() {
 /// A file system in a program gives a file that is open a second name when another is renamed over it.
 #[test]
 fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
-    let _alone = alone();
     let dir = lay_out(&[("a.txt", "one\n")]);
     let staged = dir.path().join(".git/surehand/checkouts/main/staged");
     let hide = move || {
@@ -183,7 +142,6 @@ fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
 /// A batch that makes a file and then may not take another one away: the new one goes, wherever there is room for it.
 #[test]
 fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
-    let _alone = alone();
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
     drop(session(dir.path()));
     as_somebody_else(dir.path(), || {

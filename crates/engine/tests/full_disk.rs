@@ -1,0 +1,98 @@
+//! A disk that fills up. No file may grow beyond a limit: that is how a full disk looks to one process, without needing one.
+//! The limit is one of the whole process, so these tests have a binary to themselves and take turns.
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+mod fixture;
+
+use std::{
+    fs,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use fixture::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use surehand_engine::disk::commit::Step;
+use surehand_testkit::scenario::tree;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs a test while no other one runs.
+fn alone(test: impl FnOnce()) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    test();
+}
+
+/// What `act` gives while no file may grow beyond `bytes`.
+fn with_room_for<T>(bytes: u64, act: impl FnOnce() -> T) -> T {
+    // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
+    #[expect(unsafe_code, reason = "a write beyond the limit raises a signal that ends the process, and no safe call ignores it")]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+    let old = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(bytes), maximum: old.maximum }).unwrap();
+    let result = act();
+    setrlimit(Resource::Fsize, old).unwrap();
+    result
+}
+
+#[test]
+fn a_full_disk_leaves_the_original() {
+    alone(|| {
+        let dir = lay_out(&[("a.txt", "one\n"), ("linked.txt", "one\n")]);
+        fs::hard_link(dir.path().join("linked.txt"), dir.path().join("other-name.txt")).unwrap();
+        let mut session = session(dir.path());
+        read(&mut session, "a.txt");
+        read(&mut session, "linked.txt");
+        let replies = with_room_for(500_000, || {
+            let content = "x".repeat(1_000_000);
+            let mut write = |path: &str| session.call("write_file", &json!({ "path": path, "content": content }));
+            ["a.txt", "deep/new.txt", "linked.txt"].map(&mut write)
+        });
+        for reply in replies {
+            assert!(reply.is_error && reply.result["refusal"]["code"] == "io", "{}", reply.text);
+        }
+        let one = |path: &str| (path.to_owned(), b"one\n".to_vec());
+        assert_eq!(tree(dir.path()).into_iter().collect::<Vec<_>>(), ["a.txt", "linked.txt", "other-name.txt"].map(one));
+        assert!(!dir.path().join("deep").exists());
+        assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+        drop(session);
+        assert_tidy(dir.path());
+    });
+}
+
+#[test]
+fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
+    alone(|| {
+        let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+        let mut session = session_with(dir.path(), crash_after(Step::Swap(0)));
+        read(&mut session, "a.txt");
+        read(&mut session, "b.txt");
+        let reply = with_room_for(100, || session.call("edit_file", &edit("a.txt", "one", "two")));
+        assert!(reply.is_error, "{}", reply.text);
+        session.call("multi_edit", &edits(&[edit("a.txt", "one", "two"), edit("b.txt", "one", "two")]));
+        std::mem::forget(session);
+        drop(self::session(dir.path()));
+        assert_eq!(content(dir.path(), "a.txt"), content(dir.path(), "b.txt"));
+    });
+}
+
+/// A staged file that is about to be used again, when the journal cannot be written.
+#[test]
+fn a_spare_that_could_not_be_used_is_removed_in_the_end() {
+    alone(|| {
+        let dir = lay_out(&[("a.txt", "one\n")]);
+        let mut session = session(dir.path());
+        read(&mut session, "a.txt");
+        assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+        // Long enough for what was displaced to be free.
+        std::thread::sleep(Duration::from_millis(1));
+        let reply = with_room_for(1, || session.call("edit_file", &edit("a.txt", "two", "three")));
+        assert!(reply.is_error, "{}", reply.text);
+        drop(session);
+        assert_tidy(dir.path());
+    });
+}
