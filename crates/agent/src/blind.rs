@@ -3,13 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
 use surehand_engine::{
-    Reply, Session,
-    core::{ContentHash, RelPath},
+    Call, Edit, Session, Tool,
+    core::{ContentHash, RefusalCode, RelPath},
+    tools,
 };
 
-use crate::model::Call;
+use crate::{model, tool_result::ToolResult};
 
 /// What the model knew when it wrote an answer, and what has come to light since.
 #[derive(Debug, Default)]
@@ -30,20 +30,14 @@ struct Whole {
     is_news: bool,
 }
 
-/// Which files a call would change.
-enum Targets {
-    Files(Vec<RelPath>),
-    /// It is for the tool to find out.
-    Unknown,
-}
-
 impl Blind {
     /// Before an answer is carried out.
-    pub fn before(session: &mut Session, calls: &[Call]) -> Self {
+    pub fn before(session: &mut Session, calls: &[model::Call]) -> Self {
         let mut whole = HashMap::new();
-        for call in calls.iter().filter(|call| call.name == "write_file") {
+        for call in calls.iter().filter(|call| Tool::named(&call.name) == Some(Tool::WriteFile)) {
             let Ok(arguments) = serde_json::from_str(&call.arguments) else { continue };
-            for path in named(session, &arguments, &["path"]) {
+            let Ok(Call::Edit(edit)) = tools::parse(Tool::WriteFile, &arguments) else { continue };
+            for path in targets(session, &edit) {
                 let version = seen_in_whole(session, &path);
                 whole.insert(path, Whole { version, is_news: false });
             }
@@ -52,16 +46,15 @@ impl Blind {
     }
 
     /// Why the next call must not be carried out: it would change what the model has not seen.
-    pub fn objection(&mut self, session: &mut Session, tool: &str, arguments: &Value) -> Option<String> {
+    pub fn objection(&mut self, session: &mut Session, edit: &Edit) -> Option<String> {
         self.look(session, |whole, now| whole.is_news |= whole.version != now);
+        let is_write = matches!(edit, Edit::Write { .. });
         let is_unseen = |path: &RelPath| {
             let is_news = || self.whole.get(path).is_some_and(|whole| whole.is_news && whole.version.is_some());
-            self.stale.contains(path) || tool == "write_file" && is_news() && session.workspace().config().policy.require_read
+            self.stale.contains(path) || is_write && is_news() && session.workspace().config().policy.require_read
         };
-        let path = match targets(session, tool, arguments)? {
-            Targets::Unknown => self.stale.iter().next().cloned(),
-            Targets::Files(files) => files.into_iter().find(is_unseen),
-        }?;
+        let path = targets(session, edit).into_iter().find(is_unseen)?;
+        let tool = edit.tool().name();
         Some(format!(
             "{tool} was not carried out: you had not seen what {path} holds now when you wrote this call. You see it now: decide anew."
         ))
@@ -74,20 +67,22 @@ impl Blind {
     }
 
     /// A call has come to this.
-    pub fn saw(&mut self, session: &mut Session, tool: &str, reply: &Reply) {
-        let (result, refusal) = (&reply.result, &reply.result["refusal"]);
-        self.has_failed |= reply.is_error || result["success"] == false;
-        if matches!(refusal["code"].as_str(), Some("stale" | "deleted" | "anchor_mismatch")) {
-            self.stale.extend(path_in(refusal));
+    pub fn saw(&mut self, session: &mut Session, result: &ToolResult) {
+        self.has_failed |= result.has_failed();
+        let Some(outcome) = result.outcome() else { return };
+        if let Some(refusal) = outcome.refusal()
+            && matches!(refusal.code(), RefusalCode::Stale | RefusalCode::Deleted | RefusalCode::AnchorMismatch)
+        {
+            self.stale.extend(refusal.known_path());
         }
-        if reply.is_error || !result["change"].is_string() || tool == crate::command::NAME {
-            return;
-        }
+        let Some(changed) = outcome.changed() else { return };
         // What the model made of a file it knows. But an edit that was made in spite of somebody else's change has left that in the file.
         self.look(session, |_, _| ());
-        let Some(whole) = path_in(result).and_then(|path| self.whole.get_mut(&path)) else { return };
-        let has_others = result["repaired"] == true || !result["rebased"].is_null();
-        whole.is_news = has_others || whole.is_news && tool != "write_file";
+        for file in &changed.files {
+            let Some(whole) = self.whole.get_mut(file.path()) else { continue };
+            let has_others = result.is_repaired || file.planned.rebased().is_some();
+            whole.is_news = has_others || whole.is_news && changed.tool != Tool::WriteFile;
+        }
     }
 
     /// Looks at what the session has seen by now.
@@ -106,20 +101,7 @@ fn seen_in_whole(session: &mut Session, path: &RelPath) -> Option<ContentHash> {
     view.is_whole().then(|| view.version())
 }
 
-fn path_in(object: &Value) -> Option<RelPath> {
-    serde_json::from_value(object["path"].clone()).ok()
-}
-
-fn targets(session: &Session, tool: &str, arguments: &Value) -> Option<Targets> {
-    match tool {
-        "edit_file" | "edit_lines" | "write_file" | "delete_file" => Some(Targets::Files(named(session, arguments, &["path"]))),
-        "move_file" => Some(Targets::Files(named(session, arguments, &["from", "to"]))),
-        "multi_edit" | "apply_patch" => Some(Targets::Unknown),
-        _ => None,
-    }
-}
-
-/// The files under these names, however they are spelled. What is no path is left to the tool.
-fn named(session: &Session, arguments: &Value, names: &[&str]) -> Vec<RelPath> {
-    names.iter().filter_map(|name| session.path_of(arguments[name].as_str()?).ok()).collect()
+/// The files that an edit would change. What is no path is left to the tool.
+fn targets(session: &Session, edit: &Edit) -> Vec<RelPath> {
+    edit.paths().iter().filter_map(|path| session.path_of(path).ok()).collect()
 }

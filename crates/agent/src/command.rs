@@ -11,14 +11,20 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_engine::{
-    Command, Commands, Reply, Session,
-    core::{Cause, ContentHash, Refusal, render},
+    Command, Commands, Session, ToolNames,
+    core::{Cause, ContentHash, Lines, Refusal, outcome::CommandEffects},
+    render::{self, Audience, Reply},
     tools,
 };
 
 pub use self::permission::{Mode, Nobody, Permission, Ruled, Rules, Verdict};
 use self::process::{Ended, Left, Ran, run};
-use crate::{cancel::Cancel, model::ToolSpec, secrets::Secrets};
+use crate::{
+    cancel::Cancel,
+    model::ToolSpec,
+    secrets::Secrets,
+    tool_result::{ResultKind, ToolResult},
+};
 
 /// The name of the tool.
 pub const NAME: &str = "run_command";
@@ -85,6 +91,39 @@ struct Arguments {
     timeout: Option<f64>,
 }
 
+/// What came of a call of the tool.
+#[derive(Debug)]
+pub enum CommandOutcome {
+    /// It has run.
+    Ran(Box<CommandRun>),
+    /// It has not.
+    NotRun {
+        /// Why not.
+        why: NotRun,
+        /// How often this very call has been refused, this time included.
+        repeat: u32,
+    },
+}
+
+/// A command that has run.
+#[derive(Debug)]
+pub struct CommandRun {
+    ran: Ran,
+    effects: CommandEffects,
+    limits: Limits,
+}
+
+/// Why a command was not run.
+#[derive(Debug)]
+pub enum NotRun {
+    /// It cannot be understood, or could not be started.
+    Refused(Box<Refusal>),
+    /// Nobody allowed it; this was said.
+    Declined(Option<String>),
+    /// The run was interrupted.
+    Interrupted,
+}
+
 /// Carries out a call of the tool. A command that fails is not refused: what came of it is in the text and in `exit_code`. It does not get
 /// variables that hold a secret, and a secret that it prints is redacted.
 pub fn run_command(
@@ -94,20 +133,25 @@ pub fn run_command(
     limits: &Limits,
     secrets: &Secrets,
     cancel: &Cancel,
-) -> Reply {
+) -> CommandOutcome {
+    let not_run = |session: &mut Session, why: NotRun| {
+        let repeat = count(session, arguments);
+        CommandOutcome::NotRun { why, repeat }
+    };
+    let refused = |refusal: Refusal| NotRun::Refused(Box::new(refusal));
     let (command, time) = match understand(arguments, limits) {
         Ok(understood) => understood,
-        Err(refusal) => return refuse(session, arguments, &refusal),
+        Err(refusal) => return not_run(session, refused(refusal)),
     };
     if cancel.is_set() {
-        return not_begun();
+        return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
     match permission.may_run(&command) {
         Verdict::Yes | Verdict::Always => {}
-        Verdict::No(said) => return decline(session, arguments, said),
+        Verdict::No(said) => return not_run(session, NotRun::Declined(said)),
     }
     if cancel.is_set() {
-        return not_begun();
+        return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
     let root = session.workspace().root().path().to_owned();
     let begun = session.command_begins();
@@ -115,12 +159,12 @@ pub fn run_command(
         Ok(ran) => ran,
         Err(error) => {
             let why = format!("the command could not be started: {error}");
-            return refuse(session, arguments, &Refusal::of_call(Cause::Io { why }));
+            return not_run(session, refused(Refusal::of_call(Cause::Io { why })));
         }
     };
     let directory = root.to_string_lossy();
-    let told = session.command_ended(begun, &Command { line: &command, directory: &directory, output: &ran.output.text });
-    say(&ran, told, limits)
+    let effects = session.command_ended(begun, &Command { line: &command, directory: &directory, output: &ran.output.text });
+    CommandOutcome::Ran(Box::new(CommandRun { ran, effects, limits: *limits }))
 }
 
 /// The command and its time.
@@ -141,33 +185,118 @@ fn understand(arguments: &Value, limits: &Limits) -> Result<(String, Duration), 
     Ok((command, time.min(limits.most_time)))
 }
 
-/// What came of a command: first how it ended, then what it printed, then what else there is to know.
-fn say(ran: &Ran, told: Reply, limits: &Limits) -> Reply {
-    let mut text = ending(ran.ended, limits);
-    text.push('\n');
-    text.push_str(if ran.output.text.is_empty() { "(no output)" } else { &ran.output.text });
-    if !text.ends_with('\n') {
+impl CommandOutcome {
+    /// In words, for a model that knows its tools by these names.
+    pub fn text(&self, names: &ToolNames) -> String {
+        match self {
+            CommandOutcome::Ran(run) => run.text(),
+            CommandOutcome::NotRun { why: NotRun::Refused(refusal), repeat } => {
+                render::refusal::refusal(refusal, *repeat, Audience::new(names))
+            }
+            CommandOutcome::NotRun { why: NotRun::Declined(said), repeat } => declined(said.as_deref(), *repeat),
+            CommandOutcome::NotRun { why: NotRun::Interrupted, .. } => {
+                "Error: the command was not run: the run was interrupted.\n".to_owned()
+            }
+        }
+    }
+
+    /// In words and as an object, as the outcomes of other tools.
+    pub fn reply(&self, names: &ToolNames) -> Reply {
+        let is_error = matches!(self, CommandOutcome::NotRun { .. });
+        Reply { text: self.text(names), is_error, result: self.json(names) }
+    }
+
+    /// What came of it for the run that called it.
+    pub fn into_result(self, names: &ToolNames) -> ToolResult {
+        let text = self.text(names);
+        let kind = match self {
+            CommandOutcome::Ran(run) => ResultKind::Command { succeeded: run.has_succeeded(), read: run.effects.read },
+            CommandOutcome::NotRun { why, repeat } => ResultKind::Refused { code: why.code(), repeat },
+        };
+        ToolResult::new(text, kind)
+    }
+
+    fn json(&self, names: &ToolNames) -> Value {
+        match self {
+            CommandOutcome::Ran(run) => run.json(),
+            CommandOutcome::NotRun { why, repeat } => {
+                let remedy = match why {
+                    NotRun::Refused(refusal) => render::refusal::remedy(refusal, names),
+                    NotRun::Declined(_) => "go on without this command".to_owned(),
+                    NotRun::Interrupted => "go on when the run does".to_owned(),
+                };
+                let mut refusal = json!({
+                    "code": why.code(), "path": null, "affected_ranges": [], "remaps": [], "repeat": repeat, "remedy": remedy
+                });
+                if let NotRun::Declined(said) = why {
+                    refusal["said"] = json!(said);
+                }
+                json!({ "success": false, "refusal": refusal })
+            }
+        }
+    }
+}
+
+impl NotRun {
+    fn code(&self) -> &'static str {
+        match self {
+            NotRun::Refused(refusal) => refusal.code().as_str(),
+            NotRun::Declined(_) => "declined",
+            NotRun::Interrupted => "cancelled",
+        }
+    }
+}
+
+impl CommandRun {
+    fn has_succeeded(&self) -> bool {
+        self.ran.ended == Ended::Code(0)
+    }
+
+    /// First how it ended, then what it printed, then what else there is to know.
+    fn text(&self) -> String {
+        let ran = &self.ran;
+        let mut text = ending(ran.ended, &self.limits);
         text.push('\n');
+        text.push_str(if ran.output.text.is_empty() { "(no output)" } else { &ran.output.text });
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        match ran.left {
+            Left::Nothing => {}
+            Left::Ended => text.push_str("note: it had left something running in the background, which was ended with it\n"),
+            Left::Running => text.push_str("note: something it started could not be ended and still runs\n"),
+        }
+        text.push_str(&render::command(&self.effects));
+        text
     }
-    match ran.left {
-        Left::Nothing => {}
-        Left::Ended => text.push_str("note: it had left something running in the background, which was ended with it\n"),
-        Left::Running => text.push_str("note: something it started could not be ended and still runs\n"),
+
+    fn json(&self) -> Value {
+        let (ran, effects) = (&self.ran, &self.effects);
+        let mut result = json!({
+            "success": self.has_succeeded(),
+            "timed_out": matches!(ran.ended, Ended::TimedOut(_)),
+            "cancelled": ran.ended == Ended::Cancelled,
+            "cut": ran.output.cut.map(|cut| json!({ "bytes": cut.bytes, "lines": cut.lines })),
+            "left_running": ran.left != Left::Nothing,
+            "seconds": (ran.took.as_secs_f64() * 1000.0).round() / 1000.0,
+        });
+        match ran.ended {
+            Ended::Code(code) => result["exit_code"] = json!(code),
+            Ended::Signal(signal) => result["signal"] = json!(signal),
+            Ended::TimedOut(_) | Ended::Cancelled => {}
+        }
+        if !effects.changed.is_empty() {
+            result["changed_elsewhere"] = json!(effects.changed);
+        }
+        if !effects.touched.is_empty() {
+            result["touched"] = json!(effects.touched);
+        }
+        if !effects.read.is_empty() {
+            let read = |read: &Lines| json!({ "path": read.path, "shown": read.lines });
+            result["seen"] = effects.read.iter().map(read).collect();
+        }
+        result
     }
-    text.push_str(&told.text);
-    let mut result = told.result;
-    result["success"] = json!(ran.ended == Ended::Code(0));
-    match ran.ended {
-        Ended::Code(code) => result["exit_code"] = json!(code),
-        Ended::Signal(signal) => result["signal"] = json!(signal),
-        Ended::TimedOut(_) | Ended::Cancelled => {}
-    }
-    result["timed_out"] = json!(matches!(ran.ended, Ended::TimedOut(_)));
-    result["cancelled"] = json!(ran.ended == Ended::Cancelled);
-    result["cut"] = json!(ran.output.cut.map(|cut| json!({ "bytes": cut.bytes, "lines": cut.lines })));
-    result["left_running"] = json!(ran.left != Left::Nothing);
-    result["seconds"] = json!((ran.took.as_secs_f64() * 1000.0).round() / 1000.0);
-    Reply { text, is_error: false, result }
 }
 
 fn ending(ended: Ended, limits: &Limits) -> String {
@@ -184,37 +313,15 @@ fn ending(ended: Ended, limits: &Limits) -> String {
     }
 }
 
-/// The same words and the same object as for other tools.
-fn refuse(session: &mut Session, arguments: &Value, refusal: &Refusal) -> Reply {
-    let repeat = count(session, arguments);
-    let result = refused(refusal.code(), repeat, render::refusal::remedy(refusal));
-    Reply { text: render::refusal::refusal(refusal, repeat), is_error: true, result }
-}
-
-fn decline(session: &mut Session, arguments: &Value, said: Option<String>) -> Reply {
-    let repeat = count(session, arguments);
-    let mut text = match &said {
+fn declined(said: Option<&str>, repeat: u32) -> String {
+    let mut text = match said {
         Some(said) => format!("Error: the command was declined: {}\n", said.trim()),
         None => "Error: the command was declined by the person. Go on without it, or in another way.\n".to_owned(),
     };
     if repeat > 1 {
         text.push_str(&format!("This is refusal {repeat} of the same call: do not send it again.\n"));
     }
-    let mut result = refused("declined", repeat, "go on without this command");
-    result["refusal"]["said"] = json!(said);
-    Reply { text, is_error: true, result }
-}
-
-fn not_begun() -> Reply {
-    let text = "Error: the command was not run: the run was interrupted.\n".to_owned();
-    Reply { text, is_error: true, result: refused("cancelled", 1, "go on when the run does") }
-}
-
-fn refused(code: &str, repeat: u32, remedy: &str) -> Value {
-    let refusal = json!({
-        "code": code, "path": null, "affected_ranges": [], "remaps": [], "repeat": repeat, "remedy": remedy
-    });
-    json!({ "success": false, "refusal": refusal })
+    text
 }
 
 /// How often this very call has been refused, this time included.

@@ -6,23 +6,25 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use surehand_engine::{
-    Session, Told,
+    Session,
     core::{
-        LineSet, RelPath, RepoState, WorkingSet,
+        EditDialect, LineSet, Lines, RelPath, RepoState, WorkingSet,
+        instructions::Told,
         render::{
-            Numbers,
+            self, Numbers,
             cut::{cut, on_one_line, shorten},
             which,
         },
         tokens::estimate,
-        working_set::{Lines, Places},
+        working_set::Places,
     },
 };
 
 use crate::{
     event::Phase,
     model::{Prompt, ToolSpec},
-    prompt::{self, Dialect, Extra, Template, build_snapshot_prompt},
+    prompt::{self, Extra, Template, build_snapshot_prompt},
+    tool,
 };
 
 /// What a run knows besides what is on the disk, as it is written down after each turn.
@@ -73,7 +75,7 @@ pub struct Snapshot {
     budget: usize,
     /// How many tokens more than ours the provider counted last.
     over: usize,
-    dialect: Dialect,
+    dialect: EditDialect,
 }
 
 /// A prompt, and what is no longer in it.
@@ -101,10 +103,10 @@ pub struct Scene<'a> {
 
 impl Snapshot {
     /// A context that goes on from what is remembered.
-    pub fn new(memory: Memory, budget: usize, dialect: Dialect, session: &mut Session) -> Self {
+    pub fn new(memory: Memory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
         let mut open = WorkingSet::default();
         for (path, lines) in &memory.open {
-            if let Some(text) = session.present(path) {
+            if let Some(text) = session.prompt_views().present(path) {
                 open.used(path, &text, lines);
             }
         }
@@ -133,8 +135,10 @@ impl Snapshot {
     /// Instructions have come that the model is to be given.
     pub fn instruct(&mut self, told: Told) {
         // What changed takes the place of what it was.
-        self.memory.instructions.retain(|given| !given.paths.iter().all(|path| told.paths.contains(path)));
-        self.memory.instructions.push(Given { paths: told.paths, text: told.text });
+        let paths = told.paths();
+        self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
+        let text = render::instructions::instructions(&told, &tool::names(Phase::Coding, self.dialect));
+        self.memory.instructions.push(Given { paths, text });
     }
 
     /// Lines were shown to the model, or it wrote them.
@@ -175,8 +179,8 @@ impl Snapshot {
         // The titles of the two parts that are still to come.
         let room = budget.saturating_sub(prompt.tokens() + notes_room + 24);
         let limits = session.workspace().config().limits.clone();
-        let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == Dialect::Lines), &limits);
-        session.knows_only(&fitted.shown);
+        let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == EditDialect::Lines), &limits);
+        session.prompt_views().show_only(&fitted.shown);
         let left: Vec<String> = fitted.left.iter().map(name).collect();
         extra.open_files = fitted.text;
         extra.notes = notes(std::mem::take(&mut self.notes), &left, notes_room);
@@ -189,7 +193,7 @@ impl Snapshot {
     fn refresh(&mut self, session: &mut Session) {
         let places = self.open.places();
         for (path, lines) in places {
-            let now = session.present(&path);
+            let now = session.prompt_views().present(&path);
             let was: LineSet = lines;
             let before = self.open.version(&path);
             self.open.refresh(&path, now.as_ref());
@@ -318,7 +322,7 @@ fn turn_line(turn: u32, did: &[Did]) -> Option<String> {
             let first = did.outcome.lines().next().unwrap_or_default();
             let outcome = match (did.is_error, did.tool.as_str()) {
                 (true, _) => ": refused".to_owned(),
-                (false, "run_command") => format!(": {}", cut(&on_one_line(first), LONG)),
+                (false, crate::command::NAME) => format!(": {}", cut(&on_one_line(first), LONG)),
                 (false, _) => String::new(),
             };
             let what = on_one_line(what.unwrap_or_default());

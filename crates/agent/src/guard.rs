@@ -2,21 +2,24 @@
 
 use std::collections::HashSet;
 
-use surehand_engine::Reply;
+use surehand_engine::core::ToolKind;
 
-use crate::command;
+use crate::{
+    tool::AgentTool,
+    tool_result::{ResultKind, ToolResult},
+};
 
 /// How long a run may get nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// How often the same call may be refused.
-    pub refusals: u64,
+    pub refusals: u32,
     /// How many turns in a row may call nothing, or nothing but what is refused or changes nothing.
     pub empty_turns: u32,
     /// How many turns in a row may only look.
     pub looking_turns: u32,
     /// How often a file may be written over with nearly what it holds.
-    pub rewrites: u64,
+    pub rewrites: u32,
 }
 
 impl Default for Patience {
@@ -62,23 +65,26 @@ impl Guard {
     }
 
     /// A call has come to this.
-    pub fn saw(&mut self, tool: &str, reply: &Reply) {
-        let result = &reply.result;
-        let refusal = &result["refusal"];
-        if refusal["repeat"].as_u64().is_some_and(|times| times >= self.patience.refusals) {
-            let (code, times) = (refusal["code"].as_str().unwrap_or("refused"), self.patience.refusals);
-            self.stop = Some(format!("the same call of {tool} was refused {times} times ({code})"));
+    pub fn saw(&mut self, tool: &str, result: &ToolResult) {
+        let Patience { refusals, rewrites, .. } = self.patience;
+        if let Some((code, repeat)) = result.refusal()
+            && repeat >= refusals
+        {
+            self.stop = Some(format!("the same call of {tool} was refused {refusals} times ({code})"));
         }
-        if result["rewrites"].as_u64().is_some_and(|times| times >= self.patience.rewrites) {
-            let path = result["path"].as_str().unwrap_or("a file");
-            self.stop = Some(format!("{path} was written over {} times with nearly what it held", self.patience.rewrites));
+        if let Some((path, times)) = result.outcome().and_then(|outcome| outcome.rewrites())
+            && times >= rewrites
+        {
+            self.stop = Some(format!("{path} was written over {rewrites} times with nearly what it held"));
         }
-        if reply.is_error || result["noop"] == true {
+        if result.is_error() || result.is_noop() {
             return;
         }
-        match tool {
-            "read_file" | "search_files" | "list_files" | "repo_state" | "forget" => self.turn.looked = true,
-            command::NAME => self.turn.changed |= self.printed.insert(reply.text.clone()),
+        match (&result.kind, AgentTool::named(tool)) {
+            (ResultKind::Command { .. }, _) => self.turn.changed |= self.printed.insert(result.text.clone()),
+            (_, Some(AgentTool::Workspace(tool))) if matches!(tool.kind(), ToolKind::Reads | ToolKind::Forgets) => {
+                self.turn.looked = true;
+            }
             _ => {
                 self.turn.changed = true;
                 self.printed.clear();
@@ -117,12 +123,24 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use surehand_engine::{
+        Done, Outcome, Refusal, ToolNames,
+        core::{
+            Cause, RelPath, Text,
+            outcome::{Refused, SameContent},
+        },
+    };
 
     use super::*;
 
-    fn saw(guard: &mut Guard, tool: &str, is_error: bool, result: Value) {
-        guard.saw(tool, &Reply { text: "the same".to_owned(), is_error, result });
+    /// A call that came to something.
+    fn did(guard: &mut Guard, tool: &str) {
+        guard.saw(tool, &ToolResult::of(Outcome::new(Ok(Done::Tasks(Vec::new()))), &ToolNames::default()));
+    }
+
+    fn ran(guard: &mut Guard) {
+        let kind = ResultKind::Command { succeeded: true, read: Vec::new() };
+        guard.saw("run_command", &ToolResult::new("the same".to_owned(), kind));
     }
 
     #[test]
@@ -143,7 +161,7 @@ mod tests {
         for _ in 0..50 {
             guard.turn_ended();
             guard.turn_ended();
-            saw(&mut guard, "edit_file", false, json!({ "success": true }));
+            did(&mut guard, "edit_file");
             assert_eq!(guard.turn_ended(), Advice::GoOn);
         }
     }
@@ -153,13 +171,13 @@ mod tests {
         let mut guard = Guard::default();
         let mut stops = 0;
         for _ in 0..20 {
-            saw(&mut guard, "run_command", false, json!({ "success": true }));
+            ran(&mut guard);
             stops += usize::from(matches!(guard.turn_ended(), Advice::Stop(_)));
         }
         assert!(stops > 0);
-        saw(&mut guard, "edit_file", false, json!({ "success": true }));
+        did(&mut guard, "edit_file");
         guard.turn_ended();
-        saw(&mut guard, "run_command", false, json!({ "success": true }));
+        ran(&mut guard);
         assert_eq!(guard.turn_ended(), Advice::GoOn);
     }
 
@@ -168,7 +186,7 @@ mod tests {
         let mut guard = Guard::default();
         let mut turns = 0;
         loop {
-            saw(&mut guard, "read_file", false, json!({ "success": true }));
+            did(&mut guard, "read_file");
             turns += 1;
             if let Advice::Stop(why) = guard.turn_ended() {
                 assert!(why.contains("only looked"), "{why}");
@@ -181,9 +199,12 @@ mod tests {
     #[test]
     fn the_same_refusal_and_the_same_rewrite_end_it() {
         let mut guard = Guard::default();
-        saw(&mut guard, "edit_file", true, json!({ "refusal": { "code": "stale", "repeat": 5 } }));
+        let saw = |guard: &mut Guard, tool: &str, outcome| guard.saw(tool, &ToolResult::of(outcome, &ToolNames::default()));
+        let refusal = Box::new(Refusal::of_call(Cause::Invalidated));
+        saw(&mut guard, "edit_file", Outcome::new(Err(Refused { refusal, repeat: 5, text: None })));
         assert_eq!(guard.turn_ended(), Advice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
-        saw(&mut guard, "write_file", false, json!({ "path": "a", "rewrites": 6 }));
+        let (path, text) = (RelPath::new("a").unwrap(), Text::of("a\n".to_owned()).unwrap());
+        saw(&mut guard, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));
         assert_eq!(guard.turn_ended(), Advice::Stop("a was written over 6 times with nearly what it held".to_owned()));
     }
 }

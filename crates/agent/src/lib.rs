@@ -50,9 +50,11 @@ pub mod record;
 mod repair;
 mod run;
 mod secrets;
+pub mod tool;
+mod tool_result;
 
 pub use cancel::Cancel;
-pub use command::{Permission, Verdict, run_command};
+pub use command::{CommandOutcome, Permission, Verdict, run_command};
 pub use event::Event;
 pub use guard::Patience;
 pub use run::{Company, Most, Outcome, Run, RunError, Settings};

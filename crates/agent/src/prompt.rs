@@ -4,21 +4,22 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use surehand_engine::{
+    Tool,
     core::{
-        Mode, RepoState,
+        EditDialect, Mode, RepoState,
         render::{
-            self,
-            cut::{cut, ends, on_one_line, shorten},
-            snapshot::{format_for_prompt, is_done},
+            cut::{cut, ends, on_one_line},
+            snapshot::{Snapshot, is_done, snapshot},
         },
         tokens::estimate,
     },
-    tools::{self, Tool},
+    tools,
 };
 
 use crate::{
     event::Phase,
     model::{Message, Prompt, ToolSpec},
+    tool::{self, DONE},
 };
 
 /// What does not change from turn to turn.
@@ -60,11 +61,10 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
             text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end_matches('\n')));
         }
     };
-    let state_text = state_text(state, extra.phase);
-    let (tasks, files) = state_text.split_at(files_heading(&state_text));
-    part("State", tasks);
+    let Snapshot { tasks, files } = state_parts(state, extra.phase);
+    part("State", &tasks);
     part("Open files, as they are now", &extra.open_files);
-    part("All files", files);
+    part("All files", &files);
     part("Earlier turns", &extra.earlier);
     part("Your last turn", &extra.last_turn);
     part("Notes", &extra.notes);
@@ -73,17 +73,18 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
 }
 
 /// The state for a prompt. Who plans a new story is not told that the tasks of the one before are done, and to call `done`.
-pub fn state_text(state: &RepoState, phase: Phase) -> String {
+pub fn state_parts(state: &RepoState, phase: Phase) -> Snapshot {
+    let names = tool::names(phase, EditDialect::Text);
     if phase == Phase::Planning && is_done(state) {
-        return format_for_prompt(&RepoState { tasks: Vec::new(), ..state.clone() });
+        return snapshot(&RepoState { tasks: Vec::new(), ..state.clone() }, &names);
     }
-    format_for_prompt(state)
+    snapshot(state, &names)
 }
 
-/// Where in the text of a state the files begin. No line above it begins like that heading.
-fn files_heading(state: &str) -> usize {
-    let headings = ["\nFiles: ", "\nNo files."];
-    headings.iter().filter_map(|heading| state.find(heading)).min().map_or(state.len(), |at| at + 1)
+/// Both parts of it.
+pub fn state_text(state: &RepoState, phase: Phase) -> String {
+    let Snapshot { tasks, files } = state_parts(state, phase);
+    tasks + &files
 }
 
 /// The first message: rules, story, instructions.
@@ -97,66 +98,82 @@ pub fn system(template: &Template) -> String {
 
 /// What is to be done in this turn.
 pub fn request(state: &RepoState, phase: Phase) -> String {
+    let tasks = Tool::UpdateTasks.name();
     match phase {
-        Phase::Planning if !state.open_tasks().is_empty() => "Planning. Look around as far as you need, then write the list of tasks with \
-                            update_tasks: few, in order, each of them something that can be checked. The open tasks are from an earlier story: keep \
-                            those that belong to this one, set the others to completed."
-            .to_owned(),
-        Phase::Planning => "Planning. Look around as far as you need, then write the list of tasks with update_tasks: few, in order, each \
-                            of them something that can be checked. Files can be changed once there are tasks. If nothing is to be done, \
-                            call done."
-            .to_owned(),
-        Phase::Coding if is_done(state) => "No task is open. If the story is done, call done with a summary; else add the tasks that are \
-                                            missing."
-            .to_owned(),
-        Phase::Coding | Phase::Done => "Complete the remaining open tasks, the first one first. Do not recreate files that exist; read \
-                                        before you write; set a task to completed when it is; call done when finished."
-            .to_owned(),
+        Phase::Planning if !state.open_tasks().is_empty() => format!(
+            "Planning. Look around as far as you need, then write the list of tasks with {tasks}: few, in order, each of them something \
+             that can be checked. The open tasks are from an earlier story: keep those that belong to this one, set the others to \
+             completed."
+        ),
+        Phase::Planning => format!(
+            "Planning. Look around as far as you need, then write the list of tasks with {tasks}: few, in order, each of them something \
+             that can be checked. Files can be changed once there are tasks. If nothing is to be done, call {DONE}."
+        ),
+        Phase::Coding if is_done(state) => {
+            format!("No task is open. If the story is done, call {DONE} with a summary; else add the tasks that are missing.")
+        }
+        Phase::Coding | Phase::Done => format!(
+            "Complete the remaining open tasks, the first one first. Do not recreate files that exist; read before you write; set a \
+             task to completed when it is; call {DONE} when finished."
+        ),
     }
 }
 
 /// What a model is held to, in the form in which it is shown lines.
-pub fn rules(mode: Mode, dialect: Dialect) -> String {
-    match (mode, dialect) {
-        (Mode::Snapshot, Dialect::Lines) => SNAPSHOT_RULES
-            .replace("`LINE|text`", "`LINE#HASH|text`, where LINE#HASH is the anchor for edit_lines")
-            .replace("The number and the bar are", "The anchor and the bar are"),
-        (Mode::History, Dialect::Lines) => {
-            HISTORY_RULES.replace("`LINE|text`", "`LINE|text`, or as `LINE#HASH|text` with `anchors: true` for edit_lines,")
-        }
-        (Mode::Snapshot, _) => SNAPSHOT_RULES.to_owned(),
-        (Mode::History, _) => HISTORY_RULES.to_owned(),
+pub fn rules(mode: Mode, dialect: EditDialect) -> String {
+    match mode {
+        Mode::Snapshot => snapshot_rules(dialect),
+        Mode::History => history_rules(dialect),
     }
 }
 
-/// The rules in snapshot mode.
-pub const SNAPSHOT_RULES: &str = "\
-You are a coding agent. You work on the story below, in a repository, with tools, until it is done.
+const ROLE: &str = "You are a coding agent. You work on the story below, in a repository, with tools, until it is done.\n";
 
+/// The rules in snapshot mode.
+fn snapshot_rules(dialect: EditDialect) -> String {
+    let [read, search, write, tasks, lines] =
+        [Tool::ReadFile, Tool::SearchFiles, Tool::WriteFile, Tool::UpdateTasks, Tool::EditLines].map(Tool::name);
+    let (form, prefix) = match dialect {
+        EditDialect::Lines => {
+            (format!("`LINE#HASH|text`, where LINE#HASH is the anchor for {lines}"), "The anchor and the bar are")
+        }
+        EditDialect::Text | EditDialect::Patch => ("`LINE|text`".to_owned(), "The number and the bar are"),
+    };
+    format!(
+        "{ROLE}
 There is no conversation: each turn you are shown the present. What is not shown is not known to you; what matters later belongs into the tasks.
-- Open files are shown as they are now, as `LINE|text`: use them, do not read them again. read_file and search_files open more lines. What you use \
+- Open files are shown as they are now, as {form}: use them, do not read them again. {read} and {search} open more lines. What you use \
 least leaves when there is no room, and is named; read it again when you need it.
-- You can edit what is shown. Over an existing file, write_file needs all of it shown; prefer small edits.
-- The number and the bar are not part of a line. Indentation counts.
+- You can edit what is shown. Over an existing file, {write} needs all of it shown; prefer small edits.
+- {prefix} not part of a line. Indentation counts.
 - A refusal has changed nothing: do what it says, do not send the same call again.
 - Paths are relative to the root of the workspace.
 - Call several tools in one turn where they do not depend on each other.
-- Keep the tasks up to date with update_tasks. Do not do again what is done.
-";
+- Keep the tasks up to date with {tasks}. Do not do again what is done.
+"
+    )
+}
 
 /// The rules in history mode.
-pub const HISTORY_RULES: &str = "\
-You are a coding agent. You work on the story below, in a repository, with tools, until it is done.
-
-- Read before you edit: what a reply shows as `LINE|text` counts as read. Over an existing file, write_file needs the whole file read; prefer small edits.
+fn history_rules(dialect: EditDialect) -> String {
+    let [write, tasks, lines] = [Tool::WriteFile, Tool::UpdateTasks, Tool::EditLines].map(Tool::name);
+    let form = match dialect {
+        EditDialect::Lines => format!("`LINE|text`, or as `LINE#HASH|text` with `anchors: true` for {lines},"),
+        EditDialect::Text | EditDialect::Patch => "`LINE|text`".to_owned(),
+    };
+    format!(
+        "{ROLE}
+- Read before you edit: what a reply shows as {form} counts as read. Over an existing file, {write} needs the whole file read; prefer small edits.
 - The number and the bar are not part of a line. Indentation counts.
 - A file that changed since you read it is not written: the refusal shows what changed.
 - A refusal has changed nothing: do what it says, do not send the same call again.
 - Paths are relative to the root of the workspace.
 - Call several tools in one turn where they do not depend on each other.
-- Keep the tasks up to date with update_tasks. Do not do again what is done.
+- Keep the tasks up to date with {tasks}. Do not do again what is done.
 - When the conversation gets too long it is folded into a summary; then read again what you want to edit.
-";
+"
+    )
+}
 
 /// What the model is told when it has called nothing.
 pub const NO_CALL: &str = "You called no tool. Go on with the open tasks, or call done if the story is done.";
@@ -170,51 +187,16 @@ pub const GOES_ON: &str = "The run was interrupted and goes on. Read again what 
 /// What the model is told when the process was killed while it carried out what the model had called.
 pub const KILLED: &str = "The last turn was interrupted. What it had done by then is done: see the state and the files.";
 
-/// How a model edits files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Dialect {
-    /// By text that is replaced.
-    #[default]
-    Text,
-    /// By lines with anchors.
-    Lines,
-    /// By patches.
-    Patch,
-}
-
-impl Dialect {
-    /// What suits a model, by its name: those of OpenAI are used to patches.
-    pub fn of_model(name: &str) -> Self {
-        let name = name.rsplit('/').next().unwrap_or(name);
-        if name.starts_with("gpt-") || name.contains("codex") { Dialect::Patch } else { Dialect::Text }
-    }
-
-    fn tool(self) -> &'static str {
-        match self {
-            Dialect::Text => "edit_file",
-            Dialect::Lines => "edit_lines",
-            Dialect::Patch => "apply_patch",
-        }
-    }
-}
-
-/// The tools that look, in planning and later.
-const LOOKING: &[&str] = &["read_file", "search_files", "list_files", "update_tasks"];
-/// The tools that change files besides the one of the dialect.
-const CHANGING: &[&str] = &["write_file", "move_file", "delete_file", "undo"];
-
-/// Whether a tool may be called while the tasks are not written yet.
-pub fn is_for_planning(tool: &str) -> bool {
-    LOOKING.contains(&tool) || matches!(tool, "done" | "run_command" | "repo_state" | "forget")
+/// The dialect that suits a model, by its name: those of OpenAI are used to patches.
+pub fn dialect_of_model(name: &str) -> EditDialect {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    if name.starts_with("gpt-") || name.contains("codex") { EditDialect::Patch } else { EditDialect::Text }
 }
 
 /// The tools of a phase, in few words: what they are held to is in the rules and in refusals.
-pub fn tool_specs(phase: Phase, dialect: Dialect) -> Vec<ToolSpec> {
-    let changing = CHANGING.iter().filter(|_| phase != Phase::Planning);
-    let editing = [dialect.tool()];
-    let names = LOOKING.iter().chain(editing.iter().filter(|_| phase != Phase::Planning)).chain(changing);
-    let mut specs: Vec<ToolSpec> = names.filter_map(|name| tools::find(name)).map(|tool| brief(tool, dialect)).collect();
-    specs.push(bare_spec(crate::command::spec(), dialect));
+pub fn tool_specs(phase: Phase, dialect: EditDialect) -> Vec<ToolSpec> {
+    let mut specs: Vec<ToolSpec> = tool::offered(phase, dialect).map(|tool| brief(tool, phase, dialect)).collect();
+    specs.push(bare_spec(crate::command::spec()));
     specs.push(done_spec());
     specs
 }
@@ -223,34 +205,35 @@ fn done_spec() -> ToolSpec {
     let schema = json!({ "type": "object", "properties": { "summary": { "type": "string" } }, "required": ["summary"] });
     let Value::Object(schema) = schema else { unreachable!("an object was written above") };
     ToolSpec {
-        name: "done".to_owned(),
+        name: DONE.to_owned(),
         description: "Say that the story is done, with a summary. Only when no task is open.".to_owned(),
         schema,
     }
 }
 
 /// A tool in its first sentence, with the bare schema of its arguments.
-fn brief(tool: &Tool, dialect: Dialect) -> ToolSpec {
-    let description = in_short(tool.name).map_or_else(|| tool.description(), str::to_owned);
+fn brief(tool: Tool, phase: Phase, dialect: EditDialect) -> ToolSpec {
+    let names = tool::names(phase, dialect);
+    let description = in_short(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
-    bare_spec(ToolSpec { name: tool.name.to_owned(), description, schema: tool.input_schema() }, dialect)
+    bare_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &names) })
 }
 
-fn bare_spec(spec: ToolSpec, dialect: Dialect) -> ToolSpec {
+fn bare_spec(spec: ToolSpec) -> ToolSpec {
     let mut schema = Value::Object(spec.schema);
-    bare(&mut schema, dialect);
+    bare(&mut schema);
     let Value::Object(schema) = schema else { unreachable!("what was an object is one") };
     ToolSpec { schema, ..spec }
 }
 
 /// Tools whose first sentence is not enough to call them well.
-fn in_short(tool: &str) -> Option<&'static str> {
+fn in_short(tool: Tool) -> Option<&'static str> {
     match tool {
-        "edit_file" => Some(
+        Tool::EditFile => Some(
             "Replace a piece of text that is in the file exactly once, white space included, or every one with replace_all; an empty \
              old_string makes a new file",
         ),
-        "apply_patch" => Some(
+        Tool::ApplyPatch => Some(
             "Apply a patch: `*** Begin Patch`, then for each file `*** Add File: P`, `*** Delete File: P` or `*** Update File: P` (then perhaps \
              `*** Move to: P`) with chunks under `@@ function or class` whose lines begin with ` `, `-` or `+`, at last `*** End Patch`",
         ),
@@ -287,10 +270,10 @@ const PLAIN: &[&str] = &[
 ];
 
 /// Takes out of a schema what a model does well without.
-fn bare(schema: &mut Value, dialect: Dialect) {
+fn bare(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         if let Value::Array(items) = schema {
-            items.iter_mut().for_each(|item| bare(item, dialect));
+            items.iter_mut().for_each(bare);
         }
         return;
     };
@@ -311,15 +294,12 @@ fn bare(schema: &mut Value, dialect: Dialect) {
         values.retain(|value| !value.is_null());
     }
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-        bare_properties(properties, dialect);
+        bare_properties(properties);
     }
-    fields.values_mut().for_each(|field| bare(field, dialect));
+    fields.values_mut().for_each(bare);
 }
 
-fn bare_properties(properties: &mut Map<String, Value>, dialect: Dialect) {
-    if dialect != Dialect::Lines {
-        properties.remove("anchors");
-    }
+fn bare_properties(properties: &mut Map<String, Value>) {
     for name in PLAIN {
         if let Some(Value::Object(property)) = properties.get_mut(*name) {
             property.remove("description");
@@ -352,45 +332,6 @@ fn short(value: &Value) -> Value {
         Value::Object(fields) => Value::Object(fields.iter().map(|(name, value)| (name.clone(), short(value))).collect()),
         other => other.clone(),
     }
-}
-
-/// What a reply says besides the lines of files: those are among the open files. There a long line is shown from its beginning; so
-/// one that a search has cut elsewhere, to show what was found, stays.
-pub fn without_rows(text: &str) -> String {
-    const LONGEST: usize = 300;
-    let mut kept = String::new();
-    for line in text.lines() {
-        match row(line) {
-            None => kept.push_str(line),
-            Some(content) if content.starts_with("[+") && content.contains(" chars]…") => {
-                // What was found is near the beginning, unless the line ends soon after it.
-                let goes_on = content.ends_with(" chars]");
-                kept.push_str(&if goes_on { cut(line, LONGEST) } else { shorten(line, LONGEST) });
-            }
-            Some(_) => {
-                // What announced the lines would announce nothing.
-                if kept.ends_with(":\n") {
-                    kept.insert_str(kept.len() - 1, " (see the open files)");
-                }
-                continue;
-            }
-        }
-        kept.push('\n');
-    }
-    kept
-}
-
-/// The lines of files that a reply shows.
-pub fn only_rows(text: &str) -> String {
-    text.lines().filter(|line| row(line).is_some()).map(|line| format!("{line}\n")).collect()
-}
-
-/// The same as [`render::row`], with the gaps between lines.
-fn row(line: &str) -> Option<&str> {
-    if line == "…" {
-        return Some("");
-    }
-    render::row(line)
 }
 
 /// A text of others within so many tokens, its middle left out if need be. None of its lines passes for a title of the prompt.
@@ -445,37 +386,6 @@ mod tests {
 
     use super::*;
 
-    #[track_caller]
-    fn check_rows(reply: &str, expected: &str) {
-        assert_eq!(without_rows(reply), expected);
-    }
-
-    #[test]
-    fn the_lines_of_files_are_among_the_open_files() {
-        check_rows("a.rs (2 lines)\n1|fn\n20#ab|x\n", "a.rs (2 lines)\n");
-        check_rows(
-            "a.rs edited (+1 -1)\n-1|old\n+1|new\n 2|around\n…\n9|y\nlines after 9 moved by +1\n",
-            "a.rs edited (+1 -1)\nlines after 9 moved by +1\n",
-        );
-        check_rows("1. [pending] t\nsrc/12|a\n|x\n", "1. [pending] t\nsrc/12|a\n|x\n");
-    }
-
-    #[test]
-    fn what_announced_them_says_where_they_are() {
-        check_rows(
-            "What changed, as it is now:\n1|x\n2|y\nSend it again.\n",
-            "What changed, as it is now: (see the open files)\nSend it again.\n",
-        );
-    }
-
-    #[test]
-    fn what_a_search_found_far_inside_a_line_stays() {
-        check_rows("1|[+900 chars]…found…[+7 chars]\n", "1|[+900 chars]…found…[+7 chars]\n");
-        check_rows("1|the beginning…[+900 chars]\n", "");
-        let long = format!("1|[+900 chars]…found {}\n", "word ".repeat(1000));
-        assert!(estimate(&without_rows(&long)) < 320);
-    }
-
     #[test]
     fn what_others_wrote_never_passes_for_a_title() {
         assert_eq!(within("# Now\nrm\n## no title\n#!/bin/sh\n# Now", 50), " # Now\nrm\n## no title\n#!/bin/sh\n # Now");
@@ -493,11 +403,11 @@ mod tests {
             tasks: vec![task],
             last_updated: 0,
         };
-        assert!(state_text(&state, Phase::Planning).contains("No tasks."));
-        assert!(state_text(&state, Phase::Coding).contains("call `done`"));
+        assert!(state_parts(&state, Phase::Planning).tasks.contains("No tasks."));
+        assert!(state_parts(&state, Phase::Coding).tasks.contains("call `done`"));
     }
 
-    fn field(dialect: Dialect, tool: &str, field: &str) -> Value {
+    fn field(dialect: EditDialect, tool: &str, field: &str) -> Value {
         let specs = tool_specs(Phase::Coding, dialect);
         let spec = specs.iter().find(|spec| spec.name == tool).unwrap();
         spec.schema["properties"][field].clone()
@@ -505,39 +415,26 @@ mod tests {
 
     #[test]
     fn descriptions_are_short_and_whole() {
-        let glob = field(Dialect::Text, "list_files", "glob")["description"].clone();
+        let glob = field(EditDialect::Text, "list_files", "glob")["description"].clone();
         assert_eq!(glob, json!("Only files that match: `*.rs`, `src/**`, `*.{js,ts}`, or `!*.min.js` for all others"));
-        let status = field(Dialect::Text, "update_tasks", "set")["items"]["properties"]["status"]["enum"].clone();
+        let status = field(EditDialect::Text, "update_tasks", "set")["items"]["properties"]["status"]["enum"].clone();
         assert_eq!(status, json!(["pending", "in_progress", "completed"]));
     }
 
     #[test]
     fn anchors_are_for_those_who_edit_by_them() {
-        assert_eq!(field(Dialect::Text, "read_file", "anchors"), Value::Null);
-        assert!(field(Dialect::Lines, "read_file", "anchors").is_object());
+        assert_eq!(field(EditDialect::Text, "read_file", "anchors"), Value::Null);
+        assert!(field(EditDialect::Lines, "read_file", "anchors").is_object());
         for mode in [Mode::Snapshot, Mode::History] {
-            assert!(rules(mode, Dialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
-            assert!(!rules(mode, Dialect::Patch).contains('#'), "{mode:?}");
+            assert!(rules(mode, EditDialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
+            assert!(!rules(mode, EditDialect::Patch).contains('#'), "{mode:?}");
         }
     }
 
     #[test]
     fn what_names_say_is_not_said_again() {
-        let specs = tool_specs(Phase::Coding, Dialect::Text);
+        let specs = tool_specs(Phase::Coding, EditDialect::Text);
         let schemas: String = specs.iter().map(|tool| json!(tool.schema).to_string()).collect();
         assert!(!schemas.contains("relative to the workspace root or absolute") && !schemas.contains("null"), "{schemas}");
-    }
-
-    /// What is above and below the open files.
-    #[track_caller]
-    fn splits(state: &str, tasks: &str) {
-        assert_eq!(&state[..files_heading(state)], tasks);
-    }
-
-    #[test]
-    fn tasks_are_told_from_files() {
-        splits("Repository state\nNo tasks.\nNo files.\nUpdated\n", "Repository state\nNo tasks.\n");
-        splits("Open tasks: 1\n1. id 1, pending: Files: 3\nFiles: 2\na\n", "Open tasks: 1\n1. id 1, pending: Files: 3\n");
-        splits("nothing of the kind\n", "nothing of the kind\n");
     }
 }

@@ -1,113 +1,134 @@
-//! Repair of refused edits: which lines to read again, and the same call under fresh anchors where it is proven that they name the same
-//! lines.
+//! Repair of refused edits: which lines to read again, and the same edit under fresh anchors where it is proven that they name the
+//! same lines.
 
-use serde_json::{Value, json};
+use surehand_engine::{
+    Edit, Read, Refusal, WantedLines,
+    core::{Anchor, LineRange, LineSet, RefusalCode, Remap, edit::lines::LineEdit},
+};
 
 /// What can be done about a refused edit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// The call of `read_file` that shows what changed.
-    pub read: Value,
-    /// The call once more with fresh anchors, if all of them are known.
-    pub retry: Option<Value>,
+    /// Shows what changed.
+    pub read: Read,
+    /// The edit once more with fresh anchors, if all of them are known.
+    pub retry: Option<Edit>,
 }
 
-/// What can be done about a refusal, as it is told to programs.
-pub fn repair(tool: &str, arguments: &Value, refusal: &Value) -> Option<Repair> {
-    let code = refusal["code"].as_str()?;
+/// What can be done about a refusal.
+pub fn repair(edit: &Edit, refusal: &Refusal) -> Option<Repair> {
+    let is_partial = match refusal.code() {
+        RefusalCode::Stale | RefusalCode::AnchorMismatch => false,
+        RefusalCode::Partial => true,
+        _ => return None,
+    };
     // Who writes over lines that do not fit into the context would be shown them again and again. The refusal has shown them, and
     // if the call comes once more it is told what to do instead; a read would take back that it was refused before.
-    let is_in_vain = code == "partial" && tool == "write_file";
-    if !matches!(code, "stale" | "anchor_mismatch" | "partial") || is_in_vain {
+    if is_partial && matches!(edit, Edit::Write { .. }) {
         return None;
     }
-    let path = refusal["path"].as_str()?;
-    let mut ranges: Vec<Value> = refusal["affected_ranges"].as_array()?.clone();
-    if ranges.is_empty() {
+    let affected = refusal.affected_ranges();
+    if affected.is_empty() {
         return None;
     }
-    let remaps: Vec<(String, String)> = refusal["remaps"].as_array().into_iter().flatten().filter_map(remap).collect();
-    ranges.extend(remaps.iter().filter_map(|(_, to)| line_of(to)).map(|line| json!({ "start": line, "end": line })));
-    let is_anchored = tool == "edit_lines";
-    let read = json!({ "path": path, "ranges": ranges, "anchors": is_anchored });
-    let retry = if is_anchored && code != "partial" { remapped(arguments, &remaps) } else { None };
+    let remaps = refusal.remaps();
+    let named: LineSet = remaps.iter().map(|remap| LineRange::line(remap.to.line)).collect();
+    let lines = affected.ranges().iter().chain(named.ranges()).copied().collect();
+    let read =
+        Read { path: refusal.path.clone()?, lines: WantedLines::These(lines), anchors: matches!(edit, Edit::Lines { .. }) };
+    let retry = match edit {
+        Edit::Lines { path, edits } if !is_partial && !remaps.is_empty() => {
+            let edits = edits.iter().map(|edit| remapped(edit, remaps)).collect::<Option<_>>();
+            edits.map(|edits| Edit::Lines { path: path.clone(), edits })
+        }
+        _ => None,
+    };
     Some(Repair { read, retry })
 }
 
-fn remap(remap: &Value) -> Option<(String, String)> {
-    Some((remap["from"].as_str()?.to_owned(), remap["to"].as_str()?.to_owned()))
-}
-
-fn line_of(anchor: &str) -> Option<u32> {
-    anchor.split('#').next()?.parse().ok()
-}
-
-/// The arguments of `edit_lines` with every anchor in its new form; nothing if one of them has none.
-fn remapped(arguments: &Value, remaps: &[(String, String)]) -> Option<Value> {
-    if remaps.is_empty() {
-        return None;
-    }
-    let mut arguments = arguments.clone();
-    for edit in arguments.get_mut("edits")?.as_array_mut()? {
-        for field in ["at", "to"] {
-            let Some(anchor) = edit.get(field).and_then(Value::as_str) else { continue };
-            let (_, to) = remaps.iter().find(|(from, _)| from == anchor)?;
-            edit[field] = json!(to);
-        }
-    }
-    Some(arguments)
+/// An edit with every anchor in its new form; nothing if one of them has none.
+fn remapped(edit: &LineEdit, remaps: &[Remap]) -> Option<LineEdit> {
+    let fresh = |anchor: &Anchor| remaps.iter().find(|remap| remap.from == *anchor).map(|remap| remap.to);
+    Some(match edit {
+        LineEdit::Replace { at, to, text } => LineEdit::Replace { at: fresh(at)?, to: fresh(to)?, text: text.clone() },
+        LineEdit::Delete { at, to } => LineEdit::Delete { at: fresh(at)?, to: fresh(to)? },
+        LineEdit::InsertBefore { at, text } => LineEdit::InsertBefore { at: fresh(at)?, text: text.clone() },
+        LineEdit::InsertAfter { at, text } => LineEdit::InsertAfter { at: fresh(at)?, text: text.clone() },
+        LineEdit::Append { .. } | LineEdit::Prepend { .. } => edit.clone(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use surehand_engine::core::{Cause, LineNo, excerpt::Excerpt, refusal::PartialUse};
+
     use super::*;
 
-    fn refusal(code: &str) -> Value {
-        json!({
-            "code": code, "path": "a.rs", "affected_ranges": [{ "start": 2, "end": 3 }],
-            "remaps": [{ "from": "10#aa", "to": "12#aa" }, { "from": "11#bb", "to": "13#bb" }],
+    fn anchor(name: &str) -> Anchor {
+        name.parse().unwrap()
+    }
+
+    fn lines(ranges: &[(u32, u32)]) -> LineSet {
+        let line = |number| LineNo::new(number).unwrap();
+        ranges.iter().map(|&(start, end)| LineRange { start: line(start), end: line(end) }).collect()
+    }
+
+    fn refusal(cause: Cause) -> Refusal {
+        Refusal::of_spelling("a.rs", cause)
+    }
+
+    fn stale(affected: &[(u32, u32)]) -> Refusal {
+        let remap = |from, to| Remap { from: anchor(from), to: anchor(to) };
+        refusal(Cause::Stale {
+            affected: lines(affected),
+            fresh: Excerpt::default(),
+            remaps: vec![remap("10#aa", "12#aa"), remap("11#bb", "13#bb")],
+            anchors: true,
+            total_lines: 20,
         })
     }
 
-    fn edits(anchors: &[&str]) -> Value {
-        let edits: Vec<Value> = anchors.iter().map(|at| json!({ "op": "delete", "at": at })).collect();
-        json!({ "path": "a.rs", "edits": edits })
+    fn partial() -> Refusal {
+        refusal(Cause::Partial { unseen: lines(&[(2, 3)]), fresh: Excerpt::default(), by: PartialUse::Lines })
+    }
+
+    fn edits(anchors: &[&str]) -> Edit {
+        let edits = anchors.iter().map(|at| LineEdit::Delete { at: anchor(at), to: anchor(at) }).collect();
+        Edit::Lines { path: "a.rs".to_owned(), edits }
     }
 
     #[test]
     fn every_anchor_gets_its_new_form() {
-        let repair = repair("edit_lines", &edits(&["10#aa", "11#bb"]), &refusal("stale")).unwrap();
+        let repair = repair(&edits(&["10#aa", "11#bb"]), &stale(&[(2, 3)])).unwrap();
         assert_eq!(repair.retry, Some(edits(&["12#aa", "13#bb"])));
-        let ranges = json!([{ "start": 2, "end": 3 }, { "start": 12, "end": 12 }, { "start": 13, "end": 13 }]);
-        assert_eq!(repair.read, json!({ "path": "a.rs", "ranges": ranges, "anchors": true }));
+        let lines = WantedLines::These(lines(&[(2, 3), (12, 13)]));
+        assert_eq!(repair.read, Read { path: "a.rs".to_owned(), lines, anchors: true });
     }
 
     #[test]
     fn one_anchor_without_proof_is_left_to_the_model() {
-        let repair = repair("edit_lines", &edits(&["10#aa", "99#zz"]), &refusal("stale")).unwrap();
-        assert_eq!(repair.retry, None);
+        assert_eq!(repair(&edits(&["10#aa", "99#zz"]), &stale(&[(2, 3)])).unwrap().retry, None);
     }
 
     #[test]
     fn text_is_never_tried_again_without_the_model() {
-        let repair =
-            repair("edit_file", &json!({ "path": "a.rs", "old_string": "x", "new_string": "y" }), &refusal("stale")).unwrap();
-        assert_eq!((repair.retry, &repair.read["anchors"]), (None, &json!(false)));
+        let repair = repair(&Edit::replace("a.rs", "x", "y"), &stale(&[(2, 3)])).unwrap();
+        assert_eq!((repair.retry, repair.read.anchors), (None, false));
     }
 
     #[test]
     fn lines_that_were_never_seen_are_shown_and_not_edited() {
-        assert_eq!(repair("edit_lines", &edits(&["10#aa"]), &refusal("partial")).unwrap().retry, None);
+        assert_eq!(repair(&edits(&["10#aa"]), &partial()).unwrap().retry, None);
     }
 
     #[test]
     fn a_file_that_is_to_be_written_over_is_not_read_again() {
-        assert_eq!(repair("write_file", &json!({ "path": "a.rs", "content": "" }), &refusal("partial")), None);
+        assert_eq!(repair(&Edit::write("a.rs", ""), &partial()), None);
     }
 
     #[test]
     fn other_refusals_are_left_alone() {
-        assert_eq!(repair("edit_file", &json!({}), &refusal("ambiguous")), None);
-        assert_eq!(repair("edit_file", &json!({}), &json!({ "code": "stale", "path": "a.rs", "affected_ranges": [] })), None);
+        assert_eq!(repair(&Edit::replace("a.rs", "x", "y"), &refusal(Cause::Ambiguous { lines: Vec::new() })), None);
+        assert_eq!(repair(&Edit::replace("a.rs", "x", "y"), &stale(&[])), None);
     }
 }

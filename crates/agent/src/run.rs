@@ -5,10 +5,10 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Reply, RepoTracker, Session, SessionId, Workspace,
+    Call as EngineCall, Edit, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
     changes::{Selection, net},
-    core::{Mode, RepoState, render::cut::cut, working_set::Lines},
-    store::ChangeId,
+    core::{ChangeId, Done, EditDialect, Lines, Mode, RepoState, render::cut::cut},
+    render, tools,
 };
 
 use crate::{
@@ -20,10 +20,12 @@ use crate::{
     guard::{Advice, Guard, Patience},
     history::History,
     model::{Answer, Call, CallResult, Heard, Model, ModelError, ToolSpec, Usage},
-    prompt::{self, Dialect, Template},
+    prompt::{self, Template},
     record::{self, Place, Record, ResumeError},
     repair::repair,
     secrets::Secrets,
+    tool::{self, AgentTool},
+    tool_result::{ResultKind, ToolResult},
 };
 
 /// What a run is held to.
@@ -36,7 +38,7 @@ pub struct Settings {
     /// Tokens of a conversation in history mode.
     pub window: usize,
     /// How the model edits; `None` goes by its name.
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<EditDialect>,
     /// What the run may take in all.
     pub most: Most,
     /// How long it may get nowhere.
@@ -124,7 +126,7 @@ pub struct Run<'a> {
     state: RepoTracker,
     company: Company<'a>,
     settings: Settings,
-    dialect: Dialect,
+    dialect: EditDialect,
     place: Place,
     record: Record,
     context: Context,
@@ -139,9 +141,9 @@ enum Context {
     History(History),
 }
 
-/// What a call came to.
-struct Done {
-    reply: Reply,
+/// What a call came to, for the model and for the run.
+struct Carried {
+    result: ToolResult,
     /// The summary, if the call was `done` and it is.
     is_over: Option<String>,
 }
@@ -194,12 +196,11 @@ impl<'a> Run<'a> {
     fn at(mut session: Session, place: Place, settings: Settings, company: Company<'a>) -> Result<Self, RunError> {
         let workspace = session.workspace().clone();
         workspace.start_watching();
-        let dialect = settings.dialect.unwrap_or_else(|| Dialect::of_model(company.model.name()));
+        let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_of_model(company.model.name()));
         let record = Record::open(&workspace, &place.run).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: place.run.clone() }),
             _ => RunError::Record(error),
         })?;
-        session.note_shown();
         let context = match settings.mode {
             Mode::Snapshot => {
                 check_budget(settings.budget, dialect)?;
@@ -331,7 +332,7 @@ impl<'a> Run<'a> {
                 if let Some(folded) = folded {
                     self.session.reset();
                     if folded.is_last_kept {
-                        self.session.knows_only(&self.shown);
+                        self.session.prompt_views().show_only(&self.shown);
                     }
                     self.tell(Event::Folded { messages: folded.messages })?;
                 }
@@ -397,26 +398,25 @@ impl<'a> Run<'a> {
     fn carry_out(&mut self, turn: u32, answer: &Answer) -> Result<Option<String>, RunError> {
         let mut over = None;
         let mut blind = Blind::before(&mut self.session, &answer.calls);
-        let mut did = Vec::new();
-        let mut results = Vec::new();
+        let (mut did, mut results) = (Vec::new(), Vec::new());
+        self.shown.clear();
         for call in &answer.calls {
-            let (arguments, done) = if self.company.cancel.is_set() {
-                (json!({}), Done::refused("cancelled", "not carried out: the run was stopped".to_owned()))
+            let (arguments, Carried { result, is_over }) = if self.company.cancel.is_set() {
+                (json!({}), ToolResult::refused("cancelled", "not carried out: the run was stopped").into())
             } else {
                 self.carry_out_one(call, answer.is_cut, &mut blind)?
             };
-            blind.saw(&mut self.session, &call.name, &done.reply);
-            self.guard.saw(&call.name, &done.reply);
-            results.push(CallResult { id: call.id.clone(), text: done.reply.text.clone(), is_error: done.reply.is_error });
-            self.place.has_plan |= call.name == "update_tasks" && !done.reply.is_error;
-            did.push(self.remember(&call.name, arguments, &done.reply));
-            over = over.or(done.is_over);
+            blind.saw(&mut self.session, &result);
+            self.guard.saw(&call.name, &result);
+            self.place.has_plan |= matches!(result.outcome().map(|outcome| &outcome.result), Some(Ok(Done::Tasks(_))));
+            let (tool, is_error, is_noop) = (call.name.clone(), result.is_error(), result.is_noop());
+            results.push(CallResult { id: call.id.clone(), text: result.text, is_error });
+            did.push(Did { tool, arguments, outcome: result.text_beside_files, is_error, is_noop });
+            over = over.or(is_over);
         }
-        self.shown = self.session.take_shown();
         match &mut self.context {
             Context::Snapshot(context) => {
                 context.see(std::mem::take(&mut self.shown));
-                self.session.take_told().into_iter().for_each(|told| context.instruct(told));
                 context.took(turn, &answer.text, did);
             }
             Context::History(history) => {
@@ -431,7 +431,7 @@ impl<'a> Run<'a> {
     }
 
     /// Carries out one call, tells it, and repairs what can be repaired.
-    fn carry_out_one(&mut self, call: &Call, is_cut: bool, blind: &mut Blind) -> Result<(Value, Done), RunError> {
+    fn carry_out_one(&mut self, call: &Call, is_cut: bool, blind: &mut Blind) -> Result<(Value, Carried), RunError> {
         let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("the arguments must be a JSON object".to_owned()),
@@ -441,51 +441,77 @@ impl<'a> Run<'a> {
             Err(error) => Err(format!("the arguments are not JSON: {error}")),
         };
         let shown = parsed.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
-        self.tell_call(call, &shown, false)?;
-        let done = match &parsed {
-            Ok(arguments) => self.call(&call.name, arguments, blind),
-            Err(why) => Done::refused("bad_arguments", format!("{}: {why}", call.name)),
+        self.tell_call(&call.id, &call.name, shown.clone(), false)?;
+        let arguments = match parsed {
+            Ok(arguments) => arguments,
+            Err(why) => {
+                let refused = ToolResult::refused("bad_arguments", &format!("{}: {why}", call.name));
+                self.tell_result(&call.id, &call.name, &refused)?;
+                return Ok((shown, refused.into()));
+            }
         };
-        self.tell_result(call, &done.reply)?;
-        let repaired = match &parsed {
-            Ok(arguments) if done.reply.is_error => self.repair(call, arguments, &done.reply)?,
-            _ => None,
+        let carried = self.call(&call.name, &arguments, blind);
+        self.tell_result(&call.id, &call.name, &carried.result)?;
+        let edit = AgentTool::named(&call.name).and_then(|tool| edit(tool, &arguments));
+        let repaired = match edit.filter(|_| carried.result.is_error()) {
+            Some(edit) => self.repair(call, &edit, &carried.result)?,
+            None => None,
         };
-        let done = repaired.map_or(done, |reply| Done { reply, is_over: None });
-        Ok((shown, done))
+        Ok((shown, repaired.map_or(carried, Carried::from)))
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value, blind: &mut Blind) -> Done {
-        if self.place.phase == Phase::Planning && !prompt::is_for_planning(tool) && surehand_engine::tools::find(tool).is_some() {
-            return Done::refused(
-                "planning",
-                format!("{tool} is for later: first write the tasks with update_tasks. Nothing was changed."),
-            );
+    fn call(&mut self, name: &str, arguments: &Value, blind: &mut Blind) -> Carried {
+        let tool = AgentTool::named(name);
+        if self.place.phase == Phase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
+            let tasks = Tool::UpdateTasks.name();
+            let why = format!("{name} is for later: first write the tasks with {tasks}. Nothing was changed.");
+            return ToolResult::refused("planning", &why).into();
         }
-        if let Some(why) = blind.objection(&mut self.session, tool, arguments) {
-            return Done::refused("unseen", why);
+        let edit = tool.and_then(|tool| edit(tool, arguments));
+        if let Some(why) = edit.and_then(|edit| blind.objection(&mut self.session, &edit)) {
+            return ToolResult::refused("unseen", &why).into();
         }
         match tool {
-            "done" => self.done(arguments, blind),
-            command::NAME => {
+            Some(AgentTool::Done) => self.done(arguments, blind),
+            Some(AgentTool::RunCommand) => {
+                let names = self.names();
                 let Company { permission, cancel, .. } = &mut self.company;
-                let reply = command::run_command(
-                    &mut self.session,
-                    arguments,
-                    &mut **permission,
-                    &self.commands,
-                    &self.settings.secrets,
-                    cancel,
-                );
-                Done { reply, is_over: None }
+                let (session, secrets) = (&mut self.session, &self.settings.secrets);
+                let outcome = command::run_command(session, arguments, &mut **permission, &self.commands, secrets, cancel);
+                self.take(outcome.into_result(&names)).into()
             }
-            _ => Done { reply: self.session.call(tool, arguments), is_over: None },
+            Some(AgentTool::Workspace(_)) | None => {
+                let outcome = self.session.run_tool(&surehand_engine::Course::default(), name, arguments);
+                self.take_outcome(outcome).into()
+            }
         }
     }
 
-    fn done(&mut self, arguments: &Value, blind: &Blind) -> Done {
+    /// What the tools of the model are called now.
+    fn names(&self) -> ToolNames {
+        tool::names(self.place.phase, self.dialect)
+    }
+
+    /// Takes an answer of the workspace. A prompt that is rendered anew has its own place for instructions.
+    fn take_outcome(&mut self, mut outcome: surehand_engine::Outcome) -> ToolResult {
+        if let Context::Snapshot(context) = &mut self.context
+            && let Some(told) = outcome.notes.instructions.take()
+        {
+            context.instruct(told);
+        }
+        let result = ToolResult::of(outcome, &self.names());
+        self.take(result)
+    }
+
+    /// Remembers the lines that a result shows.
+    fn take(&mut self, result: ToolResult) -> ToolResult {
+        self.shown.extend(result.shown());
+        result
+    }
+
+    fn done(&mut self, arguments: &Value, blind: &Blind) -> Carried {
         if let Some(why) = blind.is_done_too_early() {
-            return Done::refused("failed_calls", why);
+            return ToolResult::refused("failed_calls", &why).into();
         }
         let state = self.state.snapshot();
         let open = state.open_tasks();
@@ -493,51 +519,56 @@ impl<'a> Run<'a> {
             let tasks: Vec<String> = open.iter().take(5).map(|task| format!("{} ({})", task.id, task.description)).collect();
             let more = if open.len() > 5 { format!(" and {} more", open.len() - 5) } else { String::new() };
             let why = format!(
-                "Not done: {} open: {}{more}. Complete them, or set those that are done to completed with update_tasks, then call done.",
-                surehand_engine::core::render::count(open.len(), "task"),
-                tasks.join(", ")
+                "Not done: {} open: {}{more}. Complete them, or set those that are done to completed with {}, then call {}.",
+                render::count(open.len(), "task"),
+                tasks.join(", "),
+                Tool::UpdateTasks.name(),
+                tool::DONE
             );
-            return Done::refused("open_tasks", why);
+            return ToolResult::refused("open_tasks", &why).into();
         }
         let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
-        let reply = Reply { text: "Done.\n".to_owned(), is_error: false, result: json!({ "success": true }) };
-        Done { reply, is_over: Some(summary) }
+        Carried { result: ToolResult::new("Done.\n".to_owned(), ResultKind::Finished), is_over: Some(summary) }
     }
 
     /// Makes a refused edit where it is proven which lines were meant, once; else reads again what it was refused for.
     ///
     /// The edit comes before any read: the session knows the version for which the proof holds, so that a change in between is
     /// refused again. After a read it would know a newer one, in which an anchor may fit another line that looks the same.
-    fn repair(&mut self, call: &Call, arguments: &Value, refused: &Reply) -> Result<Option<Reply>, RunError> {
-        let Some(repair) = repair(&call.name, arguments, &refused.result["refusal"]) else { return Ok(None) };
-        let read = Call { name: "read_file".to_owned(), ..call.clone() };
-        self.tell_call(&read, &repair.read, true)?;
-        let fresh = self.session.call("read_file", &repair.read);
-        self.tell_result(&read, &fresh)?;
-        // If the file has changed once more, the proof is of another text, and a fresh anchor may fit a line that only looks the same.
-        let is_proven = !fresh.is_error && fresh.result["version"] == refused.result["refusal"]["version"];
-        let Some(arguments) = repair.retry.filter(|_| is_proven) else {
-            let text = format!("{}{}", refused.text, fresh.text);
-            return Ok(Some(Reply { text, ..refused.clone() }));
+    fn repair(&mut self, call: &Call, edit: &Edit, refused: &ToolResult) -> Result<Option<ToolResult>, RunError> {
+        let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
+        let Some(repair) = repair(edit, refusal) else { return Ok(None) };
+        let read = Tool::ReadFile.name();
+        self.tell_call(&call.id, read, tools::read_arguments(&repair.read), true)?;
+        let fresh = self.session.run(&EngineCall::Read(repair.read));
+        let reading = match &fresh.result {
+            Ok(Done::Read(reading)) => Some(reading.clone()),
+            _ => None,
         };
-        self.tell_call(call, &arguments, true)?;
-        let mut again = self.session.call(&call.name, &arguments);
-        if !again.is_error {
-            let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before:";
-            again.text = format!("{proven}\n{}{}", prompt::only_rows(&fresh.text), again.text);
-            again.result["repaired"] = json!(true);
+        let fresh = self.take_outcome(fresh);
+        self.tell_result(&call.id, read, &fresh)?;
+        // If the file has changed once more, the proof is of another text, and a fresh anchor may fit a line that only looks the same.
+        let proven = refusal.view_after.as_ref().map(|view| view.version());
+        let is_proven = reading.as_ref().is_some_and(|reading| Some(reading.text.version()) == proven);
+        let Some(retry) = repair.retry.filter(|_| is_proven) else {
+            let kind = ResultKind::Outcome(Box::new(refused.outcome().expect("it was refused").clone()));
+            let text = format!("{}{}", refused.text, fresh.text);
+            let text_beside_files = format!("{}{}", refused.text_beside_files, fresh.text_beside_files);
+            return Ok(Some(ToolResult { text, text_beside_files, kind, is_repaired: false }));
+        };
+        self.tell_call(&call.id, &call.name, tools::edit_arguments(&retry), true)?;
+        let again = self.session.edit(&retry);
+        let mut again = self.take_outcome(again);
+        if !again.is_error() {
+            let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before";
+            let rows = reading.as_ref().map(render::read::rows).unwrap_or_default();
+            again.text = format!("{proven}:\n{rows}{}", again.text);
+            again.text_beside_files = format!("{proven}: (see the open files)\n{}", again.text_beside_files);
+            again.is_repaired = true;
         }
-        self.tell_result(call, &again)?;
+        self.tell_result(&call.id, &call.name, &again)?;
         // What it shows counts as read, so the model must get it, also if it is a refusal.
         Ok(Some(again))
-    }
-
-    /// What is kept of a call for the next prompt.
-    fn remember(&self, tool: &str, arguments: Value, reply: &Reply) -> Did {
-        let is_noop = reply.result["noop"] == true || reply.result["refusal"]["code"] == "no_change";
-        // The lines of files are among the open files; what a command printed is not.
-        let outcome = if tool == command::NAME { reply.text.clone() } else { prompt::without_rows(&reply.text) };
-        Did { tool: tool.to_owned(), arguments, outcome, is_error: reply.is_error, is_noop }
     }
 
     fn note(&mut self, note: impl Into<String>) {
@@ -561,21 +592,21 @@ impl<'a> Run<'a> {
         Ok(self.record.save(&self.settings.secrets.hide_in(self.place.clone()))?)
     }
 
-    fn tell_call(&mut self, call: &Call, arguments: &Value, repair: bool) -> Result<(), RunError> {
-        let (id, tool) = (call.id.clone(), call.name.clone());
-        self.tell(Event::Call { id, tool, arguments: arguments.clone(), repair })
+    fn tell_call(&mut self, id: &str, tool: &str, arguments: Value, repair: bool) -> Result<(), RunError> {
+        self.tell(Event::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair })
     }
 
-    fn tell_result(&mut self, call: &Call, reply: &Reply) -> Result<(), RunError> {
-        let diff = reply.result["change"].as_str().map(|change| self.diff(change)).unwrap_or_default();
-        let (id, tool) = (call.id.clone(), call.name.clone());
-        self.tell(Event::Result { id, tool, is_error: reply.is_error, text: reply.text.clone(), diff })
+    fn tell_result(&mut self, id: &str, tool: &str, result: &ToolResult) -> Result<(), RunError> {
+        let change = result.outcome().and_then(|outcome| outcome.change());
+        let diff = change.map(|change| self.diff(change)).unwrap_or_default();
+        let (id, tool) = (id.to_owned(), tool.to_owned());
+        self.tell(Event::Result { id, tool, is_error: result.is_error(), text: result.text.clone(), diff })
     }
 
     /// What a change did, for people.
-    fn diff(&self, change: &str) -> String {
+    fn diff(&self, change: &ChangeId) -> String {
         let workspace = self.session.workspace();
-        let events = workspace.select(&Selection::Change(ChangeId(change.to_owned()))).unwrap_or_default();
+        let events = workspace.select(&Selection::Change(change.clone())).unwrap_or_default();
         net(&events).iter().filter(|file| !file.is_nothing()).filter_map(|file| workspace.diff(file)).collect()
     }
 
@@ -588,18 +619,26 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Done {
-    fn refused(code: &str, text: String) -> Self {
-        let result = json!({ "success": false, "refusal": { "code": code } });
-        Self { reply: Reply { text: format!("{text}\n"), is_error: true, result }, is_over: None }
+impl From<ToolResult> for Carried {
+    fn from(result: ToolResult) -> Self {
+        Self { result, is_over: None }
+    }
+}
+
+/// The edit that a call asks for, if it is one that can be understood.
+fn edit(tool: AgentTool, arguments: &Value) -> Option<Edit> {
+    let AgentTool::Workspace(tool) = tool else { return None };
+    match tools::parse(tool, arguments) {
+        Ok(EngineCall::Edit(edit)) => Some(edit),
+        _ => None,
     }
 }
 
 /// The least budget with which there is room for work.
-fn check_budget(budget: usize, dialect: Dialect) -> Result<(), RunError> {
+fn check_budget(budget: usize, dialect: EditDialect) -> Result<(), RunError> {
     use surehand_engine::core::{render::snapshot::MOST_TOKENS, tokens::estimate};
     let tools = prompt::tools_tokens(&prompt::tool_specs(Phase::Coding, dialect));
-    let needed = tools + estimate(prompt::SNAPSHOT_RULES) + MOST_TOKENS + 1000;
+    let needed = tools + estimate(&prompt::rules(Mode::Snapshot, dialect)) + MOST_TOKENS + 1000;
     if budget < needed { Err(RunError::BudgetTooSmall { budget, needed }) } else { Ok(()) }
 }
 

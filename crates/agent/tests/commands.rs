@@ -14,7 +14,7 @@ use surehand_agent::{
     Cancel, Secrets,
     command::{Limits, Mode, Nobody, Permission, Ruled, Rules, Verdict, run_command, spec},
 };
-use surehand_engine::{Config, Durability, Reply, Session, Workspace, core::shell};
+use surehand_engine::{Config, Durability, Reply, Session, ToolNames, Workspace, core::shell};
 use tempfile::TempDir;
 
 /// A workspace with these files, and a session in it.
@@ -43,7 +43,7 @@ fn quick() -> Limits {
 }
 
 fn call_with(session: &mut Session, arguments: &Value, limits: &Limits) -> Reply {
-    run_command(session, arguments, &mut Anything, limits, &Secrets::default(), &Cancel::default())
+    run_command(session, arguments, &mut Anything, limits, &Secrets::default(), &Cancel::default()).reply(&ToolNames::default())
 }
 
 fn call(session: &mut Session, command: &str) -> Reply {
@@ -237,7 +237,8 @@ fn the_wish_to_stop_is_heard() {
         from_thread.set();
     });
     let arguments = json!({ "command": "echo first; echo $$ > pid; echo > begun; sleep 60" });
-    let reply = run_command(&mut session, &arguments, &mut Anything, &Limits::default(), &Secrets::default(), &cancel);
+    let reply = run_command(&mut session, &arguments, &mut Anything, &Limits::default(), &Secrets::default(), &cancel)
+        .reply(&ToolNames::default());
     thread.join().unwrap();
     assert!(reply.text.starts_with("stopped before its end: the run was interrupted\nfirst\n"), "{}", reply.text);
     assert_eq!((&reply.result["cancelled"], &reply.result["timed_out"]), (&json!(true), &json!(false)));
@@ -250,7 +251,8 @@ fn the_wish_to_stop_is_heard() {
         &Limits::default(),
         &Secrets::default(),
         &cancel,
-    );
+    )
+    .reply(&ToolNames::default());
     assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("cancelled")));
     assert!(!dir.path().join("a").exists());
 }
@@ -415,7 +417,8 @@ fn what_is_declined_does_not_run() {
     let arguments = json!({ "command": "touch a" });
     let mut decline = |permission: &mut dyn Permission| {
         let reply =
-            run_command(&mut session, &arguments, permission, &Limits::default(), &Secrets::default(), &Cancel::default());
+            run_command(&mut session, &arguments, permission, &Limits::default(), &Secrets::default(), &Cancel::default())
+                .reply(&ToolNames::default());
         assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("declined")));
         assert!(!dir.path().join("a").exists());
         reply

@@ -16,11 +16,10 @@ use surehand_agent::{
     command::Nobody,
     event::Stop,
     model::{Answer, Call, Heard, Model, ModelError, Prompt, scripted::prompt_text},
-    prompt::Dialect,
 };
 use surehand_engine::{
     Config, Durability, Workspace,
-    core::{Anchor, LineNo},
+    core::{Anchor, EditDialect, LineNo},
 };
 
 const TURNS: u32 = 150;
@@ -67,7 +66,7 @@ struct Tally {
 struct Checker {
     dir: PathBuf,
     dice: Dice,
-    dialect: Dialect,
+    dialect: EditDialect,
     /// Each turn's events, from the question on.
     events: Rc<RefCell<Vec<Event>>>,
     turn: usize,
@@ -279,7 +278,7 @@ impl Checker {
 
     /// A line that the prompt does not show, of a file that it shows something of. By its text it may be edited, by its number not.
     fn edit_unseen(&mut self) -> (Expected, &'static str, Value) {
-        let Some(path) = self.any_open().filter(|_| self.dialect == Dialect::Lines) else { return self.edit_closed() };
+        let Some(path) = self.any_open().filter(|_| self.dialect == EditDialect::Lines) else { return self.edit_closed() };
         let content = self.content(&path);
         let unseen = (1..).zip(content.lines()).filter(|(number, _)| !self.open[&path].contains_key(number));
         let unseen: Vec<(u32, String)> = unseen.map(|(number, line)| (number, line.to_owned())).collect();
@@ -290,14 +289,14 @@ impl Checker {
     }
 
     fn tool(&self) -> &'static str {
-        if self.dialect == Dialect::Lines { "edit_lines" } else { "edit_file" }
+        if self.dialect == EditDialect::Lines { "edit_lines" } else { "edit_file" }
     }
 
     fn edit(&mut self, path: &str, number: u32, line: &str) -> Value {
         let new: Vec<String> = (0..1 + self.dice.below(3)).map(|n| format!("let turn_{}_{n} = {};", self.turn, number)).collect();
         let new = new.join("\n");
         match self.dialect {
-            Dialect::Lines => {
+            EditDialect::Lines => {
                 let at = Anchor::of(LineNo::new(number).unwrap(), line).to_string();
                 json!({ "path": path, "edits": [{ "op": "replace", "at": at, "text": new }] })
             }
@@ -357,7 +356,7 @@ fn meddle(dir: &Path, recent: &[String], dice: &mut Dice) {
     fs::write(dir.join(&path), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
 }
 
-fn play(dialect: Dialect, seed: u64) -> Tally {
+fn play(dialect: EditDialect, seed: u64) -> Tally {
     let dir = surehand_testkit::repository();
     let mut dice = Dice(seed);
     lay_out(dir.path(), &mut dice);
@@ -396,7 +395,7 @@ fn play(dialect: Dialect, seed: u64) -> Tally {
 
 /// Plays a story in which everything happens often enough to show something.
 #[track_caller]
-fn holds(dialect: Dialect, seed: u64) -> Tally {
+fn holds(dialect: EditDialect, seed: u64) -> Tally {
     let tally = play(dialect, seed);
     assert!(tally.passed > 80 && tally.unread > 8 && tally.left > 30 && tally.outside > 20, "{tally:?}");
     tally
@@ -404,11 +403,11 @@ fn holds(dialect: Dialect, seed: u64) -> Tally {
 
 #[test]
 fn what_is_shown_is_on_the_disk_and_can_be_edited_by_its_text() {
-    holds(Dialect::Text, 7);
+    holds(EditDialect::Text, 7);
 }
 
 #[test]
 fn what_is_shown_is_on_the_disk_and_can_be_edited_by_its_number_and_nothing_else_can() {
-    let tally = holds(Dialect::Lines, 8);
+    let tally = holds(EditDialect::Lines, 8);
     assert!(tally.unseen > 2, "{tally:?}");
 }

@@ -12,12 +12,11 @@ use surehand_agent::{
         Answer, Heard, Model, ModelError, Prompt,
         scripted::{Scripted, ScriptedCall, Turn, prompt_text},
     },
-    prompt::Dialect,
     record::ResumeError,
 };
 use surehand_engine::{
     Config, Workspace,
-    core::{Anchor, LineNo, Mode},
+    core::{Anchor, EditDialect, LineNo, Mode},
 };
 
 /// A scripted model that keeps what it was asked.
@@ -77,7 +76,7 @@ impl Played {
 struct Stage {
     dir: tempfile::TempDir,
     settings: Option<Settings>,
-    dialect: Option<Dialect>,
+    dialect: Option<EditDialect>,
 }
 
 fn call(tool: &str, arguments: Value) -> ScriptedCall {
@@ -251,7 +250,7 @@ fn a_stale_anchored_edit_is_repaired_where_it_is_proven() {
     let before = numbered(30);
     let after = format!("new first line\n{}", before.replace("line number 4\n", "line number four\n"));
     let mut stage = Stage::new(&[("a.txt", &before)]);
-    stage.dialect = Some(Dialect::Lines);
+    stage.dialect = Some(EditDialect::Lines);
     let edit = json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": anchor(20, "line number 20"), "text": "twenty" }] });
     let played = stage.play_with(
         vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![call("edit_lines", edit), complete(&[1])]), done()],
@@ -280,7 +279,7 @@ fn a_stale_anchored_edit_is_repaired_where_it_is_proven() {
 fn an_edit_of_a_changed_line_is_left_to_the_model() {
     let before = numbered(30);
     let mut stage = Stage::new(&[("a.txt", &before)]);
-    stage.dialect = Some(Dialect::Lines);
+    stage.dialect = Some(EditDialect::Lines);
     let edit =
         |at: &str| call("edit_lines", json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": at, "text": "twenty" }] }));
     let (old, new) = (anchor(20, "line number 20"), anchor(20, "their twenty"));
@@ -517,7 +516,7 @@ fn a_repaired_edit_does_not_allow_to_write_over_what_made_it_needed() {
     let before = numbered(30);
     let after = format!("their first line\n{before}");
     let mut stage = Stage::new(&[("a.txt", &before)]);
-    stage.dialect = Some(Dialect::Lines);
+    stage.dialect = Some(EditDialect::Lines);
     let edit = json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": anchor(20, "line number 20"), "text": "twenty" }] });
     let calls = vec![call("edit_lines", edit), write("a.txt", "mine\n")];
     let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(calls), turn(vec![complete(&[1])]), done()];
@@ -637,7 +636,7 @@ fn a_repaired_edit_never_hits_a_line_that_only_looks_like_it() {
     let line = |n: u32| if n.is_multiple_of(4) { "}\n".to_owned() } else { format!("line {n}\n") };
     let before: String = (1..=40).map(line).collect();
     let mut stage = Stage::new(&[("a.txt", &before)]);
-    stage.dialect = Some(Dialect::Lines);
+    stage.dialect = Some(EditDialect::Lines);
     let edit = json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": anchor(20, "}"), "text": "} // twenty" }] });
     let turns = vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![call("edit_lines", edit), complete(&[1])]), done()];
     stage.play_with(turns, |event, dir| match event {
@@ -671,7 +670,7 @@ fn instructions_have_their_place_however_they_came_up() {
         ("other/AGENTS.md", "Use blanks.\n"),
         ("AGENTS.md", "Be brief.\n"),
     ]);
-    stage.dialect = Some(Dialect::Patch);
+    stage.dialect = Some(EditDialect::Patch);
     let search = call("search_files", json!({ "pattern": "one", "glob": "*.txt" }));
     let add = call("apply_patch", json!({ "patch": "*** Begin Patch\n*** Add File: other/c.txt\n+x\n*** End Patch\n" }));
     let played = stage.play_with(

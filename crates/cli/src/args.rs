@@ -236,7 +236,7 @@ pub struct CallArgs {
 
 /// What is said about the tools: their names.
 fn tools() -> String {
-    let names: Vec<&str> = surehand_engine::tools::TABLE.iter().map(|tool| tool.name).collect();
+    let names: Vec<&str> = surehand_engine::Tool::ALL.iter().map(|tool| tool.name()).collect();
     format!("The tool: {}", names.join(", "))
 }
 

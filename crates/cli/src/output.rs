@@ -6,10 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_engine::{
-    Reply,
-    core::{Refusal, render::refusal::refusal},
-};
+use surehand_engine::{Refusal, render::Reply};
 
 use crate::view::safe::prose;
 
@@ -63,8 +60,7 @@ pub fn fail(why: &str, json: bool) {
 
 /// A refusal as an error of the command.
 pub fn refused(refused: Refusal) -> anyhow::Error {
-    let text = refusal(&refused, 1);
-    anyhow::anyhow!("{}", text.trim_start_matches("Error: ").trim_end())
+    anyhow::Error::new(refused)
 }
 
 /// Milliseconds since 1970.

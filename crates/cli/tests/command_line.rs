@@ -595,7 +595,7 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
     "#);
     assert_snapshot!(run(&["tasks", "complete", "1"]), @"
     $ surehand tasks complete 1
-    No task is open, 2 completed: everything is done. If that is so, finish by calling done.
+    No task is open, 2 completed: everything is done.
     [exit 0]
     ");
 }

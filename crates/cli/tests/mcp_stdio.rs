@@ -166,7 +166,7 @@ fn dialects_choose_the_tools_that_edit() {
     assert!(!names.contains(&"edit_file") && !names.contains(&"multi_edit"));
     client.call("read_file", &read());
     let refused = client.call("edit_file", &edit("one", "1"));
-    assert!(refused["isError"] == true && text(&refused).contains("the tool edit_file is not offered here; there are read_file"));
+    assert!(refused["isError"] == true && text(&refused).contains("there is no tool \"edit_file\"; there are read_file"));
 }
 
 /// What a hook of Claude Code says to this.

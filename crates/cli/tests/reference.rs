@@ -4,7 +4,7 @@
 use std::{fmt::Write, fs, path::Path, process::Command};
 
 use serde_json::Value;
-use surehand_engine::{KEYS, Repository, tools::TABLE};
+use surehand_engine::{KEYS, Repository, Tool, ToolNames, tools};
 
 #[track_caller]
 fn check(page: &str, content: &str) {
@@ -22,9 +22,16 @@ fn tools() {
     let mut page = String::from(
         "# Tools\n\nMade from the tools themselves. Every door (MCP, `surehand call`, the library) offers these, with these words.\n",
     );
-    for tool in TABLE {
-        write!(page, "\n## {}\n\n{}\n\n| argument | type | meaning |\n|---|---|---|\n", tool.name, tool.description()).unwrap();
-        let schema = tool.input_schema();
+    let names = ToolNames::default();
+    for tool in Tool::ALL {
+        write!(
+            page,
+            "\n## {}\n\n{}\n\n| argument | type | meaning |\n|---|---|---|\n",
+            tool.name(),
+            tools::description(tool, &names)
+        )
+        .unwrap();
+        let schema = tools::input_schema(tool, &names);
         let required: Vec<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         rows(&mut page, "", &Value::Object(schema.clone()), &required);

@@ -3,11 +3,12 @@
 use crate::{
     change::LineMap,
     content::{Blob, Content},
+    excerpt::Excerpt,
     hash::Anchor,
     lines::LineRange,
     path::RelPath,
     policy::{Limits, OnChange, Policy},
-    refusal::{Cause, Excerpt, IfRepeated, PartialUse, Refusal, Remap},
+    refusal::{Cause, IfRepeated, PartialUse, Refusal, Remap},
     text::Text,
     view::View,
 };
@@ -276,12 +277,12 @@ mod tests {
             prop_assume!(before != after);
             let old = after.line(crate::LineNo::at_index(line.min(after.line_count() - 1))).to_owned();
             let refusal = edit(&View::whole(&before), &before, &after, &old).unwrap_err();
-            prop_assert_eq!(refusal.code(), "stale");
+            prop_assert_eq!(refusal.code(), crate::refusal::RefusalCode::Stale);
             let told = refusal.view_after.clone().unwrap();
             prop_assert!(told.is_whole(), "everything that changed was shown");
             match edit(&told, &after, &after, &old) {
                 Ok(_) => {}
-                Err(again) => prop_assert_eq!(again.code(), "ambiguous"),
+                Err(again) => prop_assert_eq!(again.code(), crate::refusal::RefusalCode::Ambiguous),
             }
         }
     }

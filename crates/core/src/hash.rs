@@ -153,7 +153,7 @@ impl Serialize for Anchor {
 
 /// Not a line name of the form `12#ab`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a line anchor: {0:?}; copy LINE#HASH from read_file with anchors: true, like 12#ab")]
+#[error("not a line anchor: {0:?}; one looks like 12#ab")]
 pub struct BadAnchor(String);
 
 impl FromStr for Anchor {

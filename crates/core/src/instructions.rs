@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::{hash::ContentHash, path::RelPath, refusal::Cause, text::Text};
+use crate::{hash::ContentHash, lines::LineNo, path::RelPath, refusal::Cause, text::Text};
 
 /// What the owner of a workspace may set about instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,42 @@ pub enum News {
     First,
     /// They are not what the session was given.
     Changed,
+}
+
+/// Instructions that are told with one reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Those of parents before those of children.
+    pub parts: Vec<Part>,
+    /// The files that did not fit.
+    pub later: Vec<RelPath>,
+}
+
+/// What of one file is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The file.
+    pub instruction: Instruction,
+    /// The lines that fit.
+    pub lines: Vec<LineNo>,
+    /// Where it was cut, if it was.
+    pub cut: Option<Cut>,
+}
+
+/// The place at which instructions were cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// The first line that is not told in full.
+    pub from: LineNo,
+    /// How many characters of it are told.
+    pub chars: usize,
+}
+
+impl Told {
+    /// The files that are told.
+    pub fn paths(&self) -> Vec<RelPath> {
+        self.parts.iter().map(|part| part.instruction.path.clone()).collect()
+    }
 }
 
 /// The files that a session was given as instructions, each with the version that it was given last.
@@ -114,6 +150,10 @@ pub fn is_about_to_work(cause: &Cause) -> bool {
         | Cause::Protected
         | Cause::BadRange { .. }
         | Cause::BadArguments { .. }
+        | Cause::BadAnchor { .. }
+        | Cause::EmptyPattern
+        | Cause::NoSuchTask { .. }
+        | Cause::NoSuchTool { .. }
         | Cause::NotAFile { .. }
         | Cause::Io { .. } => false,
     }

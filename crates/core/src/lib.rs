@@ -5,7 +5,7 @@
 //! word that a model reads about it.
 //!
 //! ```
-//! use surehand_core::{Limits, Policy, Present, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan, render};
+//! use surehand_core::{Limits, Policy, Present, RefusalCode, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan};
 //!
 //! let seen = Text::new("one\ntwo\n".into()).expect("it is text");
 //! let now = Present::Text(Text::new("zero\none\ntwo\n".into()).expect("it is text"));
@@ -15,22 +15,27 @@
 //! let target = Target { path: &path, tracking, present: &now, policy: &policy, limits: &limits };
 //!
 //! let refusal = plan::edit_file(&target, &Replace { old: "two", new: "2", all: false }).unwrap_err();
-//! assert_eq!(refusal.code(), "stale");
-//! assert!(render::refusal::refusal(&refusal, 1).contains("1|zero"), "it shows what changed");
+//! assert_eq!(refusal.code(), RefusalCode::Stale);
+//! assert!(refusal.to_string().contains("1|zero"), "it shows what changed");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod change;
 mod characters;
 pub mod content;
+pub mod diff;
 pub mod edit;
 pub mod encoding;
+pub mod excerpt;
 pub mod gate;
 pub mod hash;
+mod ids;
 pub mod instructions;
 pub mod kinds;
 pub mod lines;
 pub mod notice;
+mod numbers;
+pub mod outcome;
 pub mod path;
 pub mod plan;
 pub mod policy;
@@ -42,21 +47,27 @@ pub mod stamp;
 pub mod state;
 pub mod text;
 pub mod tokens;
+mod tool;
 pub mod view;
 pub mod working_set;
 
 pub use change::{Hunk, LineMap};
 pub use content::{Blob, Content};
+pub use edit::Edit;
+pub use excerpt::Lines;
 pub use gate::{Present, Target};
 pub use hash::{Anchor, ContentHash, ContentHasher, LineHash};
+pub use ids::{ChangeId, SessionId};
 pub use lines::{LineNo, LineRange, LineSet};
 pub use notice::{By, ChangedFile, Notice};
+pub use outcome::{Done, Outcome};
 pub use path::RelPath;
 pub use plan::{Act, Planned};
 pub use policy::{Limits, Mode, OnChange, Policy};
-pub use refusal::{Cause, Refusal, Remap};
+pub use refusal::{Cause, Refusal, RefusalCode, Remap};
 pub use stamp::Stamp;
 pub use state::{FileState, FileStatus, RepoState, Task, TaskStatus};
 pub use text::Text;
+pub use tool::{EditDialect, Tool, ToolKind, ToolNames};
 pub use view::{Outside, View};
 pub use working_set::WorkingSet;

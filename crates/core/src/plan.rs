@@ -12,12 +12,13 @@ use crate::{
         write::kept_endings,
     },
     encoding::Encoding,
+    excerpt::Excerpt,
     gate::{self, Present, Target},
     hash::Anchor,
     lines::LineSet,
     path::RelPath,
     rebase,
-    refusal::{BatchKind, BatchPlace, Cause, Excerpt, IfRepeated, Making, Refusal, Unencodable},
+    refusal::{BatchKind, BatchPlace, Cause, IfRepeated, Making, Refusal, Unencodable},
     text::{NotText, Text, Unfit},
     view::View,
 };
@@ -194,7 +195,7 @@ pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Res
 }
 
 /// Plans `edit_lines`.
-pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<'_>]) -> Result<Planned, Refusal> {
+pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<Planned, Refusal> {
     let anchors: Vec<_> = edits.iter().flat_map(LineEdit::anchors).collect();
     let mut draft = Draft::new(*target);
     let meant = draft.meant(Some(&anchors))?;

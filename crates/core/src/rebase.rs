@@ -120,7 +120,7 @@ mod tests {
                 assert_eq!(view.version(), done.text().unwrap().version());
                 assert!(done.rebased().is_some());
             }
-            None => assert_eq!(done.unwrap_err().code(), "stale"),
+            None => assert_eq!(done.unwrap_err().code(), crate::refusal::RefusalCode::Stale),
         }
     }
 
@@ -161,20 +161,20 @@ mod tests {
             planned(&view, &seen, &now, OnChange::Rebase, |target| plan::edit_file(target, &edit))
         };
         assert!(edit("b").is_ok());
-        assert_eq!(edit("e").unwrap_err().code(), "stale");
+        assert_eq!(edit("e").unwrap_err().code(), crate::refusal::RefusalCode::Stale);
     }
 
     #[test]
     fn what_was_to_be_first_is_not_moved_with_what_is_edited_below_it() {
         let (seen, now) = (text("a"), text("x\ny\na"));
         let at = Anchor::of(LineNo::FIRST, "a");
-        let edit = |edits: &[LineEdit<'_>]| {
+        let edit = |edits: &[LineEdit<&str>]| {
             let plan = |target: &Target<'_>| plan::edit_lines(target, edits);
             planned(&View::whole(&seen), &seen, &now, OnChange::Rebase, plan)
         };
         let replace = LineEdit::Replace { at, to: at, text: "A" };
         assert_eq!(edit(&[replace]).unwrap().text().unwrap().as_str(), "x\ny\nA");
-        assert_eq!(edit(&[replace, LineEdit::Prepend { text: "first" }]).unwrap_err().code(), "stale");
+        assert_eq!(edit(&[replace, LineEdit::Prepend { text: "first" }]).unwrap_err().code(), crate::refusal::RefusalCode::Stale);
     }
 
     #[test]
@@ -188,13 +188,13 @@ mod tests {
         let done = batch(&[edit("b", "B\nB2"), edit("f", "F"), edit("B2", "B3")]).unwrap();
         assert_eq!(done.text().unwrap().as_str(), "0\na\nB\nB3\nc\nd\nnew\ne\nF\ng\n");
         let refusal = batch(&[edit("b", "B"), edit("e", "E")]).unwrap_err();
-        assert_eq!((refusal.code(), refusal.batch.unwrap().edit), ("stale", 2));
+        assert_eq!((refusal.code(), refusal.batch.unwrap().edit), (crate::refusal::RefusalCode::Stale, 2));
     }
 
     #[test]
     fn lines_can_be_put_between_lines_that_stayed_together() {
         let (seen, now) = (text("a\nb\nc\nd\n"), text("new\na\nb\nc\nd\n"));
-        let insert = |edit: LineEdit<'_>| {
+        let insert = |edit: LineEdit<&str>| {
             planned(&View::whole(&seen), &seen, &now, OnChange::Rebase, |target| plan::edit_lines(target, &[edit]))
                 .map(|done| done.text().unwrap().as_str().to_owned())
         };
@@ -263,7 +263,7 @@ mod tests {
                     prop_assert_eq!(done.text(), Some(&expected));
                 }
                 Err(refusal) => {
-                    prop_assert_eq!(refusal.code(), "stale");
+                    prop_assert_eq!(refusal.code(), crate::refusal::RefusalCode::Stale);
                     // Refused only where the change is in it or touches it.
                     let beside = at <= target + 1 && target <= at + gone;
                     prop_assert!(touched || beside);

@@ -1,13 +1,16 @@
 //! A refusal: a typed "no" that changed nothing on disk, with what is needed to do better. [`crate::render::refusal`] puts it
 //! into words.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::{
+    diff::TextDiff,
+    excerpt::Excerpt,
     hash::{Anchor, ContentHash},
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
-    text::Text,
     view::View,
 };
 
@@ -51,6 +54,7 @@ pub enum BatchKind {
 
 /// Why a call was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// The session has not seen the file.
     Unread,
@@ -167,8 +171,8 @@ pub enum Cause {
     },
     /// Undoing would overwrite what has been done since.
     ChangedSince {
-        /// A diff from what is there now to what would come back; empty where there is no text to compare.
-        diff: String,
+        /// From what is there now to what would come back; `None` where there is no text to compare.
+        diff: Option<Box<TextDiff>>,
     },
     /// There is nothing to undo, or what it was is no longer kept.
     CannotUndo {
@@ -199,6 +203,25 @@ pub enum Cause {
     BadArguments {
         /// What is wrong with them.
         why: String,
+    },
+    /// Something that is no anchor where one was to be.
+    BadAnchor {
+        /// Which edit of the call it was, 1-based.
+        edit: usize,
+        /// What was given.
+        given: String,
+    },
+    /// A search for nothing.
+    EmptyPattern,
+    /// There is no task with this number.
+    NoSuchTask {
+        /// The number.
+        id: u32,
+    },
+    /// There is no such tool, or it is not offered.
+    NoSuchTool {
+        /// What was called.
+        name: String,
     },
     /// Other programs kept changing the file while we tried.
     Conflict {
@@ -403,52 +426,6 @@ impl Divergence {
     }
 }
 
-/// Some lines of a text, bounded: what does not fit is named, not shown.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Excerpt {
-    /// The lines that are shown, cut where they are too long.
-    pub rows: Vec<(LineNo, String)>,
-    /// The lines that are shown in full.
-    pub shown: LineSet,
-    /// The lines that are not shown.
-    pub omitted: LineSet,
-}
-
-impl Excerpt {
-    const MAX_LINES: usize = 80;
-    const MAX_CHARS: usize = 6000;
-    const LINE_CHARS: usize = 500;
-
-    /// The given lines of a text, as far as they fit.
-    pub fn of(text: &Text, lines: &LineSet) -> Self {
-        let mut excerpt = Self::default();
-        let (mut count, mut room) = (0, Self::MAX_CHARS);
-        for line in lines.clipped(text.line_count()).iter() {
-            let full = text.line(line);
-            let row = clip(full, Self::LINE_CHARS);
-            if count == Self::MAX_LINES || row.len() > room {
-                excerpt.omitted.insert(LineRange::line(line));
-                continue;
-            }
-            count += 1;
-            room -= row.len();
-            if row.len() == full.len() {
-                excerpt.shown.insert(LineRange::line(line));
-            }
-            excerpt.rows.push((line, row));
-        }
-        excerpt
-    }
-}
-
-/// The first `chars` characters of a line, with a note of how many more there are.
-pub fn clip(line: &str, chars: usize) -> String {
-    match line.char_indices().nth(chars) {
-        None => line.to_owned(),
-        Some((at, _)) => format!("{}…[+{} chars]", &line[..at], line[at..].chars().count()),
-    }
-}
-
 impl Refusal {
     /// A refusal about a file.
     pub fn of(path: &RelPath, cause: Cause) -> Self {
@@ -481,8 +458,13 @@ impl Refusal {
     }
 
     /// The stable name of the cause, for programs.
-    pub fn code(&self) -> &'static str {
-        code(&self.cause)
+    pub fn code(&self) -> RefusalCode {
+        self.cause.code()
+    }
+
+    /// The file in our spelling, if it is known by that.
+    pub fn known_path(&self) -> Option<RelPath> {
+        self.path.as_deref().and_then(|path| RelPath::new(path).ok())
     }
 
     /// The lines that the caller should look at, as they are numbered now.
@@ -507,30 +489,118 @@ impl Refusal {
     }
 }
 
-fn code(cause: &Cause) -> &'static str {
-    match cause {
-        Cause::Unread => "unread",
-        Cause::Stale { .. } | Cause::Invalidated => "stale",
-        Cause::Deleted => "deleted",
-        Cause::Partial { .. } => "partial",
-        Cause::NoSuchFile | Cause::NothingThere | Cause::NotFound { .. } => "not_found",
-        Cause::Ambiguous { .. } => "ambiguous",
-        Cause::NoChange => "no_change",
-        Cause::AnchorMismatch { .. } => "anchor_mismatch",
-        Cause::Overlap { .. } => "overlap",
-        Cause::Exists { .. } => "exists",
-        Cause::Binary { .. } => "binary",
-        Cause::Encoding { .. } | Cause::Unencodable { .. } => "encoding",
-        Cause::BadPatch { .. } => "bad_patch",
-        Cause::ChangedSince { .. } => "stale",
-        Cause::CannotUndo { .. } => "no_change",
-        Cause::TooLarge { .. } | Cause::TooLargeToKeep { .. } => "too_large",
-        Cause::Unshown { why, .. } => code(why),
-        Cause::OutsideWorkspace => "outside_workspace",
-        Cause::Protected => "protected",
-        Cause::BadRange { .. } => "bad_range",
-        Cause::BadArguments { .. } => "bad_arguments",
-        Cause::Conflict { .. } => "conflict",
-        Cause::NotAFile { .. } | Cause::Io { .. } => "io",
+/// The stable name of a cause, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RefusalCode {
+    /// The session has not seen the file.
+    Unread,
+    /// The file is not the one that the session saw.
+    Stale,
+    /// The session saw the file; it is gone.
+    Deleted,
+    /// Lines that the call would replace were never seen.
+    Partial,
+    /// There is no such file, or no such text in it.
+    NotFound,
+    /// The text to replace is there more than once.
+    Ambiguous,
+    /// The call would change nothing.
+    NoChange,
+    /// Anchors do not name the lines that the session saw.
+    AnchorMismatch,
+    /// Two edits of one call touch the same lines.
+    Overlap,
+    /// There is a file already where one was to be made.
+    Exists,
+    /// Not text.
+    Binary,
+    /// Text in an encoding that it breaks, or that the new text does not fit.
+    Encoding,
+    /// A patch that cannot be understood.
+    BadPatch,
+    /// Over a limit.
+    TooLarge,
+    /// The path leads out of the workspace.
+    OutsideWorkspace,
+    /// The path belongs to git or to Surehand.
+    Protected,
+    /// A range of lines that makes no sense.
+    BadRange,
+    /// Arguments that do not fit the tool.
+    BadArguments,
+    /// Other programs kept changing the file.
+    Conflict,
+    /// The system said no.
+    Io,
+}
+
+impl RefusalCode {
+    /// As programs read it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RefusalCode::Unread => "unread",
+            RefusalCode::Stale => "stale",
+            RefusalCode::Deleted => "deleted",
+            RefusalCode::Partial => "partial",
+            RefusalCode::NotFound => "not_found",
+            RefusalCode::Ambiguous => "ambiguous",
+            RefusalCode::NoChange => "no_change",
+            RefusalCode::AnchorMismatch => "anchor_mismatch",
+            RefusalCode::Overlap => "overlap",
+            RefusalCode::Exists => "exists",
+            RefusalCode::Binary => "binary",
+            RefusalCode::Encoding => "encoding",
+            RefusalCode::BadPatch => "bad_patch",
+            RefusalCode::TooLarge => "too_large",
+            RefusalCode::OutsideWorkspace => "outside_workspace",
+            RefusalCode::Protected => "protected",
+            RefusalCode::BadRange => "bad_range",
+            RefusalCode::BadArguments => "bad_arguments",
+            RefusalCode::Conflict => "conflict",
+            RefusalCode::Io => "io",
+        }
+    }
+}
+
+impl fmt::Display for RefusalCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Cause {
+    /// The stable name of the cause, for programs.
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Cause::Unread => RefusalCode::Unread,
+            Cause::Stale { .. } | Cause::Invalidated => RefusalCode::Stale,
+            Cause::Deleted => RefusalCode::Deleted,
+            Cause::Partial { .. } => RefusalCode::Partial,
+            Cause::NoSuchFile | Cause::NothingThere | Cause::NotFound { .. } => RefusalCode::NotFound,
+            Cause::Ambiguous { .. } => RefusalCode::Ambiguous,
+            Cause::NoChange => RefusalCode::NoChange,
+            Cause::AnchorMismatch { .. } => RefusalCode::AnchorMismatch,
+            Cause::Overlap { .. } => RefusalCode::Overlap,
+            Cause::Exists { .. } => RefusalCode::Exists,
+            Cause::Binary { .. } => RefusalCode::Binary,
+            Cause::Encoding { .. } | Cause::Unencodable { .. } => RefusalCode::Encoding,
+            Cause::BadPatch { .. } => RefusalCode::BadPatch,
+            Cause::ChangedSince { .. } => RefusalCode::Stale,
+            Cause::CannotUndo { .. } => RefusalCode::NoChange,
+            Cause::TooLarge { .. } | Cause::TooLargeToKeep { .. } => RefusalCode::TooLarge,
+            Cause::Unshown { why, .. } => why.code(),
+            Cause::OutsideWorkspace => RefusalCode::OutsideWorkspace,
+            Cause::Protected => RefusalCode::Protected,
+            Cause::BadRange { .. } => RefusalCode::BadRange,
+            Cause::BadArguments { .. }
+            | Cause::BadAnchor { .. }
+            | Cause::EmptyPattern
+            | Cause::NoSuchTask { .. }
+            | Cause::NoSuchTool { .. } => RefusalCode::BadArguments,
+            Cause::Conflict { .. } => RefusalCode::Conflict,
+            Cause::NotAFile { .. } | Cause::Io { .. } => RefusalCode::Io,
+        }
     }
 }

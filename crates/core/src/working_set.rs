@@ -5,13 +5,17 @@ use std::collections::HashMap;
 
 use crate::{
     change::LineMap,
+    excerpt::Lines,
     hash::ContentHash,
     lines::{LineNo, LineRange, LineSet},
+    numbers::Numbers,
+    outcome::Reading,
     path::RelPath,
     policy::Limits,
-    render::{Numbers, read},
+    render::{self, Audience},
     text::Text,
     tokens::estimate,
+    tool::ToolNames,
 };
 
 /// The files that a model has open, those that have not changed for longest first: so a prompt that begins with them stays the
@@ -37,17 +41,6 @@ struct Open {
 struct Use {
     lines: LineRange,
     at: u64,
-}
-
-/// Lines of a text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Lines {
-    /// The file.
-    pub path: RelPath,
-    /// The version that the numbers are of.
-    pub text: Text,
-    /// Which.
-    pub lines: LineSet,
 }
 
 /// The working set as a prompt shows it.
@@ -184,12 +177,13 @@ impl WorkingSet {
 
     fn show(&self, numbers: Numbers, limits: &Limits) -> (String, Vec<Lines>) {
         let unbounded = Limits { read_lines: usize::MAX, read_bytes: usize::MAX, ..*limits };
+        let names = ToolNames::default();
         let mut text = String::new();
         let mut shown = Vec::new();
         for open in &self.files {
-            let read = read::read(&open.path, &open.text, &open.lines(), numbers, &unbounded);
-            text.push_str(&read.text);
-            shown.push(Lines { path: open.path.clone(), text: open.text.clone(), lines: read.full });
+            let reading = Reading::of(open.path.clone(), open.text.clone(), open.lines(), numbers, &unbounded);
+            text.push_str(&render::read::read(&reading, Audience::new(&names)));
+            shown.push(Lines { path: open.path.clone(), text: open.text.clone(), lines: reading.full });
         }
         (text, shown)
     }

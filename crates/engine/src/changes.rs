@@ -1,11 +1,17 @@
 //! The changes that were made: which ones are meant, what they came to, and the log of them.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use surehand_core::{Content, ContentHash, RelPath, render::unified::unified};
 use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
 
-use crate::workspace::Workspace;
+use crate::{random::random, workspace::Workspace};
 
 /// Which changes are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,4 +225,11 @@ pub fn net(events: &[Event]) -> Vec<Net> {
         }
     }
     files
+}
+
+/// A name for a change: short, because people type it.
+pub(crate) fn fresh_change() -> ChangeId {
+    // An odd step leads through all numbers before one comes again; another process begins somewhere else.
+    static NEXT: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(random() as u32));
+    ChangeId(format!("{:08x}", NEXT.fetch_add(0x9e37_79b1, Ordering::Relaxed)))
 }

@@ -3,14 +3,13 @@
 
 use std::{collections::HashMap, path::Path};
 
-use serde_json::{Value, json};
-use surehand_core::{By, ChangedFile, LineSet, Outside, Present, RelPath, Text, render, shell};
+use surehand_core::{By, ChangedFile, LineSet, Lines, Outside, Present, RelPath, Text, outcome::CommandEffects, shell};
 use surehand_store::{Event, Record};
 
 use crate::{
-    deed::fresh_change,
+    changes::fresh_change,
     lookout::{Changed, who},
-    session::{Reply, Session, add_changed},
+    session::Session,
     tracker::now,
     watch::{Cursor, Hints},
 };
@@ -42,9 +41,6 @@ pub struct Command<'a> {
     pub output: &'a str,
 }
 
-/// More files than this are not named; their number is.
-const MOST_TOUCHED: usize = 20;
-
 impl Session {
     /// Says that a command is about to run.
     pub fn command_begins(&mut self) -> Running {
@@ -59,20 +55,11 @@ impl Session {
     }
 
     /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
-    pub fn command_ended(&mut self, running: Running, command: &Command<'_>) -> Reply {
-        let mut reply = Reply { text: String::new(), is_error: false, result: json!({ "success": true }) };
+    pub fn command_ended(&mut self, running: Running, command: &Command<'_>) -> CommandEffects {
         let changed = self.changed_by(&running, command);
         let touched = self.touched(running.cursor, &changed);
-        add_changed(&mut reply, changed);
-        if !touched.is_empty() {
-            reply.text.push_str(&render::change::touched(&touched, MOST_TOUCHED));
-            reply.result["touched"] = json!(touched);
-        }
-        let seen = self.count_as_read(command);
-        if !seen.is_empty() {
-            reply.result["seen"] = json!(seen);
-        }
-        reply
+        let read = self.count_as_read(command);
+        CommandEffects { changed, touched, read }
     }
 
     /// The files that the session has seen and that are something else now, with who did it.
@@ -139,7 +126,7 @@ impl Session {
     }
 
     /// Marks as read what a plain read command has printed, as if it had been read here.
-    fn count_as_read(&mut self, command: &Command<'_>) -> Vec<Value> {
+    fn count_as_read(&mut self, command: &Command<'_>) -> Vec<Lines> {
         let Some(readings) = shell::reads(command.line) else { return Vec::new() };
         let mut texts: HashMap<String, (RelPath, Text)> = HashMap::new();
         let mut text_of = |path: &str| {
@@ -150,15 +137,13 @@ impl Session {
             Some(text)
         };
         let seen: Vec<(String, LineSet)> = shell::seen(&readings, &mut text_of, command.output);
-        let (mut told, mut files) = (Vec::new(), Vec::new());
+        let mut read = Vec::new();
         for (name, lines) in seen {
             let Some((path, text)) = texts.get(&name) else { continue };
             self.show(path, text, &lines);
-            told.push(json!({ "path": path, "shown": lines }));
-            files.push(json!({ "path": path, "version": text.version() }));
+            read.push(Lines { path: path.clone(), text: text.clone(), lines });
         }
-        let result = json!({ "success": true, "files": files });
-        self.track_files("read_file", &Reply { text: String::new(), is_error: false, result });
-        told
+        self.track_read(&read);
+        read
     }
 }

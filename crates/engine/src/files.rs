@@ -63,6 +63,19 @@ impl Gathered {
     }
 }
 
+/// What an edit does to one file, and what must be known of the file besides what it holds.
+#[derive(Debug)]
+pub(crate) struct PlannedFile {
+    pub(crate) planned: Planned,
+    pub(crate) facts: Facts,
+}
+
+impl PlannedFile {
+    pub(crate) fn of(planned: Planned, gathered: &Gathered) -> Self {
+        Self { planned, facts: gathered.facts() }
+    }
+}
+
 /// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
 #[derive(Debug)]
 pub struct Files {

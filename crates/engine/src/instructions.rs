@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use surehand_core::{
     ContentHash, Present, RelPath, Stamp, Text,
-    instructions::{Given, Instruction, Settings, chain},
+    instructions::{Given, Instruction, Settings, Told, chain},
     render,
 };
 
@@ -77,15 +77,6 @@ pub struct Ground<'a> {
     pub files: &'a mut Files,
 }
 
-/// Instructions that were given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// For the model.
-    pub text: String,
-    /// The files.
-    pub paths: Vec<RelPath>,
-}
-
 impl Instructions {
     /// Takes back what is known of directories where something may have changed.
     pub fn listen(&mut self, hints: &Hints, settings: &Settings) {
@@ -152,11 +143,11 @@ impl Instructions {
 
     fn give(&mut self, ground: &mut Ground<'_>, news: Vec<(Found, Instruction)>) -> Told {
         let (found, instructions): (Vec<Found>, Vec<Instruction>) = news.into_iter().unzip();
-        let told = render::instructions::instructions(&instructions, &ground.workspace.config().instructions);
-        let given = &found[..told.count];
+        let told = render::instructions::fit(instructions, &ground.workspace.config().instructions);
+        let given = &found[..told.parts.len()];
         // The text has no line numbers, so it allows no edit of the file: it is given, but not seen.
         given.iter().for_each(|found| self.remember(ground, found));
-        Told { text: told.text, paths: given.iter().map(|found| found.at.clone()).collect() }
+        told
     }
 
     fn remember(&mut self, ground: &mut Ground<'_>, found: &Found) {

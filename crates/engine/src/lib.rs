@@ -22,21 +22,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod apply;
+mod calls;
 pub mod changes;
 mod command;
 pub mod config;
-mod context;
 mod course;
-mod deed;
 pub mod disk;
 mod export;
 mod files;
+mod foreign_tools;
 pub mod git;
-mod guest;
 mod instructions;
 mod later;
 mod lookout;
 mod outbox;
+mod plan;
+mod prompt_views;
+mod random;
 mod recorder;
 pub mod repo;
 pub mod scan;
@@ -51,19 +54,23 @@ mod user;
 mod watch;
 mod workspace;
 
+pub use calls::{Call, Forget, List, NewTask, Read, Search, SetTask, StateFormat, Tasks, WantedLines};
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
 pub use export::EXPORT_DIR;
-pub use guest::{GuestCall, OwnWay, Touch};
-pub use instructions::Told;
+pub use foreign_tools::{ForeignTools, Intent, OutcomeDiffers};
+pub use plan::Plan;
+pub use prompt_views::PromptViews;
 pub use repo::RepoTracker;
-pub use session::{Reply, Session};
+pub use session::Session;
 pub use state_dir::{StateDirError, StateHome};
-pub use surehand_core as core;
+pub use surehand_core::{
+    self as core, ChangeId, Done, Edit, Outcome, Refusal, Tool, ToolNames,
+    render::{self, Reply},
+};
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::{FileTracker, Holder, holders};
-pub use undo::Since;
 pub use user::effective_user;
 pub use watch::{Cursor, Hints, Trouble, Watch};
 pub use workspace::{Durability, OpenError, Workspace};

@@ -12,8 +12,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use surehand_core::{
-    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Task,
+    ContentHash, FileState, FileStatus, Notice, Outcome, Outside, RelPath, RepoState, Stamp, Task,
     kinds::kind_of,
+    outcome::{self, TouchedFile},
     state::{self, Millis},
 };
 use surehand_store::Plan;
@@ -58,13 +59,13 @@ impl RepoTracker {
         Self { workspace }
     }
 
-    /// Takes in the result of a tool, as [`crate::Reply::result`] holds it. Sessions do that themselves.
-    pub fn update_from_tool_result(&self, tool: &str, result: &Value) {
+    /// Takes in what came of a call. Sessions do that themselves.
+    pub fn update_from_tool_result(&self, outcome: &Outcome) {
         let stamp_of = |path: &RelPath| match find(self.workspace.root(), path) {
             Ok(Found::File { stat, .. }) => Some(self.workspace.clock().stamp(&stat)),
             _ => None,
         };
-        self.workspace.repo().update_from_tool_result(tool, result, stamp_of);
+        self.workspace.repo().take_touched(outcome.touched(), stamp_of);
     }
 
     /// The state as it is: files that are not what they were are looked at again.
@@ -139,6 +140,17 @@ enum Did {
 }
 
 impl Touch {
+    fn of(touched: TouchedFile, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> Self {
+        let (hash, status) = match touched.touch {
+            outcome::Touch::Read(hash) => (hash, FileStatus::Unchanged),
+            outcome::Touch::Created(hash) => (hash, FileStatus::Created),
+            outcome::Touch::Modified(hash) => (hash, FileStatus::Modified),
+            outcome::Touch::Deleted => return Self { path: touched.path, did: Did::Delete },
+        };
+        let stamp = stamp_of(&touched.path);
+        Self { path: touched.path, did: Did::Put { hash, stamp, status } }
+    }
+
     fn is_change(&self) -> bool {
         !matches!(self.did, Did::Put { status: FileStatus::Unchanged, .. })
     }
@@ -167,11 +179,11 @@ impl Repo {
         }
     }
 
-    /// Takes in the result of a tool, as [`crate::Reply::result`] holds it. Says whether a file was changed.
+    /// Takes in what was done to files. Says whether one was changed.
     ///
     /// `stamp_of` gives what the system says about a file, for those that are there.
-    pub fn update_from_tool_result(&mut self, tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
-        let mut touches = touches(tool, result, stamp_of);
+    pub fn take_touched(&mut self, touched: Vec<TouchedFile>, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
+        let mut touches: Vec<Touch> = touched.into_iter().map(|touched| Touch::of(touched, &stamp_of)).collect();
         touches.iter_mut().for_each(|touch| touch.path = touch.path.in_directory(self.below.as_ref()));
         let is_change = touches.iter().any(Touch::is_change);
         match self.is_loaded {
@@ -570,37 +582,4 @@ fn look(workspace: &Workspace, path: &RelPath, known: Option<(ContentHash, &Stam
     }
     let now = read_whole(path, &mut file, u64::MAX, workspace.clock()).ok()?;
     Some((ContentHash::of(&now.bytes), now.stamp))
-}
-
-/// What a result says about files.
-fn touches(tool: &str, result: &Value, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> Vec<Touch> {
-    if result["success"] != true || result["noop"] == true {
-        return Vec::new();
-    }
-    let is_read = matches!(tool, "read_file" | "search_files");
-    let files = result["files"].as_array().map_or(std::slice::from_ref(result), Vec::as_slice);
-    let mut touches = Vec::new();
-    for file in files {
-        let Some(path) = path_in(file, "path") else { continue };
-        if let Some(from) = path_in(file, "from") {
-            touches.push(Touch { path: from, did: Did::Delete });
-        }
-        if file["deleted"] == true {
-            touches.push(Touch { path, did: Did::Delete });
-            continue;
-        }
-        let Some(hash) = file["version"].as_str().and_then(|hash| hash.parse().ok()) else { continue };
-        let status = match (is_read, file["created"] == true) {
-            (true, _) => FileStatus::Unchanged,
-            (false, true) => FileStatus::Created,
-            (false, false) => FileStatus::Modified,
-        };
-        let stamp = stamp_of(&path);
-        touches.push(Touch { path, did: Did::Put { hash, stamp, status } });
-    }
-    touches
-}
-
-fn path_in(file: &Value, field: &str) -> Option<RelPath> {
-    file[field].as_str().and_then(|path| RelPath::new(path).ok())
 }

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Limits, Notice, Outside, Policy, Present, Refusal, RelPath, Target, Text, View,
-    instructions::is_about_to_work, render, working_set::Lines,
+    Cause, ChangedFile, ContentHash, Done, Limits, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal, RefusalCode,
+    RelPath, Target, Text, ToolNames, View,
+    instructions::{Told, is_about_to_work},
+    outcome::{Area, Refused, Touch, TouchedFile},
+    render,
 };
 use surehand_store::SessionId;
 
 use crate::{
-    changes::Selection,
     course::Course,
     disk::walk::{Place, place},
     files::{Files, Gathered},
-    guest::Doer,
-    instructions::{self, Instructions, Told},
+    instructions::{self, Instructions},
     lookout::{Changed, Ground, Lookout, who},
-    tools,
+    random::random,
     tracker::{FileTracker, now},
-    undo::Since,
     watch::{Cursor, Hints},
     workspace::Workspace,
 };
@@ -34,50 +34,18 @@ pub struct Session {
     /// How far it has listened to the watcher.
     cursor: Option<Cursor>,
     lookout: Lookout,
-    /// What was shown, if somebody wants to know.
-    pub(crate) shown: Option<Vec<Lines>>,
-    /// Who carries out what is planned.
-    pub(crate) doer: Doer,
-    /// Instructions that came up meanwhile, for whoever wants to know what was shown and has another place for them than replies.
-    pub(crate) told: Vec<Told>,
     /// The course of the call that is being made.
     pub(crate) course: Course,
 }
 
-/// What came of a call.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
-    /// For the model.
-    pub text: String,
-    /// Whether the call was refused.
-    pub is_error: bool,
-    /// The same for programs.
-    pub result: Value,
+/// For what an edit is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// For what is on the disk.
+    Disk,
+    /// For what the session takes to be there: another program has made the edit already.
+    View,
 }
-
-/// A call that was carried out.
-#[derive(Debug, Default)]
-pub struct Success {
-    /// For the model.
-    pub text: String,
-    /// For programs; `success` is added.
-    pub result: Map<String, Value>,
-    /// The files it was about.
-    pub paths: Vec<RelPath>,
-    /// The directories it was about besides; `None` is the root.
-    pub directories: Vec<Option<RelPath>>,
-}
-
-/// What a reply is about.
-enum About {
-    /// These files, as they are now.
-    Shown(Vec<RelPath>),
-    /// This file, with the code of what is wrong with it.
-    Refused(Option<RelPath>, &'static str),
-}
-
-/// More ranges than this are told as fewer, larger ones.
-const MAX_RANGES: usize = 200;
 
 impl Session {
     /// A new session with a tracker of its own.
@@ -106,18 +74,7 @@ impl Session {
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let (files, instructions, lookout) = (Files::of(fresh_id()), Instructions::default(), Lookout::default());
-        Self {
-            workspace,
-            tracker: None,
-            files,
-            instructions,
-            cursor: None,
-            lookout,
-            shown: None,
-            doer: Doer::We,
-            told: Vec::new(),
-            course: Course::default(),
-        }
+        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, course: Course::default() }
     }
 
     /// The workspace.
@@ -130,6 +87,11 @@ impl Session {
         self.tracker.as_mut()
     }
 
+    /// What the session has seen of a file, if anything.
+    pub fn view_of(&mut self, path: &RelPath) -> Option<View> {
+        self.tracker.as_mut()?.view(&self.workspace, path)
+    }
+
     /// Forgets everything that was seen, as after a reset of the context.
     pub fn reset(&mut self) {
         if let Some(tracker) = &mut self.tracker {
@@ -139,20 +101,12 @@ impl Session {
         self.hand_over();
     }
 
-    /// Calls a tool by name. Whatever the arguments are, this answers.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
-        self.call_on(&Course::default(), tool, arguments)
-    }
-
-    /// The same for a call whose course is followed from elsewhere.
-    pub fn call_on(&mut self, course: &Course, tool: &str, arguments: &Value) -> Reply {
+    /// A call begins. What others have put into the store for this session since the last one counts.
+    pub(crate) fn begin_call(&mut self, course: &Course) {
         self.course = course.clone();
         if let Some(tracker) = &mut self.tracker {
             tracker.take_over();
         }
-        let reply = self.carry_call(tool, arguments);
-        self.hand_over();
-        reply
     }
 
     /// What others who have the session must know is in the store from here on.
@@ -162,29 +116,15 @@ impl Session {
         }
     }
 
-    fn carry_call(&mut self, tool: &str, arguments: &Value) -> Reply {
-        let outcome = match tools::find(tool) {
-            Some(tool) => (tool.run)(self, arguments),
-            None => {
-                let names: Vec<&str> = tools::TABLE.iter().map(|tool| tool.name).collect();
-                let why =
-                    format!("there is no tool {:?}; there are {}", tool.chars().take(60).collect::<String>(), names.join(", "));
-                Err(Refusal::of_call(Cause::BadArguments { why }))
-            }
-        };
-        let directories = directories(&outcome);
-        self.reply(tool, arguments, outcome, &directories)
-    }
-
     /// The instructions that the repository has for work on a file or in a directory and that this session does not have yet:
     /// what its `AGENTS.md` says and those of the directories above, parents first, each once. Whoever wants them elsewhere than
     /// at the end of replies, in a system prompt say, asks here before the call. If they are too much at once, asking again gives
     /// the rest.
     pub fn agents_md_if_new(&mut self, path: &str) -> Option<String> {
-        self.instructions_if_new(path).map(|told| told.text)
+        self.instructions_if_new(path).map(|told| render::instructions::instructions(&told, &ToolNames::default()))
     }
 
-    /// The same, with the files that they are from.
+    /// The same, as a value.
     pub fn instructions_if_new(&mut self, path: &str) -> Option<Told> {
         let directory = match place(self.workspace.root(), path) {
             Ok(Place::Dir(directory)) => directory,
@@ -195,53 +135,61 @@ impl Session {
         self.tell_instructions(&[directory])
     }
 
-    /// Takes changes back: for people, who may mean those of any session.
-    pub fn take_back(&mut self, selection: &Selection, since: Since) -> Reply {
-        let outcome = tools::undo::take_back(self, selection, since);
-        // Instructions are for models.
-        self.reply("undo", &Value::Null, outcome, &[])
+    /// A call that could not even be understood.
+    pub(crate) fn refuse(&mut self, call: &impl Serialize, refusal: Refusal) -> Outcome {
+        self.begin_call(&Course::default());
+        self.conclude(call, Err(refusal))
     }
 
-    /// Says what came of a call, with the instructions for work in these directories.
-    fn reply(
+    /// A call ends: records what came of it, and finds out what else there is to say. `call` is what a repetition is known by.
+    pub(crate) fn conclude(&mut self, call: &impl Serialize, result: Result<Done, Refusal>) -> Outcome {
+        let directories = directories(&result);
+        self.conclude_in(&directories, call, result)
+    }
+
+    /// The same, with the instructions for work in these directories.
+    pub(crate) fn conclude_in(
         &mut self,
-        tool: &str,
-        arguments: &Value,
-        outcome: Result<Success, Refusal>,
         directories: &[Option<RelPath>],
-    ) -> Reply {
-        let about = match &outcome {
-            Ok(success) => About::Shown(success.paths.clone()),
-            Err(refusal) => About::Refused(refusal.path.as_deref().and_then(|path| RelPath::new(path).ok()), refusal.code()),
-        };
-        let mut reply = match outcome {
-            Ok(success) => self.say_success(success),
-            Err(refusal) => self.say_refusal(tool, arguments, refusal),
-        };
-        self.track_files(tool, &reply);
-        self.listen(about.shown());
-        self.add_instructions(&mut reply, directories);
-        self.add_changed_files(&mut reply, &about);
-        self.add_notices(&mut reply);
-        reply
+        call: &impl Serialize,
+        result: Result<Done, Refusal>,
+    ) -> Outcome {
+        let mut outcome = Outcome::new(result.map_err(|refusal| self.record_refusal(call, refusal)));
+        self.record(&outcome);
+        self.listen(&outcome.paths());
+        outcome.notes.instructions = self.tell_instructions(directories);
+        outcome.notes.changed_elsewhere = self.changed_elsewhere(&outcome);
+        outcome.notes.warnings = self.workspace.take_notices();
+        self.hand_over();
+        outcome
     }
 
-    /// Keeps the state of the repository up to date with what a tool did.
-    pub(crate) fn track_files(&self, tool: &str, reply: &Reply) {
+    /// Records what a call has shown and done: lines that were shown count as seen, what calls about these files were refused for
+    /// has been mended, and the state of the repository is kept up to date.
+    pub(crate) fn record(&mut self, outcome: &Outcome) {
+        match &outcome.result {
+            Ok(Done::Read(reading)) if !reading.lines.is_empty() || reading.text.line_count() == 0 => {
+                self.show(&reading.path, &reading.text, &reading.full);
+            }
+            Ok(Done::Found(found)) => found.files.iter().for_each(|file| self.show(&file.path, &file.text, &file.full)),
+            _ => {}
+        }
+        outcome.paths().iter().for_each(|path| self.mend(path));
+        self.track_touched(outcome.touched());
+    }
+
+    /// Keeps the state of the repository up to date with what was done to files.
+    fn track_touched(&self, touched: Vec<TouchedFile>) {
         let mut repo = self.workspace.repo();
-        if repo.update_from_tool_result(tool, &reply.result, |path| self.files.stamp(path)) {
+        if repo.take_touched(touched, |path| self.files.stamp(path)) {
             repo.persist_soon(&self.workspace);
         }
     }
 
-    /// Adds what the repository asks of whoever works in these directories, if the session does not have it yet.
-    fn add_instructions(&mut self, reply: &mut Reply, directories: &[Option<RelPath>]) {
-        let Some(told) = self.tell_instructions(directories) else { return };
-        reply.result["instructions"] = json!(told.paths);
-        match self.shown {
-            Some(_) => self.told.push(told),
-            None => reply.text.push_str(&told.text),
-        }
+    /// The same for files of which these lines were read.
+    pub(crate) fn track_read(&self, read: &[Lines]) {
+        let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
+        self.track_touched(read.iter().map(touched).collect());
     }
 
     pub(crate) fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<Told> {
@@ -250,28 +198,30 @@ impl Session {
         self.instructions.tell(&mut ground, directories)
     }
 
-    /// Names the files that the session has seen and that are something else now, but for those that the reply is about.
-    fn add_changed_files(&mut self, reply: &mut Reply, about: &About) {
+    /// The files that the session has seen and that are something else now, but for those that the outcome is about.
+    fn changed_elsewhere(&mut self, outcome: &Outcome) -> Vec<ChangedFile> {
+        let refused = outcome.refusal().and_then(|refusal| Some((refusal.known_path()?, refusal.code())));
         // Not every refusal says that its file has changed: a bad range does not.
-        let is_said = |changed: &Changed| match about {
-            About::Refused(Some(path), code) => *path == changed.path && (changed.now == Outside::Gone || *code == "stale"),
-            About::Refused(None, _) | About::Shown(_) => false,
+        let is_said = |changed: &Changed| {
+            refused.as_ref().is_some_and(|(path, code)| {
+                *path == changed.path && (changed.now == Outside::Gone || *code == RefusalCode::Stale)
+            })
         };
         let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground)).unwrap_or_default();
         let (said, news): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_said);
         said.iter().for_each(|changed| self.workspace.repo().changed_outside(&changed.path, changed.now));
-        self.name_changed(reply, news);
+        self.name_changed(news)
     }
 
-    /// Names files that are not what the session saw, with who did it.
-    pub(crate) fn name_changed(&mut self, reply: &mut Reply, changed: Vec<Changed>) {
+    /// Files that are not what the session saw, with who did it.
+    pub(crate) fn name_changed(&mut self, changed: Vec<Changed>) -> Vec<ChangedFile> {
         let id = self.id();
         let file = |changed: Changed| {
             self.workspace.repo().changed_outside(&changed.path, changed.now);
             let by = who(&self.workspace, &id, &changed);
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };
-        add_changed(reply, changed.into_iter().map(file).collect());
+        changed.into_iter().map(file).collect()
     }
 
     /// Takes in what the watcher has heard since the last time. What the session has just been told about needs no look.
@@ -291,64 +241,23 @@ impl Session {
         Some(look(&mut self.lookout, &mut ground))
     }
 
-    pub(crate) fn say_success(&mut self, success: Success) -> Reply {
-        success.paths.iter().for_each(|path| self.mend(path));
-        let mut result = Map::from_iter([("success".to_owned(), Value::Bool(true))]);
-        result.extend(success.result);
-        Reply { text: success.text, is_error: false, result: Value::Object(result) }
-    }
-
-    pub(crate) fn say_refusal(&mut self, tool: &str, arguments: &Value, refusal: Refusal) -> Reply {
-        let path = refusal.path.as_deref().and_then(|path| RelPath::new(path).ok());
+    /// Counts a refused call. The lines that the refusal shows count as seen from here on.
+    pub(crate) fn record_refusal(&mut self, call: &impl Serialize, refusal: Refusal) -> Refused {
+        let path = refusal.known_path();
         let mut repeat = 1;
         if let Some(tracker) = &mut self.tracker {
             let unshown = match &refusal.cause {
                 Cause::Unshown { version, .. } => Some(*version),
                 _ => None,
             };
-            let call = digest(tool, arguments, unshown);
-            repeat = tracker.count_refusal(&self.workspace, call, path.clone());
+            repeat = tracker.count_refusal(&self.workspace, fingerprint(call, unshown), path.clone());
         }
+        let mut text = None;
         if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
             self.set_view(path, view.clone());
-            if let Some(text) = self.shown.as_ref().and_then(|_| self.files.text(&self.workspace, &view.version())) {
-                self.note(path, &text, &refusal.affected_ranges());
-            }
+            text = self.files.text(&self.workspace, &view.version());
         }
-        let mut told = json!({
-            "code": refusal.code(),
-            "path": refusal.path,
-            "affected_ranges": refusal.affected_ranges().coarsened(MAX_RANGES),
-            "remaps": refusal.remaps(),
-            "repeat": repeat,
-            "remedy": render::refusal::remedy(&refusal),
-        });
-        if let Some(view) = &refusal.view_after {
-            // What the remaps and ranges are of.
-            told["version"] = json!(view.version());
-        }
-        if let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause {
-            told["mismatches"] = json!(mismatches);
-        }
-        let result = json!({ "success": false, "refusal": told });
-        Reply { text: render::refusal::refusal(&refusal, repeat), is_error: true, result }
-    }
-
-    fn add_notices(&mut self, reply: &mut Reply) {
-        let notices = self.workspace.take_notices();
-        if notices.is_empty() {
-            return;
-        }
-        let lines: Vec<String> = notices.iter().map(render::notice::notice).collect();
-        for line in &lines {
-            reply.text.push_str(&format!("note: {line}\n"));
-        }
-        if let Value::Object(result) = &mut reply.result {
-            let warnings = result.entry("warnings").or_insert_with(|| json!([]));
-            if let Value::Array(warnings) = warnings {
-                warnings.extend(lines.into_iter().map(Value::String));
-            }
-        }
+        Refused { refusal: Box::new(refusal), repeat, text }
     }
 
     /// What calls about this file were refused for has been mended.
@@ -365,11 +274,15 @@ impl Session {
 
     /// What is at a path, and what the session has seen of it.
     pub(crate) fn gather(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
-        let gathered = self.files.gather(&self.workspace, spelling)?;
-        Ok(self.with_view(gathered))
+        self.gather_on(Basis::Disk, spelling)
     }
 
-    fn with_view(&mut self, mut gathered: Gathered) -> Gathered {
+    fn gather_on(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+        let gathered = self.files.gather(&self.workspace, spelling)?;
+        Ok(self.with_view(basis, gathered))
+    }
+
+    fn with_view(&mut self, basis: Basis, mut gathered: Gathered) -> Gathered {
         if let Some(tracker) = &mut self.tracker {
             gathered.view = tracker.view(&self.workspace, &gathered.path);
             gathered.seen = match (&gathered.view, &gathered.present) {
@@ -378,31 +291,30 @@ impl Session {
                 (None, _) => None,
             };
         }
-        if self.doer == Doer::Guest {
-            // What it has been done to is what the session saw.
+        if basis == Basis::View {
             gathered.present = gathered.seen.clone().map_or(Present::Absent, Present::Text);
         }
         gathered
     }
 
     /// The same for a path that is to be written: somebody's internals are refused.
-    pub(crate) fn gather_for_writing(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
-        let gathered = self.gather(spelling)?;
+    pub(crate) fn gather_for_writing(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+        let gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(gathered)
     }
 
     /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.
-    pub(crate) fn gather_whole(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_whole(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.files.gather_whole(&self.workspace, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
-        Ok(self.with_view(gathered))
+        Ok(self.with_view(basis, gathered))
     }
 
     /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
     /// has seen of the file counts by any of them.
-    pub(crate) fn gather_by_name(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
-        let mut gathered = self.gather_whole(spelling)?;
+    pub(crate) fn gather_by_name(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+        let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {
             gathered.path = self.files.spelled(&self.workspace, spelling)?;
             self.check_is_ours_to_write(&gathered.path)?;
@@ -420,9 +332,9 @@ impl Session {
     }
 
     /// Whether this very call was refused before because what is there, as it is now, cannot be shown.
-    pub(crate) fn is_warned(&mut self, tool: &str, arguments: &Value, there: &Present) -> bool {
+    pub(crate) fn is_warned(&mut self, call: &impl Serialize, there: &Present) -> bool {
         let (Some(tracker), Present::Blob(blob, _)) = (&mut self.tracker, there) else { return false };
-        tracker.was_refused(&self.workspace, &digest(tool, arguments, Some(blob.version())))
+        tracker.was_refused(&self.workspace, &fingerprint(call, Some(blob.version())))
     }
 
     /// A target for the gate.
@@ -472,8 +384,7 @@ impl Session {
     }
 
     /// Records that lines were shown.
-    pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &surehand_core::LineSet) {
-        self.note(path, text, lines);
+    pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
         if let Some(tracker) = &mut self.tracker {
             let is_new = tracker.view(&self.workspace, path).is_none();
             tracker.show(&self.workspace, &mut self.files, path, text, lines);
@@ -492,53 +403,34 @@ impl Session {
     }
 }
 
-/// A call, as refusals of it are counted. One that was refused for what cannot be shown is another when the file has changed.
-fn digest(tool: &str, arguments: &Value, unshown: Option<ContentHash>) -> ContentHash {
-    let unshown = unshown.map(|version| format!(" {version}")).unwrap_or_default();
-    ContentHash::of(format!("{tool} {arguments}{unshown}").as_bytes())
-}
-
-impl About {
-    fn shown(&self) -> &[RelPath] {
-        match self {
-            About::Shown(paths) => paths,
-            About::Refused(..) => &[],
-        }
-    }
+/// What a repetition of a call is known by. One that was refused for what cannot be shown is another when the file has changed.
+fn fingerprint(call: &impl Serialize, unshown: Option<ContentHash>) -> ContentHash {
+    let mut bytes = serde_json::to_vec(call).unwrap_or_default();
+    bytes.extend(unshown.map(|version| format!(" {version}")).unwrap_or_default().bytes());
+    ContentHash::of(&bytes)
 }
 
 /// The directories in which a call did something, or was about to. `None` is the root.
-fn directories(outcome: &Result<Success, Refusal>) -> Vec<Option<RelPath>> {
-    let mut directories: Vec<Option<RelPath>> = match outcome {
-        Ok(success) => success.directories.iter().cloned().chain(success.paths.iter().map(RelPath::parent)).collect(),
-        Err(refusal) if is_about_to_work(&refusal.cause) => {
-            refusal.path.iter().filter_map(|path| RelPath::new(path).ok()).map(|path| path.parent()).collect()
+fn directories(result: &Result<Done, Refusal>) -> Vec<Option<RelPath>> {
+    let of_area = |area: &Area| match area {
+        Area::Workspace => None,
+        Area::Dir(directory) => Some(directory.clone()),
+        Area::File(path) => path.parent(),
+    };
+    let mut directories: Vec<Option<RelPath>> = match result {
+        Ok(Done::Listed(listing)) => vec![of_area(&listing.scope.area)],
+        Ok(Done::Found(found)) => {
+            [of_area(&found.scope.area)].into_iter().chain(found.files.iter().map(|file| file.path.parent())).collect()
         }
+        Ok(done) => done.paths().iter().map(RelPath::parent).collect(),
+        Err(refusal) if is_about_to_work(&refusal.cause) => refusal.known_path().map(|path| path.parent()).into_iter().collect(),
         Err(_) => Vec::new(),
     };
     directories.dedup();
     directories
 }
 
-/// Names files that are not what the session saw.
-pub(crate) fn add_changed(reply: &mut Reply, files: Vec<ChangedFile>) {
-    if files.is_empty() {
-        return;
-    }
-    reply.result["changed_elsewhere"] = json!(files);
-    reply.text.push_str(&format!("note: {}\n", render::notice::notice(&Notice::ChangedOutside { files })));
-}
-
 /// A name for a new session.
 fn fresh_id() -> SessionId {
     SessionId(format!("{:x}-{:016x}", now(), random()))
-}
-
-pub(crate) fn random() -> u64 {
-    let mut random = [0_u8; 8];
-    match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()) {
-        Ok(_) => u64::from_ne_bytes(random),
-        // Without randomness the time still tells them apart.
-        Err(_) => jiff::Timestamp::now().as_nanosecond() as u64,
-    }
 }

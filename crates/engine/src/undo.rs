@@ -3,45 +3,62 @@
 use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
-    Blob, Cause, Content, ContentHash, LineMap, Planned, Present, Refusal, RelPath, Text, plan,
+    Blob, Cause, Content, ContentHash, Present, Refusal, RelPath, Text, Tool,
+    diff::TextDiff,
+    edit::{Undo, Undone, Whose},
+    outcome::Undid,
+    plan,
     refusal::{BatchKind, BatchPlace},
-    render::{self, Numbers},
 };
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    changes::{Net, Selection, net},
-    deed::{Deed, Done, fresh_change},
-    files::{Facts, Gathered},
-    session::Session,
+    changes::{Net, Selection, fresh_change, net},
+    files::{Gathered, PlannedFile},
+    session::{Basis, Session},
     tracker::now,
 };
 
 /// So many changes in a row may turn out to have been taken back by hand.
 const MOST_WITHOUT_EFFECT: usize = 100;
 
-/// What to do about what somebody has done since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
-    /// Refuse, and show it.
-    Keep,
-    /// Overwrite it. It can be brought back in turn.
-    Overwrite,
+/// Changes that are to be taken back, and what that takes.
+#[derive(Debug)]
+pub(crate) struct UndoPlan {
+    /// What is done to each file.
+    pub files: Vec<PlannedFile>,
+    /// The changes, newest first.
+    pub undid: Vec<Undid>,
+    /// Those of their files for which nothing has to be done.
+    pub without_effect: Vec<Net>,
+    /// Those for which something has.
+    nets: Vec<Net>,
+    force: bool,
+}
+
+impl UndoPlan {
+    /// For each file, the changes that are taken back.
+    pub fn undoes(&self) -> HashMap<RelPath, Vec<ChangeId>> {
+        let both = |net: &Net| [net.path_after.clone(), net.path_before.clone()].map(|path| (path, net.changes.clone()));
+        self.nets.iter().flat_map(both).collect()
+    }
 }
 
 impl Session {
-    /// Takes changes back, all of their files or none. Gives what was done, and the changes that were taken back.
-    pub(crate) fn undo(&mut self, selection: &Selection, since: Since) -> Result<(Vec<Event>, Done), Refusal> {
+    /// Plans to take changes back, all of their files or none. A change that somebody has taken back by hand is marked as such: the
+    /// last change is the one before.
+    pub(crate) fn plan_undo(&mut self, undo: &Undo) -> Result<UndoPlan, Refusal> {
+        let selection = self.selection(undo)?;
         for _ in 0..MOST_WITHOUT_EFFECT {
-            let events = self.workspace().select(selection).map_err(|error| cannot(error.to_string()))?;
+            let events = self.workspace().select(&selection).map_err(|error| cannot(error.to_string()))?;
             if events.is_empty() {
-                return Err(cannot(nothing_found(selection)));
+                return Err(cannot(nothing_found(&selection)));
             }
-            let done = self.undo_events(&events, since)?;
-            if !done.planned.is_empty() {
-                return Ok((events, done));
+            let plan = self.plan_undo_of(&events, undo.force)?;
+            if !plan.files.is_empty() {
+                return Ok(plan);
             }
-            // Somebody has taken it back by hand: the last change is the one before.
+            self.mark_undone(&fresh_change(), &plan.without_effect);
             if !matches!(selection, Selection::Last(_)) {
                 break;
             }
@@ -49,42 +66,65 @@ impl Session {
         Err(cannot("the files are already what they were before".to_owned()))
     }
 
-    fn undo_events(&mut self, events: &[Event], since: Since) -> Result<Done, Refusal> {
-        let (nothing, files): (Vec<Net>, Vec<Net>) = net(events).into_iter().partition(Net::is_nothing);
-        if let Some(name) = used_twice(&files) {
+    /// Which changes are meant.
+    fn selection(&self, undo: &Undo) -> Result<Selection, Refusal> {
+        let by = match &undo.by {
+            Whose::Mine => Some(self.id()),
+            Whose::Session(session) => Some(session.clone()),
+            Whose::Anyone => None,
+        };
+        Ok(match (&undo.which, by) {
+            (Undone::Last, by) => Selection::Last(by),
+            (Undone::File(path), by) => Selection::File(self.path_of(path)?, by),
+            (Undone::Change(change), _) => Selection::Change(change.clone()),
+            (Undone::All, Some(session)) => Selection::Session(session),
+            (Undone::All, None) => return Err(cannot("name the session whose changes are to be taken back".to_owned())),
+        })
+    }
+
+    fn plan_undo_of(&mut self, events: &[Event], force: bool) -> Result<UndoPlan, Refusal> {
+        let (nothing, nets): (Vec<Net>, Vec<Net>) = net(events).into_iter().partition(Net::is_nothing);
+        if let Some(name) = used_twice(&nets) {
             return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
         }
-        let mut undoes: HashMap<RelPath, Vec<ChangeId>> = HashMap::new();
-        for file in &files {
-            for path in [&file.path_after, &file.path_before] {
-                undoes.insert(path.clone(), file.changes.clone());
-            }
+        let mut undid: Vec<Undid> =
+            events.iter().map(|event| Undid { change: event.change.clone(), tool: event.tool.clone() }).collect();
+        undid.dedup_by(|one, other| one.change == other.change);
+        let files = self.plan_nets(&nets, force)?;
+        let is_done = |net: &&Net| files.iter().any(|file| [&net.path_after, &net.path_before].contains(&file.planned.path()));
+        let without_effect = nothing.into_iter().chain(nets.iter().filter(|net| !is_done(net)).cloned()).collect();
+        Ok(UndoPlan { files, undid, without_effect, nets, force })
+    }
+
+    /// The same plan for what is there now.
+    pub(crate) fn replan_undo(&mut self, plan: UndoPlan) -> Result<UndoPlan, Refusal> {
+        let files = self.plan_nets(&plan.nets, plan.force)?;
+        if files.is_empty() {
+            return Err(cannot("the files are already what they were before".to_owned()));
         }
-        let done = self.carry_out(&Deed { tool: "undo", undoes }, |session| {
-            let mut plans = Vec::new();
-            for (index, file) in files.iter().enumerate() {
-                let planned = session.plan_undo(file, since).map_err(|refusal| {
-                    let place = BatchPlace { edit: index + 1, of: files.len(), kind: BatchKind::Undo };
-                    if files.len() > 1 { refusal.at(place) } else { refusal }
-                })?;
-                plans.extend(planned);
-            }
-            Ok(plans)
-        })?;
-        let is_done = |file: &&Net| done.planned.iter().any(|plan| [&file.path_after, &file.path_before].contains(&plan.path()));
-        let without_effect = nothing.iter().chain(files.iter().filter(|file| !is_done(file)));
-        self.mark_undone(done.change.clone().unwrap_or_else(fresh_change), without_effect);
-        Ok(done)
+        Ok(UndoPlan { files, ..plan })
+    }
+
+    fn plan_nets(&mut self, nets: &[Net], force: bool) -> Result<Vec<PlannedFile>, Refusal> {
+        let mut files = Vec::new();
+        for (index, net) in nets.iter().enumerate() {
+            let planned = self.plan_net(net, force).map_err(|refusal| {
+                let place = BatchPlace { edit: index + 1, of: nets.len(), kind: BatchKind::Undo };
+                if nets.len() > 1 { refusal.at(place) } else { refusal }
+            })?;
+            files.extend(planned);
+        }
+        Ok(files)
     }
 
     /// Writes down that changes are taken back for which nothing had to be done: they would come up again and again.
-    fn mark_undone<'a>(&self, change: ChangeId, files: impl Iterator<Item = &'a Net>) {
+    pub(crate) fn mark_undone(&self, change: &ChangeId, files: &[Net]) {
         for file in files {
             self.workspace().record(Record::Happened(Event {
                 change: change.clone(),
                 at: now(),
                 session: self.id(),
-                tool: "undo".to_owned(),
+                tool: Tool::Undo.name().to_owned(),
                 path: file.path_after.clone(),
                 moved_to: None,
                 before: file.before,
@@ -96,8 +136,8 @@ impl Session {
         }
     }
 
-    fn plan_undo(&mut self, file: &Net, since: Since) -> Result<Vec<(Planned, Facts)>, Refusal> {
-        let gathered = self.gather_by_name(file.path_after.as_str())?;
+    fn plan_net(&mut self, file: &Net, force: bool) -> Result<Vec<PlannedFile>, Refusal> {
+        let gathered = self.gather_by_name(Basis::Disk, file.path_after.as_str())?;
         let wanted = match file.before {
             None => None,
             Some(version) => Some(self.kept(&file.path_before, version)?),
@@ -107,40 +147,35 @@ impl Session {
             return Ok(Vec::new());
         }
         let is_as_left = now.as_ref().map(Content::version) == file.after && !file.is_mixed;
-        if !is_as_left && since == Since::Keep {
+        if !is_as_left && !force {
             let diff = diff(now.as_ref(), wanted.as_ref());
             return Err(Refusal::of(&file.path_after, Cause::ChangedSince { diff }));
         }
         if file.path_before == file.path_after {
             let planned = plan::restore(&self.target(&gathered), wanted.as_ref(), file.mode)?;
-            return Ok(vec![(planned, gathered.facts())]);
+            return Ok(vec![PlannedFile::of(planned, &gathered)]);
         }
         self.plan_move_back(file, gathered, wanted)
     }
 
     /// A file that was moved gets its name back, and its content if that changed as well.
-    fn plan_move_back(
-        &mut self,
-        file: &Net,
-        gathered: Gathered,
-        wanted: Option<Content>,
-    ) -> Result<Vec<(Planned, Facts)>, Refusal> {
-        let there = self.gather_for_writing(file.path_before.as_str())?;
+    fn plan_move_back(&mut self, file: &Net, gathered: Gathered, wanted: Option<Content>) -> Result<Vec<PlannedFile>, Refusal> {
+        let there = self.gather_for_writing(Basis::Disk, file.path_before.as_str())?;
         if there.present != Present::Absent {
             let diff = diff(there.present.content().as_ref(), wanted.as_ref());
             return Err(Refusal::of(&file.path_before, Cause::ChangedSince { diff }));
         }
         if gathered.present.content() == wanted {
             let planned = plan::move_back(&self.target(&gathered), &file.path_before);
-            return Ok(vec![(planned, gathered.facts())]);
+            return Ok(vec![PlannedFile::of(planned, &gathered)]);
         }
         let mut plans = Vec::new();
         if wanted.is_some() {
             let mode = gathered.mode.or(file.mode);
-            plans.push((plan::restore(&self.target(&there), wanted.as_ref(), mode)?, there.facts()));
+            plans.push(PlannedFile::of(plan::restore(&self.target(&there), wanted.as_ref(), mode)?, &there));
         }
         if gathered.present != Present::Absent {
-            plans.push((plan::restore(&self.target(&gathered), None, None)?, gathered.facts()));
+            plans.push(PlannedFile::of(plan::restore(&self.target(&gathered), None, None)?, &gathered));
         }
         Ok(plans)
     }
@@ -168,12 +203,12 @@ fn used_twice(files: &[Net]) -> Option<&RelPath> {
     files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
 }
 
-/// From what is there to what would come back.
-fn diff(now: Option<&Content>, wanted: Option<&Content>) -> String {
-    let Some(now) = now.and_then(Content::text) else { return String::new() };
+/// From what is there to what would come back; `None` where there is no text to compare.
+fn diff(now: Option<&Content>, wanted: Option<&Content>) -> Option<Box<TextDiff>> {
+    let now = now.and_then(Content::text)?;
     let empty = Text::of(String::new()).expect("nothing is text");
     let wanted = wanted.and_then(Content::text).unwrap_or(&empty);
-    render::change::between(now, wanted, &LineMap::between(now, wanted), Numbers::Plain).text
+    Some(Box::new(TextDiff::of(now.clone(), wanted.clone())))
 }
 
 fn cannot(why: String) -> Refusal {

@@ -649,3 +649,23 @@ fn random() -> io::Result<u64> {
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(u64::from_ne_bytes(random))
 }
+
+impl Workspace {
+    /// For a process that ends at once and is one of many: what takes long is left to others.
+    pub fn pass_by(&self) {
+        self.repo().is_passing_by = true;
+    }
+
+    /// The end of such a process: writes down what it knows, and leaves it to the system to close the rest. To close the store in an
+    /// orderly way is to bring its log in, and to wait for the disk; so only that process does it that finds the log long.
+    pub fn leave(self: Arc<Self>) {
+        const LONG: i64 = 1 << 20;
+        self.flush();
+        let Some(state) = self.state().state_dir() else { return };
+        let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
+        if log.is_ok_and(|log| log.st_size < LONG) {
+            self.repo().persist_reads(&self);
+            std::mem::forget(self);
+        }
+    }
+}

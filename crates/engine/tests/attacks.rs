@@ -16,7 +16,11 @@ use std::{
 
 use fixture::*;
 use serde_json::{Value, json};
-use surehand_engine::{Config, GuestCall, Session, Workspace, disk::commit::Step};
+use surehand_engine::{
+    Config, Edit, Session, Workspace,
+    core::{RefusalCode, edit::Replacement},
+    disk::commit::Step,
+};
 
 /// A program that has the file open writes when the old file has been verified, and closes it before anybody looks again.
 #[test]
@@ -348,11 +352,11 @@ fn shipped_limits_do_not_hide_files_from_hooks() {
     let settings = "[limits]\nfile_bytes = 1\nbatch_edits = 1\n";
     let dir = lay_out(&[("surehand.toml", settings), ("a.txt", "one\ntwo\n")]);
     let mut session = session_in_a_clone(dir.path());
-    let both = json!({ "edits": [edit("a.txt", "one", "1"), edit("a.txt", "two", "2")] });
-    for (tool, arguments) in [("write_file", json!({ "path": "a.txt", "content": "x" })), ("multi_edit", both)] {
-        let call = GuestCall { tool, arguments, paths: vec!["a.txt".to_owned()] };
-        let refused = session.judge(&call).expect("it was never read");
-        assert_eq!(refused.result["refusal"]["code"], "unread", "{}", refused.text);
+    let replacement = |old: &str, new: &str| Replacement { path: "a.txt".into(), old: old.into(), new: new.into(), all: false };
+    let both = Edit::ReplaceMany(vec![replacement("one", "1"), replacement("two", "2")]);
+    for edit in [Edit::write("a.txt", "x"), both] {
+        let refused = session.foreign_tools().judge(&edit).expect("it was never read");
+        assert_eq!(refused.refusal().unwrap().code(), RefusalCode::Unread, "{refused:?}");
     }
 }
 

@@ -7,10 +7,15 @@ use std::{fs, path::Path, process};
 
 use fixture::*;
 use serde_json::json;
-use surehand_engine::{Command, Reply, RepoTracker, Session, Workspace, store::Which};
+use surehand_engine::{
+    Command, RepoTracker, Session, Workspace,
+    core::{By, outcome::CommandEffects},
+    render,
+    store::Which,
+};
 
 /// Runs a command in the workspace, as an agent's shell tool does.
-fn run(session: &mut Session, dir: &Path, line: &str) -> Reply {
+fn run(session: &mut Session, dir: &Path, line: &str) -> CommandEffects {
     let running = session.command_begins();
     let output = process::Command::new("sh").args(["-c", line]).current_dir(dir).output().unwrap();
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -30,7 +35,8 @@ fn what_a_plain_read_prints_counts_as_read() {
     let dir = lay_out(&[("a.txt", &ten), ("sub/b.txt", "alpha\nbeta\n"), ("c.txt", &ten)]);
     let mut session = watching(dir.path());
     let reply = run(&mut session, dir.path(), "sed -n '3,5p' a.txt");
-    assert_eq!(reply.result["seen"], json!([{ "path": "a.txt", "shown": [{ "start": 3, "end": 5 }] }]));
+    let read: Vec<(&str, String)> = reply.read.iter().map(|read| (read.path.as_str(), read.lines.to_string())).collect();
+    assert_eq!(read, [("a.txt", "3-5".to_owned())]);
     assert!(!session.call("edit_file", &edit("a.txt", "line 4", "LINE 4")).is_error);
     // Not the whole file, and not what went through a pipe.
     let overwrite = json!({ "path": "a.txt", "content": "all\n" });
@@ -39,7 +45,7 @@ fn what_a_plain_read_prints_counts_as_read() {
     assert_eq!(session.call("edit_file", &edit("c.txt", "line 1\n", "x\n")).result["refusal"]["code"], "unread");
     // A directory in front, and two files.
     let reply = run(&mut session, dir.path(), "cd sub && cat b.txt ../c.txt");
-    assert_eq!(reply.result["seen"].as_array().unwrap().len(), 2, "{}", reply.result);
+    assert_eq!(reply.read.len(), 2, "{reply:?}");
     assert!(!session.call("edit_file", &edit("sub/b.txt", "beta", "BETA")).is_error);
     assert!(!session.call("write_file", &json!({ "path": "c.txt", "content": "all\n" })).is_error);
 }
@@ -67,15 +73,16 @@ fn what_a_command_changes_is_put_down_to_it() {
     fs::write(dir.path().join("c.txt"), "3\n").unwrap();
     let reply = run(&mut session, dir.path(), "sed -i s/one/1/ a.txt; rm b.txt; echo new > generated.txt");
     assert_eq!(
-        reply.result["changed_elsewhere"],
+        json!(reply.changed),
         json!([
             { "path": "a.txt", "deleted": false, "by": "command" },
             { "path": "b.txt", "deleted": true, "by": "command" },
             { "path": "c.txt", "deleted": false, "by": "unknown" },
         ])
     );
-    assert!(reply.text.contains("a.txt (by your command), b.txt (gone by your command), c.txt\n"), "{}", reply.text);
-    assert!(reply.result["touched"].as_array().unwrap().contains(&json!("generated.txt")), "{}", reply.result);
+    let told = render::command(&reply);
+    assert!(told.contains("a.txt (by your command), b.txt (gone by your command), c.txt\n"), "{told}");
+    assert!(reply.touched.iter().any(|path| path.as_str() == "generated.txt"), "{reply:?}");
     assert_eq!(session.call("edit_file", &edit("a.txt", "one", "two")).result["refusal"]["code"], "stale");
 
     // Another session learns who it was, and people can take it back.
@@ -100,14 +107,13 @@ fn without_a_watcher_the_files_are_looked_at() {
         ["a.txt", "b.txt"].iter().for_each(|path| read(session, path));
     }
     let reply = run(&mut session, dir.path(), "printf 'more\\n' >> a.txt; touch b.txt");
-    assert_eq!(reply.result["changed_elsewhere"], json!([{ "path": "a.txt", "deleted": false, "by": "command" }]));
+    assert_eq!(json!(reply.changed), json!([{ "path": "a.txt", "deleted": false, "by": "command" }]));
     // Also where there are more files than one call looks at.
     let names: Vec<String> = (0..120).map(|number| format!("{number}.txt")).collect();
     names.iter().for_each(|name| fs::write(dir.path().join(name), "x\n").unwrap());
     names.iter().for_each(|name| read(&mut session, name));
     let reply = run(&mut session, dir.path(), "for file in [0-9]*.txt; do echo y > $file; done");
-    let changed = reply.result["changed_elsewhere"].as_array().unwrap();
-    assert_eq!((changed.len(), changed.iter().all(|file| file["by"] == "command")), (120, true));
+    assert_eq!((reply.changed.len(), reply.changed.iter().all(|file| file.by == By::Command)), (120, true));
     session.workspace().flush();
     let reply = other.call("forget", &json!({ "paths": [] }));
     assert!(reply.text.contains("a.txt (by a command of another session)"), "{}", reply.text);

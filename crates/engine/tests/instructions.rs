@@ -7,7 +7,10 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use fixture::*;
 use serde_json::{Value, json};
-use surehand_engine::{Config, Session, SessionId, Since, Workspace, changes::Selection};
+use surehand_engine::{
+    Config, Session, SessionId, Workspace,
+    core::edit::{Undo, Undone, Whose},
+};
 
 /// A session that watches, or one that looks at the directories themselves.
 fn session_that(watches: bool, dir: &Path) -> Session {
@@ -180,8 +183,8 @@ fn without_a_tracker_they_are_given_once_all_the_same() {
 fn people_are_not_instructed() {
     let dir = lay_out(&[("AGENTS.md", "Use tabs.\n")]);
     session(dir.path()).call("write_file", &json!({ "path": "a.txt", "content": "one\n" }));
-    let reply = session(dir.path()).take_back(&Selection::Last(None), Since::Keep);
-    assert!(!reply.is_error && !reply.text.contains("Use tabs."), "{}", reply.text);
+    let outcome = session(dir.path()).undo(&Undo { which: Undone::Last, by: Whose::Anyone, force: false });
+    assert!(!outcome.is_refused() && outcome.notes.instructions.is_none(), "{outcome:?}");
 }
 
 #[test]

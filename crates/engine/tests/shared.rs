@@ -71,13 +71,13 @@ fn a_walk_that_nobody_wants_ends_and_one_that_is_wanted_counts() {
     let mut session = fixture::session(dir.path());
     let search = json!({ "pattern": "one" });
     let course = Course::default();
-    assert!(!session.call_on(&course, "search_files", &search).is_error);
+    assert!(!session.run_tool(&course, "search_files", &search).is_refused());
     assert_eq!(course.files(), 3);
     let stopped = Course::default();
     stopped.stop();
     for (tool, arguments) in [("search_files", &search), ("list_files", &json!({}))] {
-        let reply = session.call_on(&stopped, tool, arguments);
-        assert!(reply.is_error && reply.text.contains("cancelled"), "{}", reply.text);
+        let outcome = session.run_tool(&stopped, tool, arguments);
+        assert!(outcome.refusal().unwrap().to_string().contains("cancelled"), "{outcome:?}");
     }
     assert_eq!(stopped.files(), 0);
     assert!(!session.call("search_files", &search).is_error, "the next call is another one");

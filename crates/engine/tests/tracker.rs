@@ -4,7 +4,10 @@
 use std::{fs, path::PathBuf, sync::Arc, time::SystemTime};
 
 use serde_json::json;
-use surehand_engine::{Config, FileTracker, Session, SessionId, Workspace, core::ContentHash};
+use surehand_engine::{
+    Config, FileTracker, Session, SessionId, Workspace,
+    core::{ContentHash, RefusalCode},
+};
 
 struct Fixture {
     _dir: tempfile::TempDir,
@@ -66,7 +69,7 @@ fn a_path_never_tracked_is_not_modified_and_tracking_again_clears() {
     assert!(!fixture.is_modified());
     fs::remove_file(&fixture.file).unwrap();
     assert!(fixture.is_modified());
-    assert_eq!(fixture.tracker.track_read(&fixture.workspace, "a.txt").unwrap_err().code(), "not_found");
+    assert_eq!(fixture.tracker.track_read(&fixture.workspace, "a.txt").unwrap_err().code(), RefusalCode::NotFound);
 }
 
 #[test]

@@ -7,7 +7,10 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use fixture::*;
 use serde_json::{Value, json};
-use surehand_engine::{Session, Since, changes::Selection};
+use surehand_engine::{
+    Session,
+    core::edit::{Undo, Undone, Whose},
+};
 use surehand_testkit::scenario::tree;
 
 #[track_caller]
@@ -66,7 +69,7 @@ fn what_another_session_took_back_is_not_taken_back_again() {
     pass(&mut session, "edit_file", edit("a.txt", "two", "three"));
     session.workspace().flush();
     let mut people = self::session(dir.path());
-    assert!(!people.take_back(&Selection::Last(None), Since::Keep).is_error);
+    assert!(!people.undo(&Undo { which: Undone::Last, by: Whose::Anyone, force: false }).is_refused());
     people.workspace().flush();
     for selection in [json!({}), json!({ "path": "a.txt" })] {
         pass(&mut session, "undo", selection);

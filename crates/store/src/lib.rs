@@ -21,21 +21,10 @@ mod sqlite;
 
 use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
 
 pub use sqlite::{Opened, SqliteStore};
-
-/// One model's context window, from its start to its reset.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SessionId(pub String);
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+pub use surehand_core::{ChangeId, SessionId};
 
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
@@ -56,17 +45,6 @@ pub struct KnownFile {
     pub version: ContentHash,
     /// What the system said about it.
     pub stamp: Stamp,
-}
-
-/// The name of a change: what one call did, to one file or several.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ChangeId(pub String);
-
-impl fmt::Display for ChangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// Something that a session did to a file.

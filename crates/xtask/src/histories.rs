@@ -64,7 +64,7 @@ fn replay_pair(tally: &mut Tally, seen: &Text, outside: &Text, edited: &Text) ->
                     tally.rebased += 1;
                 }
                 Err(refusal) => {
-                    ensure!(refusal.code() == "stale", "refused as {}", refusal.code());
+                    ensure!(refusal.code() == surehand_core::RefusalCode::Stale, "refused as {}", refusal.code());
                     tally.refused += 1;
                 }
             }
@@ -120,7 +120,7 @@ impl EditOf<'_> {
         let edit = |text: &Text, from: usize, to: usize| {
             let anchor = |line: usize| Anchor::of(LineNo::at_index(line), text.line(LineNo::at_index(line)));
             let (at, to) = (anchor(from), anchor(to));
-            if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: &new } }
+            if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: new.as_str() } }
         };
         let meant = edit(seen, place, place + old.len() - 1);
         let known = edit(self.outside, first, last);

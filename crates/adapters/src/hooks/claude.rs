@@ -1,15 +1,15 @@
 //! Claude Code. What it looks at before its hooks run, a file that was not read say, it refuses itself, and no hook hears of it.
 
-use serde_json::{Value, json};
-use surehand_engine::GuestCall;
+use serde_json::Value;
+use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, edit, line_number, say_as_claude, text,
-    words::Names, write,
+    Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, edit, line_number, replacement,
+    say_as_claude, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
-    names: Names { read: "Read", edit: "Edit", write: "Write" },
+    names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::WriteFile, "Write"),
     // Of more than 10,000 characters it shows only the beginning.
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
@@ -49,24 +49,19 @@ fn used(input: &Value) -> Option<Use> {
             let all = arguments["replace_all"].as_bool().unwrap_or_default();
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
         }
-        "MultiEdit" => multi_edit(path()?, arguments["edits"].as_array()?),
+        "MultiEdit" => multi_edit(&path()?, arguments["edits"].as_array()?)?,
         "Write" => write(&path()?, arguments["content"].as_str()?),
         "Bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
 }
 
-fn multi_edit(path: String, edits: &[Value]) -> Use {
+fn multi_edit(path: &str, edits: &[Value]) -> Option<Use> {
     let edit = |edit: &Value| {
-        json!({
-            "path": path,
-            "old_string": edit["old_string"],
-            "new_string": edit["new_string"],
-            "replace_all": edit["replace_all"].as_bool().unwrap_or_default(),
-        })
+        let all = edit["replace_all"].as_bool().unwrap_or_default();
+        Some(replacement(path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, all))
     };
-    let arguments = json!({ "edits": edits.iter().map(edit).collect::<Vec<_>>() });
-    Use::Change(GuestCall { tool: "multi_edit", arguments, paths: vec![path] })
+    Some(Use::Change(Edit::ReplaceMany(edits.iter().map(edit).collect::<Option<_>>()?)))
 }
 
 fn outcome(input: &Value) -> Outcome {

@@ -2,11 +2,16 @@
 //! An answer with any field that it does not know is no answer to it.
 
 use serde_json::Value;
+use surehand_engine::{Tool, ToolNames};
 
-use super::{Dialect, EVENT, Heard, Loads, Outcome, Transcript, Use, What, beginning, say_as_claude, text, words::Names};
+use super::{Dialect, EVENT, Heard, Loads, Outcome, Transcript, Use, What, beginning, say_as_claude, text};
 
 pub(super) const DIALECT: Dialect = Dialect {
-    names: Names { read: "cat (or sed -n)", edit: "apply_patch", write: "apply_patch (Add File)" },
+    names: || {
+        ToolNames::reading_with("cat (or sed -n)")
+            .with(Tool::ApplyPatch, "apply_patch")
+            .with(Tool::WriteFile, "apply_patch (Add File)")
+    },
     // Of more than 2,500 tokens, four bytes each, it shows only the beginning.
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],

@@ -3,15 +3,15 @@
 //! before, and not after; so everything is forgotten then, and said with the next result.
 
 use serde_json::{Value, json};
-use surehand_engine::GuestCall;
+use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
     Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, any_text, decide::Verdict, edit, in_a_row,
-    line_number, text, words::Names, write,
+    line_number, replacement, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
-    names: Names { read: "Read", edit: "Write", write: "Write" },
+    names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Write").with(Tool::WriteFile, "Write"),
     // More than 10,000 characters are dropped.
     room: 9_500,
     hears_at: &["sessionStart", "postToolUse"],
@@ -54,10 +54,7 @@ fn used(input: &Value) -> Option<Use> {
             // What it writes it does not say: that it is an edit is the least.
             (None, None) => edit(path(arguments)?, "\u{0}", "", false),
         },
-        "Delete" => {
-            let path = path(arguments)?.to_owned();
-            Use::Change(GuestCall { tool: "delete_file", arguments: json!({ "path": path }), paths: vec![path] })
-        }
+        "Delete" => Use::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
         "Shell" => shell(arguments)?,
         _ => return None,
     })
@@ -70,9 +67,8 @@ fn shell(arguments: &Value) -> Option<Use> {
 /// The edits of a file that were made.
 fn edits(input: &Value) -> Option<Use> {
     let path = text(input, "file_path")?;
-    let edit = |edit: &Value| json!({ "path": path, "old_string": edit["old_string"], "new_string": edit["new_string"] });
-    let edits: Vec<Value> = input["edits"].as_array()?.iter().map(edit).collect();
-    Some(Use::Change(GuestCall { tool: "multi_edit", arguments: json!({ "edits": edits }), paths: vec![path] }))
+    let edit = |edit: &Value| Some(replacement(&path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, false));
+    Some(Use::Change(Edit::ReplaceMany(input["edits"].as_array()?.iter().map(edit).collect::<Option<_>>()?)))
 }
 
 fn outcome(input: &Value) -> Outcome {

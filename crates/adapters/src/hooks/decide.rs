@@ -1,7 +1,9 @@
 //! What a hook answers, in our words: the same for every client.
 
-use serde_json::Value;
-use surehand_engine::{Command, GuestCall, RepoTracker, Session, SessionId, core::render::snapshot::format_for_prompt};
+use surehand_engine::{
+    Command, Edit, RepoTracker, Session, SessionId, ToolNames,
+    render::{self, snapshot::format_for_prompt},
+};
 
 use super::{
     Beginning, Dialect, Heard, Loads, Outcome, Shown, Transcript, Use, What, located,
@@ -24,26 +26,26 @@ pub(super) enum Verdict {
 /// Judges or records what a client tells, and says what the model should hear: at once if it `hears`, else at the next chance.
 pub(super) fn decide(session: &mut Session, heard: &Heard, dialect: &Dialect, hears: bool) -> Verdict {
     heed_transcript(session, heard, dialect);
+    let names = &(dialect.names)();
     let said = match &heard.what {
-        What::Begins(beginning) => begins(session, heard, dialect, *beginning),
+        What::Begins(beginning) => begins(session, heard, dialect, *beginning, names),
         What::Forgot => {
             forget(session, heard, dialect);
             note(session, |notebook| notebook.is_forgotten = true);
             String::new()
         }
         What::Prompted => String::new(),
-        What::Before(used) => match before(session, heard, used, dialect) {
+        What::Before(used) => match before(session, heard, used, dialect, names) {
             Ok(said) => said,
-            Err(refused) => return deny(session, &refused, dialect),
+            Err(refused) => return deny(session, refused, dialect),
         },
-        What::After(used, outcome) => after(session, heard, dialect, used, outcome),
+        What::After(used, outcome) => after(session, heard, dialect, used, outcome, names),
     };
-    speak(session, &dialect.names.put_into(&said), dialect, hears)
+    speak(session, &said, dialect, hears)
 }
 
 /// Denies a call. Every client hears that, so that it is a chance to say what was kept.
-fn deny(session: &mut Session, refused: &str, dialect: &Dialect) -> Verdict {
-    let refused = dialect.names.put_into(refused);
+fn deny(session: &mut Session, refused: String, dialect: &Dialect) -> Verdict {
     let room = dialect.room.saturating_sub(refused.len());
     match speak(session, "", &Dialect { room, ..*dialect }, room > LEAST_ROOM) {
         Verdict::Context(kept) => Verdict::Deny(refused + &kept),
@@ -69,7 +71,7 @@ fn speak(session: &mut Session, said: &str, dialect: &Dialect, hears: bool) -> V
     });
     let mut text = String::new();
     if kept.is_forgotten {
-        text.push_str(&dialect.names.put_into(&state(session, AFTER_FORGETTING)));
+        text.push_str(&state(session, AFTER_FORGETTING, &(dialect.names)()));
     }
     text.push_str(&kept.notes);
     text.push_str(said);
@@ -111,7 +113,7 @@ fn see_attached(session: &mut Session, heard: &Heard, dialect: &Dialect, path: &
     }
 }
 
-fn begins(session: &mut Session, heard: &Heard, dialect: &Dialect, beginning: Beginning) -> String {
+fn begins(session: &mut Session, heard: &Heard, dialect: &Dialect, beginning: Beginning, names: &ToolNames) -> String {
     match beginning {
         Beginning::New | Beginning::Resumed => instructed(session, heard, dialect),
         Beginning::Cleared | Beginning::Compacted => {
@@ -120,9 +122,9 @@ fn begins(session: &mut Session, heard: &Heard, dialect: &Dialect, beginning: Be
         }
     }
     match beginning {
-        Beginning::New => welcome(session),
-        Beginning::Resumed => state(session, "The conversation goes on."),
-        Beginning::Cleared | Beginning::Compacted => state(session, AFTER_FORGETTING),
+        Beginning::New => welcome(session, names),
+        Beginning::Resumed => state(session, "The conversation goes on.", names),
+        Beginning::Cleared | Beginning::Compacted => state(session, AFTER_FORGETTING, names),
     }
 }
 
@@ -136,101 +138,105 @@ fn forget(session: &mut Session, heard: &Heard, dialect: &Dialect) {
 fn instructed(session: &mut Session, heard: &Heard, dialect: &Dialect) {
     match dialect.loads {
         Loads::Nothing => {}
-        Loads::Above => session.guest_was_instructed(&heard.directory, &[]),
-        Loads::AboveAndRead { instead } => session.guest_was_instructed(&heard.directory, instead),
+        Loads::Above => session.foreign_tools().were_instructed(&heard.directory, &[]),
+        Loads::AboveAndRead { instead } => session.foreign_tools().were_instructed(&heard.directory, instead),
     }
 }
 
 /// What is said before a tool runs, or why it must not.
-fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect) -> Result<String, String> {
+fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
     match used {
         Use::Read => Ok(String::new()),
-        Use::Change(call) => {
-            let call = absolute(call, &heard.directory);
-            call.paths.iter().for_each(|path| see_attached(session, heard, dialect, path));
-            session.judge(&call).map_or_else(|| Ok(String::new()), |refused| Err(refused.text))
+        Use::Change(edit) => {
+            let edit = absolute(edit, &heard.directory);
+            edit.paths().iter().for_each(|path| see_attached(session, heard, dialect, path));
+            let refused = session.foreign_tools().judge(&edit);
+            refused.map_or_else(|| Ok(String::new()), |refused| Err(render::text(&refused, names)))
         }
         Use::Patch(text) => match Patch::parse(text, &heard.directory) {
-            Some(patch) => judge_parts(session, &patch.parts, dialect.room),
+            Some(patch) => judge_parts(session, &patch.parts, dialect.room, names),
             None => Ok(String::new()),
         },
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
-        Use::Shell { .. } => Ok(session.changed_elsewhere()),
+        Use::Shell { .. } => Ok(render::changed_elsewhere(&session.foreign_tools().changed_elsewhere())),
     }
 }
 
 /// Judges the files of a patch. All that are refused are named at once, as far as there is room: what a refusal shows counts as seen.
-fn judge_parts(session: &mut Session, parts: &[Part], room: usize) -> Result<String, String> {
+fn judge_parts(session: &mut Session, parts: &[Part], room: usize, names: &ToolNames) -> Result<String, String> {
     const MOST_OF_ONE: usize = 8_000;
     let mut refused = String::new();
-    for Part { call, touches } in parts {
+    for Part { edit, intents } in parts {
         if refused.len() + MOST_OF_ONE > room {
             break;
         }
-        let by_touch = touches.iter().find_map(|(touch, path)| session.judge_touch(call, *touch, path));
-        if let Some(reply) = by_touch.or_else(|| session.judge(call)) {
-            refused.push_str(&reply.text);
+        let mut tools = session.foreign_tools();
+        let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path));
+        if let Some(outcome) = by_intent.or_else(|| tools.judge(edit)) {
+            refused.push_str(&render::text(&outcome, names));
         }
     }
     if refused.is_empty() { Ok(String::new()) } else { Err(refused) }
 }
 
 /// Records what a tool did, and says what should be known of it.
-fn after(session: &mut Session, heard: &Heard, dialect: &Dialect, used: &Use, outcome: &Outcome) -> String {
-    heard.gave.iter().for_each(|path| session.guest_was_given(&located(&heard.directory, path)));
+fn after(session: &mut Session, heard: &Heard, dialect: &Dialect, used: &Use, outcome: &Outcome, names: &ToolNames) -> String {
+    heard.gave.iter().for_each(|path| session.foreign_tools().were_given(&located(&heard.directory, path)));
     let mut said = String::new();
     match (used, outcome) {
         (Use::Shell { command, directory }, outcome) => {
             let directory = directory.as_ref().map_or_else(|| heard.directory.clone(), |sub| located(&heard.directory, sub));
             let output = if let Outcome::Printed(output) = outcome { output } else { "" };
-            let (said, read) = session.guest_ran(&Command { line: command, directory: &directory, output });
-            let read: Vec<String> = read.iter().map(ToString::to_string).collect();
-            return said + &instructions(session, dialect, &read, Manner::Other);
+            let effects = session.foreign_tools().ran(&Command { line: command, directory: &directory, output });
+            let read: Vec<String> = effects.read.iter().map(|lines| lines.path.to_string()).collect();
+            return render::command(&effects) + &instructions(session, dialect, &read, Manner::Other, names);
         }
         (_, Outcome::Failed) => {}
         (Use::Read, Outcome::Showed(shown)) => {
             let directories = shown.iter().map(|shown| see(session, heard, shown));
             let paths: Vec<String> = directories.collect();
-            said.push_str(&instructions(session, dialect, &paths, Manner::Read));
+            said.push_str(&instructions(session, dialect, &paths, Manner::Read, names));
         }
         (Use::Read, _) => {}
-        (Use::Change(call), _) => {
-            let call = absolute(call, &heard.directory);
-            said.push_str(&record(session, &call));
-            said.push_str(&instructions(session, dialect, &call.paths, Manner::Other));
+        (Use::Change(edit), _) => {
+            let edit = absolute(edit, &heard.directory);
+            said.push_str(&record(session, &edit, names));
+            said.push_str(&instructions(session, dialect, &edit.paths(), Manner::Other, names));
         }
         (Use::Patch(text), _) => {
             if let Some(patch) = Patch::parse(text, &heard.directory) {
-                said.push_str(&record_patch(session, &patch));
-                said.push_str(&instructions(session, dialect, &patch.whole.paths, Manner::Other));
+                said.push_str(&record_patch(session, &patch, names));
+                said.push_str(&instructions(session, dialect, &patch.whole.paths(), Manner::Other, names));
             }
         }
     }
-    said.push_str(&session.changed_elsewhere());
+    said.push_str(&render::changed_elsewhere(&session.foreign_tools().changed_elsewhere()));
     said
 }
 
 fn see(session: &mut Session, heard: &Heard, shown: &Shown) -> String {
     let path = located(&heard.directory, &shown.path);
-    session.guest_showed(&path, shown.start, &shown.content);
+    session.foreign_tools().showed(&path, shown.start, &shown.content);
     path
 }
 
-fn record(session: &mut Session, call: &GuestCall) -> String {
-    session
-        .guest_did(call)
-        .unwrap_or_else(|_| {
-            session.guest_left(call);
-            None
-        })
-        .unwrap_or_default()
+/// Records an edit. If the tool has made something else of its files, they are taken as they are.
+fn record(session: &mut Session, edit: &Edit, names: &ToolNames) -> String {
+    let mut tools = session.foreign_tools();
+    match tools.adopt(edit) {
+        Ok(outcome) => outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default(),
+        Err(_) => {
+            tools.adopt_files(edit);
+            String::new()
+        }
+    }
 }
 
 /// A patch is one change, if it can be told as one.
-fn record_patch(session: &mut Session, patch: &Patch) -> String {
-    match session.guest_did(&patch.whole) {
-        Ok(said) => said.unwrap_or_default(),
-        Err(_) => patch.parts.iter().map(|part| record(session, &part.call)).collect(),
+fn record_patch(session: &mut Session, patch: &Patch, names: &ToolNames) -> String {
+    match session.foreign_tools().adopt(&patch.whole) {
+        Ok(outcome) => outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default(),
+        Err(_) => patch.parts.iter().map(|part| record(session, &part.edit, names)).collect(),
     }
 }
 
@@ -244,37 +250,26 @@ enum Manner {
 }
 
 /// The instructions for work on these files that the model does not have, from the client or from us.
-fn instructions(session: &mut Session, dialect: &Dialect, paths: &[String], manner: Manner) -> String {
+fn instructions(session: &mut Session, dialect: &Dialect, paths: &[String], manner: Manner, names: &ToolNames) -> String {
     // Without a beginning that we heard of, those of the root are what the client has given in any case.
     match (dialect.loads, manner) {
         (Loads::Nothing, _) => {}
-        (Loads::Above, _) => session.guest_was_instructed("", &[]),
-        (Loads::AboveAndRead { instead }, Manner::Other) => session.guest_was_instructed("", instead),
+        (Loads::Above, _) => session.foreign_tools().were_instructed("", &[]),
+        (Loads::AboveAndRead { instead }, Manner::Other) => session.foreign_tools().were_instructed("", instead),
         (Loads::AboveAndRead { instead }, Manner::Read) => {
             for path in paths {
                 let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                session.guest_was_instructed(directory, instead);
+                session.foreign_tools().were_instructed(directory, instead);
             }
         }
     }
-    paths.iter().filter_map(|path| session.guest_instructions(path)).collect()
+    let told = paths.iter().filter_map(|path| session.foreign_tools().instructions(path));
+    told.map(|told| render::instructions::instructions(&told, names)).collect()
 }
 
-/// A call with full names of files.
-fn absolute(call: &GuestCall, directory: &str) -> GuestCall {
-    let mut call = call.clone();
-    call.paths.iter_mut().for_each(|path| *path = located(directory, path));
-    locate_path(&mut call.arguments, directory);
-    if let Some(edits) = call.arguments.get_mut("edits").and_then(Value::as_array_mut) {
-        edits.iter_mut().for_each(|edit| locate_path(edit, directory));
-    }
-    call
-}
-
-fn locate_path(arguments: &mut Value, directory: &str) {
-    if let Some(path) = arguments["path"].as_str() {
-        arguments["path"] = located(directory, path).into();
-    }
+/// An edit with full names of files.
+fn absolute(edit: &Edit, directory: &str) -> Edit {
+    edit.clone().with_paths(|path| located(directory, path))
 }
 
 /// Looks into the notebook of the session.
@@ -290,16 +285,16 @@ fn has_seen_something(session: &mut Session) -> bool {
 }
 
 /// What a new conversation is told: only what there is to tell.
-fn welcome(session: &mut Session) -> String {
+fn welcome(session: &mut Session, names: &ToolNames) -> String {
     let state = RepoTracker::load(session.workspace().clone()).snapshot();
     let has_news = !state.open_tasks().is_empty() || state.files.iter().any(|file| file.changed_outside);
-    if has_news { format_for_prompt(&state) } else { String::new() }
+    if has_news { format_for_prompt(&state, names) } else { String::new() }
 }
 
 /// The state of the repository, for a context that has lost it.
-fn state(session: &mut Session, why: &str) -> String {
+fn state(session: &mut Session, why: &str, names: &ToolNames) -> String {
     let state = RepoTracker::load(session.workspace().clone()).snapshot();
-    format!("{why}\n{}", format_for_prompt(&state))
+    format!("{why}\n{}", format_for_prompt(&state, names))
 }
 
 /// As much of a text as a client takes at once, and the rest: of too much it would drop all.

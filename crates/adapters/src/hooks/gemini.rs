@@ -4,14 +4,15 @@
 //! from what the main agent does.
 
 use serde_json::Value;
+use surehand_engine::{Tool, ToolNames};
 
 use super::{
     Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, decide::Verdict, edit, line_number,
-    say_as_claude, text, words::Names, write,
+    say_as_claude, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
-    names: Names { read: "read_file", edit: "replace", write: "write_file" },
+    names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "replace").with(Tool::WriteFile, "write_file"),
     // It has no limit that is documented.
     room: 16_000,
     hears_at: &["SessionStart", "BeforeAgent", "AfterTool"],

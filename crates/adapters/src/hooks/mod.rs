@@ -11,15 +11,14 @@ mod notebook;
 mod opencode;
 mod patch;
 mod transcript;
-mod words;
 
 use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
-use surehand_engine::{GuestCall, Session, SessionId, Workspace};
+use surehand_engine::{Edit, Session, SessionId, ToolNames, Workspace, core::edit::Replacement};
 
+use self::decide::Verdict;
 pub use self::opencode::plugin as opencode_plugin;
-use self::{decide::Verdict, words::Names};
 
 /// An agent that has hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +47,7 @@ pub struct Answer {
 /// How a client speaks and what it is like.
 struct Dialect {
     /// What its tools are called.
-    names: Names,
+    names: fn() -> ToolNames,
     /// How many bytes of context it takes at once.
     room: usize,
     /// The events at which the model hears what we have to say.
@@ -138,8 +137,8 @@ enum Beginning {
 enum Use {
     /// To read files.
     Read,
-    /// To change files; told as a call of ours.
-    Change(GuestCall),
+    /// To change files.
+    Change(Edit),
     /// To apply a patch.
     Patch(String),
     /// To run a command.
@@ -287,14 +286,16 @@ fn in_a_row(rows: Vec<(u32, String)>) -> Option<(u32, String)> {
 
 /// An edit of one file that replaces a text.
 fn edit(path: &str, old: &str, new: &str, all: bool) -> Use {
-    let arguments = serde_json::json!({ "path": path, "old_string": old, "new_string": new, "replace_all": all });
-    Use::Change(GuestCall { tool: "edit_file", arguments, paths: vec![path.to_owned()] })
+    Use::Change(Edit::Replace(replacement(path, old, new, all)))
+}
+
+fn replacement(path: &str, old: &str, new: &str, all: bool) -> Replacement {
+    Replacement { path: path.to_owned(), old: old.to_owned(), new: new.to_owned(), all }
 }
 
 /// A file that is written as a whole.
 fn write(path: &str, content: &str) -> Use {
-    let arguments = serde_json::json!({ "path": path, "content": content });
-    Use::Change(GuestCall { tool: "write_file", arguments, paths: vec![path.to_owned()] })
+    Use::Change(Edit::write(path, content))
 }
 
 /// An answer as Claude Code and those who follow it take it. Nothing else may be in it: some would not take any of it then.

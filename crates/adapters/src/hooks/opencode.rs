@@ -2,15 +2,15 @@
 //! say: the session, the directory, the tool with its arguments and what it printed.
 
 use serde_json::{Value, json};
-use surehand_engine::GuestCall;
+use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, in_a_row, text,
-    words::Names, write,
+    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, in_a_row, replacement,
+    text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
-    names: Names { read: "read", edit: "edit", write: "write" },
+    names: || ToolNames::reading_with("read").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
     // It has no limit: what we say is put below what the tool printed.
     room: 16_000,
     hears_at: &["tool.execute.after"],
@@ -53,7 +53,7 @@ fn used(input: &Value) -> Option<Use> {
             let all = arguments["replaceAll"] == true;
             edit(&path()?, arguments["oldString"].as_str()?, arguments["newString"].as_str()?, all)
         }
-        "multiedit" => multi_edit(path()?, arguments["edits"].as_array()?),
+        "multiedit" => multi_edit(&path()?, arguments["edits"].as_array()?)?,
         "write" => write(&path()?, arguments["content"].as_str()?),
         "apply_patch" | "patch" => Use::Patch(text(arguments, "patchText")?),
         "bash" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
@@ -61,13 +61,12 @@ fn used(input: &Value) -> Option<Use> {
     })
 }
 
-fn multi_edit(path: String, edits: &[Value]) -> Use {
+fn multi_edit(path: &str, edits: &[Value]) -> Option<Use> {
     let edit = |edit: &Value| {
         let all = edit["replaceAll"] == true;
-        json!({ "path": path, "old_string": edit["oldString"], "new_string": edit["newString"], "replace_all": all })
+        Some(replacement(path, edit["oldString"].as_str()?, edit["newString"].as_str()?, all))
     };
-    let arguments = json!({ "edits": edits.iter().map(edit).collect::<Vec<_>>() });
-    Use::Change(GuestCall { tool: "multi_edit", arguments, paths: vec![path] })
+    Some(Use::Change(Edit::ReplaceMany(edits.iter().map(edit).collect::<Option<_>>()?)))
 }
 
 /// A tool that fails ends without a word to plugins, so that this is what came of one that did not.

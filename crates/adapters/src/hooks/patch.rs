@@ -2,8 +2,7 @@
 //! those that are there, and names files as seen from its own directory. So a patch is taken apart into its files, and what each of
 //! them needs is asked of the gate even where the rest of it would mean nothing to us.
 
-use serde_json::json;
-use surehand_engine::{GuestCall, Touch};
+use surehand_engine::{Edit, Intent};
 
 use super::located;
 
@@ -17,8 +16,8 @@ const MOVE: &str = "*** Move to:";
 /// A patch, with full names of files.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Patch {
-    /// All of it as one call: so it is one change.
-    pub whole: GuestCall,
+    /// All of it as one edit: so it is one change.
+    pub whole: Edit,
     /// The same, file by file.
     pub parts: Vec<Part>,
 }
@@ -26,10 +25,10 @@ pub(crate) struct Patch {
 /// What a patch does to one file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// As a call.
-    pub call: GuestCall,
-    /// What it does to which file, whatever else it says.
-    pub touches: Vec<(Touch, String)>,
+    /// As an edit.
+    pub edit: Edit,
+    /// What it is about to do to which file, whatever else it says.
+    pub intents: Vec<(Intent, String)>,
 }
 
 /// What stands under one header.
@@ -77,37 +76,33 @@ impl Patch {
 
 impl Part {
     fn of(sections: &[&Section]) -> Self {
-        let call = match sections {
+        let edit = match sections {
             [only] if only.verb == ADD => only.as_write(),
             [only] if only.verb == DELETE => only.as_delete(),
             _ => as_patch(sections),
         };
-        Self { call, touches: sections.iter().flat_map(|section| section.touches()).collect() }
+        Self { edit, intents: sections.iter().flat_map(|section| section.intents()).collect() }
     }
 }
 
 impl Section {
-    fn touches(&self) -> Vec<(Touch, String)> {
-        let touch = match self.verb {
-            ADD => Touch::Overwrite,
-            DELETE => Touch::TakeAway,
-            _ => Touch::Edit,
+    fn intents(&self) -> Vec<(Intent, String)> {
+        let intent = match self.verb {
+            ADD => Intent::Overwrite,
+            DELETE => Intent::TakeAway,
+            _ => Intent::Edit,
         };
-        let moved = self.move_to.iter().filter(|to| **to != self.path).map(|to| (Touch::Overwrite, to.clone()));
-        [(touch, self.path.clone())].into_iter().chain(moved).collect()
+        let moved = self.move_to.iter().filter(|to| **to != self.path).map(|to| (Intent::Overwrite, to.clone()));
+        [(intent, self.path.clone())].into_iter().chain(moved).collect()
     }
 
-    fn as_write(&self) -> GuestCall {
+    fn as_write(&self) -> Edit {
         let content: String = self.rows.iter().map(|row| format!("{}\n", row.strip_prefix('+').unwrap_or(row))).collect();
-        self.call("write_file", json!({ "path": self.path, "content": content }))
+        Edit::write(&self.path, content)
     }
 
-    fn as_delete(&self) -> GuestCall {
-        self.call("delete_file", json!({ "path": self.path }))
-    }
-
-    fn call(&self, tool: &'static str, arguments: serde_json::Value) -> GuestCall {
-        GuestCall { tool, arguments, paths: vec![self.path.clone()] }
+    fn as_delete(&self) -> Edit {
+        Edit::Delete { path: self.path.clone() }
     }
 
     fn text(&self) -> String {
@@ -117,10 +112,9 @@ impl Section {
     }
 }
 
-fn as_patch(sections: &[&Section]) -> GuestCall {
+fn as_patch(sections: &[&Section]) -> Edit {
     let text: String = sections.iter().map(|section| section.text()).collect();
-    let paths = sections.iter().flat_map(|section| [Some(&section.path), section.move_to.as_ref()]).flatten().cloned().collect();
-    GuestCall { tool: "apply_patch", arguments: json!({ "patch": format!("{BEGIN}\n{text}{END}\n") }), paths }
+    Edit::Patch { patch: format!("{BEGIN}\n{text}{END}\n") }
 }
 
 #[cfg(test)]
@@ -128,30 +122,30 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn touches(patch: &str) -> Vec<(Touch, String)> {
-        Patch::parse(patch, "/w/sub").unwrap().parts.into_iter().flat_map(|part| part.touches).collect()
+    fn intents(patch: &str) -> Vec<(Intent, String)> {
+        Patch::parse(patch, "/w/sub").unwrap().parts.into_iter().flat_map(|part| part.intents).collect()
     }
 
     #[test]
     fn names_are_seen_from_the_directory() {
         let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch";
-        assert_eq!(touches(patch), [(Touch::Edit, "/w/sub/a.txt".to_owned()), (Touch::TakeAway, "/w/c".to_owned())]);
+        assert_eq!(intents(patch), [(Intent::Edit, "/w/sub/a.txt".to_owned()), (Intent::TakeAway, "/w/c".to_owned())]);
         let whole = Patch::parse(patch, "/w/sub").unwrap().whole;
         let expected = "*** Begin Patch\n*** Update File: /w/sub/a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch\n";
-        assert_eq!(whole.arguments["patch"], expected);
+        assert_eq!(whole, Edit::Patch { patch: expected.to_owned() });
     }
 
     #[test]
     fn an_added_file_is_a_write() {
         let patch = "*** Begin Patch\n*** Add File: new.txt\n+one\n++two\n*** End Patch\n";
         let parts = Patch::parse(patch, "/w").unwrap().parts;
-        assert_eq!(parts[0].call.arguments, json!({ "path": "/w/new.txt", "content": "one\n+two\n" }));
+        assert_eq!(parts[0].edit, Edit::write("/w/new.txt", "one\n+two\n"));
     }
 
     #[test]
     fn a_move_may_overwrite() {
         let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch\n";
-        assert_eq!(touches(patch), [(Touch::Edit, "/w/sub/a".to_owned()), (Touch::Overwrite, "/w/sub/b".to_owned())]);
+        assert_eq!(intents(patch), [(Intent::Edit, "/w/sub/a".to_owned()), (Intent::Overwrite, "/w/sub/b".to_owned())]);
     }
 
     #[test]
@@ -162,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_patch_in_a_command_is_found() {
-        assert_eq!(touches("apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n").len(), 1);
+        assert_eq!(intents("apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n").len(), 1);
         assert_eq!(Patch::parse("echo hello", "/w"), None);
         assert_eq!(Patch::parse("*** Begin Patch\n*** End Patch\n", "/w"), None);
     }

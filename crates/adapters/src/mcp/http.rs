@@ -477,10 +477,9 @@ mod tests {
     use std::io::{Read, Write};
 
     use serde_json::json;
-    use surehand_engine::{Config, Workspace};
+    use surehand_engine::{Config, Workspace, core::EditDialect};
 
     use super::{super::serve_http, *};
-    use crate::mcp::Dialect;
 
     /// A server in a thread of its own.
     struct Running {
@@ -497,7 +496,7 @@ mod tests {
             let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
             change(&mut endpoint);
             let (address, stopper) = (endpoint.address, endpoint.stopper());
-            let thread = std::thread::spawn(move || serve_http(workspace, &Dialect::ALL, endpoint));
+            let thread = std::thread::spawn(move || serve_http(workspace, &EditDialect::ALL, endpoint));
             Self { address, stopper, thread, _dir: dir }
         }
 

@@ -9,19 +9,16 @@ use std::{
     },
 };
 
-use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
-use serde_json::{Value, json};
+use rmcp::model::{JsonObject, MetaObject, Tool as Offered, ToolAnnotations};
+use serde_json::Value;
 use surehand_engine::{
-    Course, Reply, Session, SessionId, Workspace,
-    tools::{self, Hints},
+    Course, Outcome, Refusal, Session, SessionId, Tool, ToolNames, Workspace,
+    core::{Cause, EditDialect, ToolKind, outcome::Refused},
+    tools,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    caller::Caller,
-    dialects::{Dialect, tools_of},
-    resources::Resources,
-};
+use super::{caller::Caller, resources::Resources};
 
 /// A session, for whoever calls in its name.
 pub(super) type Seat = Arc<Mutex<Session>>;
@@ -32,7 +29,10 @@ const MOST_SEATS: usize = 32;
 
 pub(super) struct Hub {
     pub workspace: Arc<Workspace>,
-    pub tools: Vec<Tool>,
+    /// The tools that are offered, by their names.
+    pub names: ToolNames,
+    /// The same as clients get to see them.
+    pub tools: Vec<Offered>,
     pub resources: Resources,
     /// The server is about to end.
     pub closing: CancellationToken,
@@ -46,11 +46,14 @@ struct Seated {
 }
 
 impl Hub {
-    pub fn new(workspace: Arc<Workspace>, dialects: &[Dialect]) -> Self {
+    pub fn new(workspace: Arc<Workspace>, dialects: &[EditDialect]) -> Self {
+        let names = ToolNames::of_dialects(dialects);
+        let offered = Tool::ALL.into_iter().filter(|tool| names.get(*tool).is_some());
         Self {
-            resources: Resources::new(workspace.clone()),
+            resources: Resources::new(workspace.clone(), names.clone()),
             workspace,
-            tools: tools_of(dialects).into_iter().map(describe).collect(),
+            tools: offered.map(|tool| describe(tool, &names)).collect(),
+            names,
             closing: CancellationToken::new(),
             seats: Mutex::default(),
             uses: AtomicU64::new(0),
@@ -118,55 +121,53 @@ impl Hub {
     }
 
     /// The tool of this name, if it is offered.
-    pub fn tool(&self, name: &str) -> Option<&Tool> {
+    pub fn tool(&self, name: &str) -> Option<&Offered> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
     /// What is said to a call of a tool that is not offered, though there is one; nothing about others.
-    pub fn refuse_hidden(&self, name: &str) -> Option<Reply> {
-        if self.tool(name).is_some() || tools::find(name).is_none() {
+    pub fn refuse_hidden(&self, name: &str) -> Option<Outcome> {
+        if self.tool(name).is_some() || Tool::named(name).is_none() {
             return None;
         }
-        let offered: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
-        Some(failure("bad_arguments", &format!("the tool {name} is not offered here; there are {}", offered.join(", "))))
+        Some(failure(Cause::NoSuchTool { name: name.to_owned() }))
     }
 }
 
 /// Calls a tool. A fault of ours in one call must not be the end of the others.
-pub(super) fn call(session: &mut Session, course: &Course, tool: &str, arguments: &Value) -> Reply {
-    let called = panic::catch_unwind(AssertUnwindSafe(|| session.call_on(course, tool, arguments)));
+pub(super) fn call(session: &mut Session, course: &Course, tool: &str, arguments: &Value) -> Outcome {
+    let called = panic::catch_unwind(AssertUnwindSafe(|| session.run_tool(course, tool, arguments)));
     called.unwrap_or_else(|_| {
         session.reset();
-        failure(
-            "io",
-            "Surehand failed inside on this call; nothing more is known. What was read before counts no longer: read again.",
-        )
+        let why = "Internal error in Surehand; the call may not have completed. Read the files again before editing.";
+        failure(Cause::Io { why: why.to_owned() })
     })
 }
 
-pub(super) fn failure(code: &str, why: &str) -> Reply {
-    let result = json!({ "success": false, "refusal": { "code": code } });
-    Reply { text: format!("Error: {why}\n"), is_error: true, result }
+/// A call that did not get as far as a session.
+pub(super) fn failure(cause: Cause) -> Outcome {
+    Outcome::new(Err(Refused { refusal: Box::new(Refusal::of_call(cause)), repeat: 1, text: None }))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn describe(tool: &tools::Tool) -> Tool {
-    let annotations = match tool.hints {
-        Hints::ReadOnly => ToolAnnotations::new().read_only(true).idempotent(true),
-        Hints::Edits => ToolAnnotations::new().read_only(false).destructive(true).idempotent(false),
+fn describe(tool: Tool, names: &ToolNames) -> Offered {
+    let annotations = match tool.kind() {
+        ToolKind::Reads | ToolKind::Forgets => ToolAnnotations::new().read_only(true).idempotent(true),
+        ToolKind::Edits | ToolKind::Tasks => ToolAnnotations::new().read_only(false).destructive(true).idempotent(false),
     };
     // Several clients hide the tools of a server behind a search unless they are marked.
     let always = MetaObject(JsonObject::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))]));
-    Tool::new(tool.name, tool.description(), Arc::new(tool.input_schema()))
+    Offered::new(tool.name(), tools::description(tool, names), Arc::new(tools::input_schema(tool, names)))
         .with_annotations(annotations.open_world(false))
         .with_meta(always)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use surehand_engine::Config;
 
     use super::*;
@@ -174,7 +175,7 @@ mod tests {
     fn hub() -> (tempfile::TempDir, Hub) {
         let dir = surehand_testkit::repository();
         let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
-        (dir, Hub::new(workspace, &Dialect::ALL))
+        (dir, Hub::new(workspace, &EditDialect::ALL))
     }
 
     fn own(number: usize) -> Caller {

@@ -2,7 +2,6 @@
 
 mod caller;
 mod connection;
-mod dialects;
 mod http;
 mod hub;
 mod log;
@@ -36,20 +35,19 @@ use rmcp::{
         ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig,
         SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
-    service::{NotificationContext, RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext},
 };
 use serde_json::Value;
 use surehand_engine::{
-    Course, Reply, Workspace,
-    core::render::rules::INSTRUCTIONS,
-    tools::{self, Hints},
+    Course, Done, Outcome, Tool as EngineTool, Workspace,
+    core::{Cause, EditDialect},
+    render,
 };
 
 use crate::{ancestry::Process, hooks::conversation};
 
 pub use self::{
     caller::Named,
-    dialects::Dialect,
     http::{Endpoint, EndpointError, Stopper},
     token::Token,
 };
@@ -64,19 +62,18 @@ use self::{
 };
 
 /// Serves one client over standard input and output until it hangs up. `named` is what the environment calls its conversation.
-pub fn serve_stdio(workspace: Arc<Workspace>, dialects: &[Dialect], named: Vec<Named>) -> io::Result<()> {
+pub fn serve_stdio(workspace: Arc<Workspace>, dialects: &[EditDialect], named: Vec<Named>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let hub = Arc::new(Hub::new(workspace, dialects));
-    let served = runtime.block_on(async {
+    runtime.block_on(async {
         let transport = StdioTransport::open()?;
-        let running = Server::over_stdio(hub, named).serve(transport).await.map_err(io::Error::other)?;
-        running.waiting().await.map_err(io::Error::other)
-    });
-    // A client that hangs up before it has said anything has not done anything wrong.
-    match served {
-        Err(error) if !error.to_string().contains("connection closed") => Err(error),
-        _ => Ok(()),
-    }
+        match Server::over_stdio(hub, named).serve(transport).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),
+            // A client that hangs up before it has said anything has not done anything wrong.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    })
 }
 
 /// So many calls at once; more wait.
@@ -86,7 +83,7 @@ const MOST_THREADS: usize = 64;
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Serves any number of clients over HTTP until it is told to stop.
-pub fn serve_http(workspace: Arc<Workspace>, dialects: &[Dialect], endpoint: Endpoint) -> io::Result<()> {
+pub fn serve_http(workspace: Arc<Workspace>, dialects: &[EditDialect], endpoint: Endpoint) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()?;
     let hub = Arc::new(Hub::new(workspace, dialects));
     let served = runtime.block_on(http::serve(hub, endpoint));
@@ -169,7 +166,7 @@ impl Server {
         tool: &str,
         arguments: Value,
         context: &RequestContext<RoleServer>,
-    ) -> io::Result<Reply> {
+    ) -> io::Result<Outcome> {
         if let (Where::Here, Ok(mut session)) = (self.place(tool), seat.try_lock()) {
             return Ok(call(&mut session, &Course::default(), tool, &arguments));
         }
@@ -193,8 +190,9 @@ impl Server {
     /// Most calls take microseconds to milliseconds: for one client alone they run where they arrive, because to hand them to
     /// another thread would cost as much as the call itself.
     fn place(&self, tool: &str) -> Where {
+        let walks = matches!(EngineTool::named(tool), Some(EngineTool::SearchFiles | EngineTool::ListFiles));
         match &self.door {
-            Door::Stdio { .. } if !matches!(tool, "search_files" | "list_files") => Where::Here,
+            Door::Stdio { .. } if !walks => Where::Here,
             Door::Stdio { .. } | Door::Http { .. } => Where::OnAThread,
         }
     }
@@ -210,15 +208,20 @@ impl Server {
         }
     }
 
-    /// Adds what was noted since the last reply, and logs what is a warning.
-    async fn warn(&self, reply: &mut Reply, context: &RequestContext<RoleServer>) {
+    /// What is told to the model: what came of a call, and what was noted since the last one.
+    fn text(&self, outcome: &Outcome) -> String {
+        let mut text = render::text(outcome, &self.hub.names);
         for note in std::mem::take(&mut *lock(&self.notes)) {
-            reply.text.push_str(&format!("note: {note}\n"));
+            text.push_str(&format!("note: {note}\n"));
         }
-        let warnings = reply.result["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for warning in warnings {
+        text
+    }
+
+    /// Logs the warnings that come with an outcome.
+    async fn warn(&self, outcome: &Outcome, context: &RequestContext<RoleServer>) {
+        for warning in &outcome.notes.warnings {
             let least = Level::asked_for(context).unwrap_or_else(|| *lock(&self.level));
-            log::warn(warning, least, &context.peer).await;
+            log::warn(&render::notice::notice(warning), least, &context.peer).await;
         }
     }
 
@@ -276,7 +279,7 @@ impl ServerHandler for Server {
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("surehand", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(render::rules::instructions(&self.hub.names))
     }
 
     async fn initialize(
@@ -341,7 +344,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let get = move |hub: &Hub| prompts::get(hub.workspace.clone(), &request.name, request.arguments.as_ref());
+        let get = move |hub: &Hub| prompts::get(hub.workspace.clone(), &request.name, request.arguments.as_ref(), &hub.names);
         self.aside(get).await?.map(Into::into)
     }
 
@@ -401,21 +404,22 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let tool: &str = &request.name;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let mut reply = match self.hub.refuse_hidden(tool) {
+        let outcome = match self.hub.refuse_hidden(tool) {
             Some(refused) => refused,
             None => {
                 let seat = self.hub.seat(&self.caller(&context));
                 let done = self.carry_out(seat, tool, arguments, &context).await;
-                done.unwrap_or_else(|error| failure("io", &error.to_string()))
+                done.unwrap_or_else(|error| failure(Cause::Io { why: error.to_string() }))
             }
         };
-        self.warn(&mut reply, &context).await;
-        self.tell_touched(touched(tool, &reply), &context.peer).await;
-        let content = vec![ContentBlock::text(reply.text)];
-        let mut result = if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        self.warn(&outcome, &context).await;
+        self.tell_touched(touched(&outcome), &context.peer).await;
+        let content = vec![ContentBlock::text(self.text(&outcome))];
+        let mut result = if outcome.is_refused() { CallToolResult::error(content) } else { CallToolResult::success(content) };
         // Not as structured content, and not unasked: some clients would show the model that instead of the text, or beside it.
         if wants_object(&context) {
-            result.meta = Some(MetaObject(JsonObject::from_iter([(OBJECT.to_owned(), reply.result)])));
+            let object = render::json(&outcome, &self.hub.names);
+            result.meta = Some(MetaObject(JsonObject::from_iter([(OBJECT.to_owned(), object)])));
         }
         Ok(result.into())
     }
@@ -430,11 +434,10 @@ fn wants_object(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// What a call changed of what is shown as a resource.
-fn touched(tool: &str, reply: &Reply) -> Touched {
-    match tools::find(tool).map(|tool| tool.hints) {
-        _ if reply.is_error => Touched::Nothing,
-        Some(Hints::Edits) if tool == "update_tasks" => Touched::Tasks,
-        Some(Hints::Edits) => Touched::Files,
-        Some(Hints::ReadOnly) | None => Touched::Nothing,
+fn touched(outcome: &Outcome) -> Touched {
+    match &outcome.result {
+        Ok(Done::Changed(_)) => Touched::Files,
+        Ok(Done::Tasks(_)) => Touched::Tasks,
+        _ => Touched::Nothing,
     }
 }

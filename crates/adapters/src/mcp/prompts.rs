@@ -7,11 +7,9 @@ use rmcp::{
     model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role},
 };
 use surehand_engine::{
-    RepoTracker, Workspace,
-    core::{
-        RepoState,
-        render::{rules::INSTRUCTIONS, snapshot::format_for_prompt, tasks::line},
-    },
+    RepoTracker, Tool, ToolNames, Workspace,
+    core::RepoState,
+    render::{rules::instructions, snapshot::format_for_prompt, tasks::line},
 };
 
 const START: &str = "start";
@@ -31,7 +29,12 @@ pub(super) fn list() -> Vec<Prompt> {
 }
 
 /// The words of one.
-pub(super) fn get(workspace: Arc<Workspace>, name: &str, arguments: Option<&JsonObject>) -> Result<GetPromptResult, ErrorData> {
+pub(super) fn get(
+    workspace: Arc<Workspace>,
+    name: &str,
+    arguments: Option<&JsonObject>,
+    names: &ToolNames,
+) -> Result<GetPromptResult, ErrorData> {
     let state = || RepoTracker::load(workspace.clone()).snapshot();
     let text = match name {
         START => {
@@ -39,9 +42,9 @@ pub(super) fn get(workspace: Arc<Workspace>, name: &str, arguments: Option<&Json
             let Some(story) = story.filter(|story| !story.is_empty()) else {
                 return Err(ErrorData::invalid_params("start needs the argument story: what is to be done", None));
             };
-            start(&state(), story)
+            start(&state(), story, names)
         }
-        CONTINUE => go_on(&state()),
+        CONTINUE => go_on(&state(), names),
         _ => {
             let name: String = name.chars().take(60).collect();
             return Err(ErrorData::invalid_params(format!("there is no prompt {name:?}; there are {START}, {CONTINUE}"), None));
@@ -50,22 +53,28 @@ pub(super) fn get(workspace: Arc<Workspace>, name: &str, arguments: Option<&Json
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }
 
-fn start(state: &RepoState, story: &str) -> String {
+fn start(state: &RepoState, story: &str, names: &ToolNames) -> String {
+    let tasks = names.get(Tool::UpdateTasks).map(|tasks| format!(" with {tasks}")).unwrap_or_default();
     format!(
-        "{INSTRUCTIONS}\n{}\nThe story:\n{story}\n\nLook at what it touches, write down the tasks with update_tasks, then do them one \
+        "{}\n{}\nThe story:\n{story}\n\nLook at what it touches, write down the tasks{tasks}, then do them one \
          after the other: start each, complete it when it is done and checked.\n",
-        format_for_prompt(state)
+        instructions(names),
+        format_for_prompt(state, names)
     )
 }
 
-fn go_on(state: &RepoState) -> String {
+fn go_on(state: &RepoState, names: &ToolNames) -> String {
     let next = match state.open_tasks().first() {
         Some(task) => format!("The next task is {}", line(task)),
         None => "No task is open: ask what is to be done next.\n".to_owned(),
     };
     format!(
         "Go on with the work in this repository.\n\n{}\n{next}What you had read in another conversation no longer counts: read what \
-         you want to edit. repo_state tells more, update_tasks keeps the list.\n",
-        format_for_prompt(state)
+         you want to edit.{}\n",
+        format_for_prompt(state, names),
+        match (names.get(Tool::RepoState), names.get(Tool::UpdateTasks)) {
+            (Some(state), Some(tasks)) => format!(" {state} tells more, {tasks} keeps the list."),
+            _ => String::new(),
+        }
     )
 }

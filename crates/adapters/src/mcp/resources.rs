@@ -14,9 +14,9 @@ use rmcp::{
 };
 use serde_json::json;
 use surehand_engine::{
-    RepoTracker, Workspace,
+    RepoTracker, ToolNames, Workspace,
     changes::{Logged, what_happened},
-    core::render::snapshot::format_for_prompt,
+    render::snapshot::format_for_prompt,
     repo::rfc3339,
     store::{StoreError, Which},
 };
@@ -77,13 +77,14 @@ pub struct News {
 /// The resources of a workspace.
 pub struct Resources {
     workspace: Arc<Workspace>,
+    names: ToolNames,
     changed: broadcast::Sender<News>,
 }
 
 impl Resources {
     /// The resources of a workspace.
-    pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, changed: broadcast::channel(64).0 }
+    pub fn new(workspace: Arc<Workspace>, names: ToolNames) -> Self {
+        Self { workspace, names, changed: broadcast::channel(64).0 }
     }
 
     /// What there is.
@@ -99,7 +100,7 @@ impl Resources {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
         let state = || RepoTracker::load(self.workspace.clone()).snapshot();
         let text = match *uri {
-            SNAPSHOT => format_for_prompt(&state()),
+            SNAPSHOT => format_for_prompt(&state(), &self.names),
             TASKS => {
                 let state = state();
                 format!("{:#}\n", json!({ "story_id": state.story_id, "tasks": state.tasks }))

@@ -23,6 +23,7 @@ use super::{
 use crate::{cancel::Cancel, model::KEY_VARIABLES, secrets::Secrets};
 
 /// A command that has run.
+#[derive(Debug)]
 pub(super) struct Ran {
     pub ended: Ended,
     pub output: Shown,

@@ -6,7 +6,8 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_adapters::mcp::{self, Dialect, Endpoint, Named, Token};
+use surehand_adapters::mcp::{self, Endpoint, Named, Token};
+use surehand_engine::core::EditDialect;
 
 use crate::{
     args::{DialectArg, McpArgs},
@@ -79,13 +80,13 @@ fn address_of(typed: &str) -> anyhow::Result<SocketAddr> {
     found.next().with_context(|| format!("{typed}: leads nowhere"))
 }
 
-fn dialects(args: &McpArgs) -> Vec<Dialect> {
+fn dialects(args: &McpArgs) -> Vec<EditDialect> {
     let dialect = |dialect: &DialectArg| match dialect {
-        DialectArg::Text => Dialect::Text,
-        DialectArg::Lines => Dialect::Lines,
-        DialectArg::Patch => Dialect::Patch,
+        DialectArg::Text => EditDialect::Text,
+        DialectArg::Lines => EditDialect::Lines,
+        DialectArg::Patch => EditDialect::Patch,
     };
-    args.dialects.as_ref().map_or_else(|| Dialect::ALL.into(), |chosen| chosen.iter().map(dialect).collect())
+    args.dialects.as_ref().map_or_else(|| EditDialect::ALL.into(), |chosen| chosen.iter().map(dialect).collect())
 }
 
 fn welcome(endpoint: &Endpoint, root: &str) -> String {

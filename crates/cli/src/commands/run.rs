@@ -9,10 +9,12 @@ use surehand_agent::{
     command::{Mode as Asking, Ruled, Rules},
     event::Stop,
     model::{self, Connection, KeyStore, Model, Prices, Protocol, Settings as Patience, scripted::Scripted},
-    prompt::Dialect,
     record::{self, Place},
 };
-use surehand_engine::{Workspace, core::Mode};
+use surehand_engine::{
+    Workspace,
+    core::{EditDialect, Mode},
+};
 
 use crate::{
     args::{DialectArg, ModeArg, ProtocolArg, RunArgs},
@@ -83,9 +85,9 @@ fn settings(args: &RunArgs, workspace: &Workspace) -> Settings {
     }
     settings.budget = args.budget.unwrap_or(settings.budget);
     settings.dialect = args.dialect.map(|dialect| match dialect {
-        DialectArg::Text => Dialect::Text,
-        DialectArg::Lines => Dialect::Lines,
-        DialectArg::Patch => Dialect::Patch,
+        DialectArg::Text => EditDialect::Text,
+        DialectArg::Lines => EditDialect::Lines,
+        DialectArg::Patch => EditDialect::Patch,
     });
     settings.most.turns = Some(args.max_turns);
     settings.most.tokens = args.max_tokens;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use surehand_engine::{
-    Holder, RepoTracker, Workspace,
+    Holder, RepoTracker, ToolNames, Workspace,
     changes::Logged,
     core::{FileState, FileStatus, RepoState, render},
     disk::rescue::RESCUED,
@@ -69,7 +69,7 @@ fn as_text(state: &RepoState, last: Option<&Logged>, rescued: &[String], holders
     text.push_str(&named("rescued, with what others wrote into a file while it was replaced", rescued));
     let sessions = if holders.len() == 1 { "session has seen files" } else { "sessions have seen files" };
     text.push_str(&named(sessions, &holders.iter().rev().map(holder).collect::<Vec<_>>()));
-    text.push_str(&render::tasks::tasks(&state.tasks));
+    text.push_str(&render::tasks::tasks(&state.tasks, &ToolNames::default()));
     text
 }
 

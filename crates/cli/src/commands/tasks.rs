@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use surehand_engine::{
+    ToolNames,
     core::{TaskStatus, render},
     store::{Plan, PlanChange, TaskChange},
 };
@@ -18,7 +19,7 @@ pub fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
         None => place::look(&args.place)?.ask(|store| store.plan())?,
         Some(act) => place::open(&args.place)?.change_plan(&change(act))?,
     };
-    output::print(&if args.json { as_json(&plan) } else { render::tasks::tasks(&plan.tasks) })?;
+    output::print(&if args.json { as_json(&plan) } else { render::tasks::tasks(&plan.tasks, &ToolNames::default()) })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,7 +2,12 @@
 
 use std::process::ExitCode;
 
-use surehand_engine::{Session, SessionId, Since};
+use surehand_engine::{
+    Session, SessionId, ToolNames,
+    changes::Selection,
+    core::edit::{Undo, Undone, Whose},
+    render::Reply,
+};
 
 use crate::{args::UndoArgs, output, place};
 
@@ -10,6 +15,17 @@ pub fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
     let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
     let selection = place::selection(&args.selection, &session)?;
-    let since = if args.force { Since::Overwrite } else { Since::Keep };
-    output::say(session.take_back(&selection, since), args.json)
+    let outcome = session.undo(&undo(selection, args.force));
+    output::say(Reply::of(&outcome, &ToolNames::default()), args.json)
+}
+
+fn undo(selection: Selection, force: bool) -> Undo {
+    let whose = |session: Option<SessionId>| session.map_or(Whose::Anyone, Whose::Session);
+    let (which, by) = match selection {
+        Selection::Last(session) => (Undone::Last, whose(session)),
+        Selection::File(path, session) => (Undone::File(path.to_string()), whose(session)),
+        Selection::Change(change) => (Undone::Change(change), Whose::Anyone),
+        Selection::Session(session) => (Undone::All, Whose::Session(session)),
+    };
+    Undo { which, by, force }
 }

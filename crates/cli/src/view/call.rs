@@ -2,7 +2,7 @@
 //! cutting them to a width is left to others.
 
 use serde_json::{Map, Value};
-use surehand_engine::core::render::count;
+use surehand_engine::{Tool, core::edit::patch, render::count};
 
 use super::safe;
 
@@ -12,21 +12,26 @@ const NAMED: usize = 3;
 /// What a call is about; empty if there is nothing to say.
 pub fn about(tool: &str, arguments: &Value) -> String {
     let Value::Object(given) = arguments else { return no_object(arguments) };
-    let known = match tool {
-        "read_file" => text(given, "path").map(|path| format!("{}{}", safe::name(path), ranges(given))),
-        "list_files" => Some(place(given)),
-        "search_files" => text(given, "pattern").map(|pattern| searched(pattern, given)),
-        "multi_edit" => items(given, "edits").map(edits_of),
-        "edit_lines" => text(given, "path").map(|path| with_edits(path, given)),
-        "apply_patch" => text(given, "patch").map(|patch| named(&patched(patch))),
-        "move_file" => {
+    let known = Tool::named(tool).and_then(|tool| of_tool(tool, given));
+    known.unwrap_or_else(|| anything(given))
+}
+
+/// What a call of one of our tools is about, if it can be told.
+fn of_tool(tool: Tool, given: &Map<String, Value>) -> Option<String> {
+    match tool {
+        Tool::ReadFile => text(given, "path").map(|path| format!("{}{}", safe::name(path), ranges(given))),
+        Tool::ListFiles => Some(place(given)),
+        Tool::SearchFiles => text(given, "pattern").map(|pattern| searched(pattern, given)),
+        Tool::MultiEdit => items(given, "edits").map(edits_of),
+        Tool::EditLines => text(given, "path").map(|path| with_edits(path, given)),
+        Tool::ApplyPatch => text(given, "patch").map(|patch| named(&patched(patch))),
+        Tool::MoveFile => {
             text(given, "from").zip(text(given, "to")).map(|(from, to)| format!("{} → {}", safe::name(from), safe::name(to)))
         }
-        "undo" if given.get("all") == Some(&Value::Bool(true)) => Some("all".to_owned()),
-        "update_tasks" => Some(tasks(given)),
-        _ => None,
-    };
-    known.unwrap_or_else(|| anything(given))
+        Tool::Undo if given.get("all") == Some(&Value::Bool(true)) => Some("all".to_owned()),
+        Tool::UpdateTasks => Some(tasks(given)),
+        Tool::EditFile | Tool::WriteFile | Tool::DeleteFile | Tool::Undo | Tool::RepoState | Tool::Forget => None,
+    }
 }
 
 /// What is no object was no JSON, or none that a tool takes.
@@ -109,9 +114,8 @@ fn with_edits(path: &str, given: &Map<String, Value>) -> String {
 }
 
 /// The files that a patch names.
-fn patched(patch: &str) -> Vec<&str> {
-    let marks = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"];
-    let mut paths: Vec<&str> = patch.lines().filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark))).collect();
+fn patched(patch: &str) -> Vec<String> {
+    let mut paths = patch::named_files(patch);
     paths.dedup();
     paths
 }
@@ -125,8 +129,8 @@ fn tasks(given: &Map<String, Value>) -> String {
     parts.into_iter().chain([story]).flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn named(paths: &[&str]) -> String {
-    let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| safe::name(path)).collect();
+fn named(paths: &[impl AsRef<str>]) -> String {
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| safe::name(path.as_ref())).collect();
     if paths.len() > NAMED {
         names.push(format!("{} more", paths.len() - NAMED));
     }
@@ -178,7 +182,7 @@ mod tests {
             json!({ "patch": "*** Begin Patch\n*** Update File: a\n@@\n*** Add File: b\n*** End Patch" }),
             "a, b",
         );
-        check("apply_patch", json!({ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@" }), "x");
+        check("apply_patch", json!({ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }), "x");
         check("forget", json!({ "paths": ["a", "b", "c", "d", "e"] }), "a, b, c, 2 more");
     }
 

@@ -4,7 +4,7 @@ use surehand_agent::{
     Event,
     event::{Phase, Stop},
 };
-use surehand_engine::core::render::count;
+use surehand_engine::render::{self, count};
 
 use super::{
     call,
@@ -118,7 +118,7 @@ fn done(whose: &str, text: &str, look: Look) -> String {
 }
 
 fn refused(whose: &str, text: &str, look: Look) -> String {
-    let text = match text.strip_prefix("Error: ") {
+    let text = match text.strip_prefix(render::refusal::PREFIX) {
         Some(why) => format!("{whose}refused: {why}"),
         None => format!("{whose}{text}"),
     };

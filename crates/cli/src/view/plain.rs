@@ -1,7 +1,7 @@
 //! The lines for a pipe, a log, a terminal without colours: one for each happening, and what the model says in whole.
 
 use surehand_agent::Event;
-use surehand_engine::core::render::{count, cut::cut};
+use surehand_engine::render::{self, count, cut::cut};
 
 use super::{
     call,
@@ -61,7 +61,7 @@ pub fn lines(event: &Event, course: &Course) -> String {
 fn result(tool: &str, is_error: bool, text: &str) -> String {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
     let tool = safe::name(tool);
-    match first.strip_prefix("Error: ") {
+    match first.strip_prefix(render::refusal::PREFIX) {
         Some(why) if is_error => format!("refused: {tool}: {}\n", safe::one_line(why)),
         _ if is_error => format!("failed: {tool}: {}\n", safe::one_line(first)),
         _ => format!("result: {tool}: {}\n", safe::one_line(first)),

@@ -289,8 +289,8 @@ fn events_with(words: &str) -> Vec<Event> {
         call("1", &words(), json!(words()), false),
         call("1", &words(), json!([words()]), false),
     ];
-    for tool in surehand_engine::tools::TABLE {
-        events.push(call("1", tool.name, arguments.clone(), true));
+    for tool in surehand_engine::Tool::ALL {
+        events.push(call("1", tool.name(), arguments.clone(), true));
         events.push(result("2", &words(), true, &format!("Error: {}", words()), &diff));
         events.push(result("2", &words(), false, &words(), &diff));
     }

@@ -3,19 +3,23 @@
 //! The short hash catches slips. What decides is whether the number was last shown for that very line: a number that has come
 //! to mean another line since is refused, even where the two lines read the same.
 
+use serde::Serialize;
+
 use crate::{
     change::Splice,
+    excerpt::Excerpt,
     gate::Target,
     hash::{Anchor, LineHash},
     lines::{LineNo, LineRange, LineSet},
-    refusal::{Cause, Excerpt, Mismatch, MismatchKind, PartialUse, Refusal, Remap},
+    refusal::{Cause, Mismatch, MismatchKind, PartialUse, Refusal, Remap},
     text::{Ending, Text},
     view::View,
 };
 
-/// One edit of lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineEdit<'a> {
+/// One edit of lines, with text of its own or borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineEdit<T = String> {
     /// The lines from `at` to `to` by this text.
     Replace {
         /// First line.
@@ -23,7 +27,7 @@ pub enum LineEdit<'a> {
         /// Last line.
         to: Anchor,
         /// New lines.
-        text: &'a str,
+        text: T,
     },
     /// Remove the lines from `at` to `to`.
     Delete {
@@ -37,28 +41,42 @@ pub enum LineEdit<'a> {
         /// The line below.
         at: Anchor,
         /// New lines.
-        text: &'a str,
+        text: T,
     },
     /// New lines below `at`.
     InsertAfter {
         /// The line above.
         at: Anchor,
         /// New lines.
-        text: &'a str,
+        text: T,
     },
     /// New lines at the end of the file.
     Append {
         /// New lines.
-        text: &'a str,
+        text: T,
     },
     /// New lines at the start of the file.
     Prepend {
         /// New lines.
-        text: &'a str,
+        text: T,
     },
 }
 
-impl<'a> LineEdit<'a> {
+impl LineEdit {
+    /// The same, with its text borrowed.
+    pub fn borrowed(&self) -> LineEdit<&str> {
+        match self {
+            LineEdit::Replace { at, to, text } => LineEdit::Replace { at: *at, to: *to, text },
+            LineEdit::Delete { at, to } => LineEdit::Delete { at: *at, to: *to },
+            LineEdit::InsertBefore { at, text } => LineEdit::InsertBefore { at: *at, text },
+            LineEdit::InsertAfter { at, text } => LineEdit::InsertAfter { at: *at, text },
+            LineEdit::Append { text } => LineEdit::Append { text },
+            LineEdit::Prepend { text } => LineEdit::Prepend { text },
+        }
+    }
+}
+
+impl<'a> LineEdit<&'a str> {
     /// The anchors it names.
     pub fn anchors(&self) -> impl Iterator<Item = Anchor> + use<> {
         let (first, second) = match *self {
@@ -90,7 +108,11 @@ pub(super) struct Placed<'a> {
 }
 
 /// The splices that these edits come to, if every anchor means what the session was shown.
-pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<'a>]) -> Result<Vec<Splice<'a>>, Refusal> {
+pub(crate) fn line_splices<'a>(
+    target: &Target<'_>,
+    text: &Text,
+    edits: &[LineEdit<&'a str>],
+) -> Result<Vec<Splice<'a>>, Refusal> {
     check_pasted(target, edits)?;
     check_anchors(target, text, edits)?;
     let mut placed = place(target, text, edits)?;
@@ -115,7 +137,7 @@ pub(super) fn splices_of<'a>(text: &Text, placed: &[Placed<'a>]) -> Vec<Splice<'
 }
 
 /// New text that carries the prefixes of our own output was copied, not written.
-fn check_pasted(target: &Target<'_>, edits: &[LineEdit<'_>]) -> Result<(), Refusal> {
+fn check_pasted(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<(), Refusal> {
     let pasted = |line: &str| line.split_once('|').is_some_and(|(prefix, _)| prefix.parse::<Anchor>().is_ok());
     for (index, edit) in edits.iter().enumerate() {
         if let Some(line) = edit.text().unwrap_or_default().lines().find(|line| pasted(line)) {
@@ -129,7 +151,7 @@ fn check_pasted(target: &Target<'_>, edits: &[LineEdit<'_>]) -> Result<(), Refus
 }
 
 /// Every anchor must name the line that the session was last shown under that number.
-fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit<'_>]) -> Result<(), Refusal> {
+fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit<&str>]) -> Result<(), Refusal> {
     let mut mismatches = Vec::new();
     let mut remaps: Vec<Remap> = Vec::new();
     let mut around = LineSet::new();
@@ -189,8 +211,8 @@ fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (Mismat
     }
 }
 
-fn place<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<'a>]) -> Result<Vec<Placed<'a>>, Refusal> {
-    let place = |(index, edit): (usize, &LineEdit<'a>)| {
+fn place<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<&'a str>]) -> Result<Vec<Placed<'a>>, Refusal> {
+    let place = |(index, edit): (usize, &LineEdit<&'a str>)| {
         let number = index + 1;
         let (start, end) = match edit {
             LineEdit::Replace { at, to, .. } | LineEdit::Delete { at, to } => {
@@ -307,11 +329,11 @@ mod tests {
         Anchor::of(line, text.line(line))
     }
 
-    fn edit(content: &Text, view: Option<&View>, edits: &[LineEdit<'_>]) -> Result<String, Refusal> {
+    fn edit(content: &Text, view: Option<&View>, edits: &[LineEdit<&str>]) -> Result<String, Refusal> {
         planned(content, view, edits).map(|planned| planned.text().unwrap().as_str().to_owned())
     }
 
-    fn planned(content: &Text, view: Option<&View>, edits: &[LineEdit<'_>]) -> Result<plan::Planned, Refusal> {
+    fn planned(content: &Text, view: Option<&View>, edits: &[LineEdit<&str>]) -> Result<plan::Planned, Refusal> {
         let path = RelPath::new("f").unwrap();
         let tracking = view.map_or(Tracking::Off, |view| Tracking::Seen { view, text: Some(content) });
         let (policy, limits) = (Policy::default(), Limits::default());
@@ -321,7 +343,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(content: &str, edits: impl Fn(&dyn Fn(u32) -> Anchor) -> Vec<LineEdit<'static>>, result: &str) {
+    fn check(content: &str, edits: impl Fn(&dyn Fn(u32) -> Anchor) -> Vec<LineEdit<&'static str>>, result: &str) {
         let content = text(content);
         let edits = edits(&|line| anchor(&content, line));
         assert_eq!(edit(&content, Some(&View::whole(&content)), &edits).as_deref(), Ok(result));
@@ -386,14 +408,14 @@ mod tests {
         let edits = [LineEdit::Delete { at: at(2), to: at(3) }, LineEdit::Replace { at: at(1), to: at(2), text: "x" }];
         assert_eq!(edit(&content, None, &edits).unwrap_err().cause, Cause::Overlap { first: 1, second: 2 });
         let edits = [LineEdit::Delete { at: at(1), to: at(3) }, LineEdit::InsertAfter { at: at(2), text: "x" }];
-        assert_eq!(edit(&content, None, &edits).unwrap_err().code(), "overlap");
+        assert_eq!(edit(&content, None, &edits).unwrap_err().code(), crate::refusal::RefusalCode::Overlap);
     }
 
     #[test]
     fn a_pasted_prefix_is_refused() {
         let content = text("a\n");
         let edits = [LineEdit::Replace { at: anchor(&content, 1), to: anchor(&content, 1), text: "1#ab|b" }];
-        assert_eq!(edit(&content, None, &edits).unwrap_err().code(), "bad_arguments");
+        assert_eq!(edit(&content, None, &edits).unwrap_err().code(), crate::refusal::RefusalCode::BadArguments);
     }
 
     /// The trap that took other tools in: after an own insert the old number of a `}` is the number of another `}`.

@@ -1,5 +1,6 @@
-//! The ways to say what to change. Each turns its arguments into splices of bytes, or a cause to refuse them; none of them
-//! decides who may do it.
+//! What is to be changed. [`Edit`] is the value that every caller makes, whether a model calls our tools, a client's own tool is
+//! about to run, or a program uses the library. The modules below turn the parts of files it speaks of into splices of bytes, or a
+//! cause to refuse them; none of them decides who may do it.
 
 pub mod find;
 pub mod lines;
@@ -9,3 +10,159 @@ pub mod patch;
 mod region;
 pub mod replace;
 pub mod write;
+
+use serde::Serialize;
+
+use self::lines::LineEdit;
+use crate::{
+    ids::{ChangeId, SessionId},
+    tool::Tool,
+};
+
+/// A change that somebody wants made, all of it or nothing. Paths are as the caller spells them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edit {
+    /// Replace one exact text.
+    Replace(Replacement),
+    /// Replace several, in one file or in many. A later one sees what an earlier one has made of its file.
+    ReplaceMany(Vec<Replacement>),
+    /// Edit lines that are named by their anchors.
+    Lines {
+        /// The file.
+        path: String,
+        /// What to do; all of them speak of the numbers that were last shown.
+        edits: Vec<LineEdit>,
+    },
+    /// Apply a patch: `*** Begin Patch` or a unified diff.
+    Patch {
+        /// The patch.
+        patch: String,
+    },
+    /// Write a whole file.
+    Write {
+        /// The file.
+        path: String,
+        /// All of it.
+        content: String,
+    },
+    /// Delete a file.
+    Delete {
+        /// The file.
+        path: String,
+    },
+    /// Give a file another name.
+    Move {
+        /// The name it has.
+        from: String,
+        /// The name it gets.
+        to: String,
+    },
+    /// Take changes back.
+    Undo(Undo),
+}
+
+/// One exact text of a file, and what comes in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replacement {
+    /// The file.
+    pub path: String,
+    /// The text that goes. Empty to create the file.
+    pub old: String,
+    /// The text that comes.
+    pub new: String,
+    /// Whether to replace every occurrence.
+    pub all: bool,
+}
+
+/// Which changes are to be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Undo {
+    /// Which of them.
+    pub which: Undone,
+    /// Whose.
+    pub by: Whose,
+    /// Whether to overwrite what has been done since.
+    pub force: bool,
+}
+
+/// Which changes are to be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undone {
+    /// The last one.
+    Last,
+    /// The last one of this file, and of that change only this file.
+    File(String),
+    /// This one, with all its files.
+    Change(ChangeId),
+    /// All of a session; whoever means those of anyone takes back one at a time.
+    All,
+}
+
+/// Whose changes are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whose {
+    /// Those of the session that asks.
+    Mine,
+    /// Those of this session.
+    Session(SessionId),
+    /// Those of anyone.
+    Anyone,
+}
+
+impl Edit {
+    /// Replaces the one place in a file that holds this text.
+    pub fn replace(path: impl Into<String>, old: impl Into<String>, new: impl Into<String>) -> Self {
+        Self::Replace(Replacement { path: path.into(), old: old.into(), new: new.into(), all: false })
+    }
+
+    /// Writes a whole file.
+    pub fn write(path: impl Into<String>, content: impl Into<String>) -> Self {
+        Self::Write { path: path.into(), content: content.into() }
+    }
+
+    /// The tool of ours that makes such an edit.
+    pub fn tool(&self) -> Tool {
+        match self {
+            Edit::Replace(_) => Tool::EditFile,
+            Edit::ReplaceMany(_) => Tool::MultiEdit,
+            Edit::Lines { .. } => Tool::EditLines,
+            Edit::Patch { .. } => Tool::ApplyPatch,
+            Edit::Write { .. } => Tool::WriteFile,
+            Edit::Delete { .. } => Tool::DeleteFile,
+            Edit::Move { .. } => Tool::MoveFile,
+            Edit::Undo(_) => Tool::Undo,
+        }
+    }
+
+    /// The files that it names, as they are spelled; an undo names those of other edits.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> = match self {
+            Edit::Replace(replacement) => vec![replacement.path.clone()],
+            Edit::ReplaceMany(all) => all.iter().map(|replacement| replacement.path.clone()).collect(),
+            Edit::Lines { path, .. } | Edit::Write { path, .. } | Edit::Delete { path } => vec![path.clone()],
+            Edit::Move { from, to } => vec![from.clone(), to.clone()],
+            Edit::Patch { patch } => patch::named_files(patch),
+            Edit::Undo(_) => Vec::new(),
+        };
+        paths.dedup();
+        paths
+    }
+
+    /// The same edit of files that are spelled in another way.
+    #[must_use]
+    pub fn with_paths(mut self, spell: impl Fn(&str) -> String) -> Self {
+        match &mut self {
+            Edit::Replace(replacement) => replacement.path = spell(&replacement.path),
+            Edit::ReplaceMany(all) => all.iter_mut().for_each(|replacement| replacement.path = spell(&replacement.path)),
+            Edit::Lines { path, .. } | Edit::Write { path, .. } | Edit::Delete { path } => *path = spell(path),
+            Edit::Move { from, to } => (*from, *to) = (spell(from), spell(to)),
+            Edit::Undo(Undo { which: Undone::File(path), .. }) => *path = spell(path),
+            // A patch holds its paths inside, and other undos have none.
+            Edit::Patch { .. } | Edit::Undo(_) => {}
+        }
+        self
+    }
+}

@@ -7,9 +7,10 @@ use super::{
     region::{self, Step},
 };
 use crate::{
+    excerpt::Excerpt,
     hash::Anchor,
     lines::{LineNo, LineRange, LineSet},
-    refusal::{Cause, Divergence, Excerpt, Nearest, Piece, Prefixed, SameLooks},
+    refusal::{Cause, Divergence, Nearest, Piece, Prefixed, SameLooks},
     text::{Ending, Text},
 };
 
@@ -198,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{path::RelPath, refusal::Refusal, render};
+    use crate::{path::RelPath, refusal::Refusal};
 
     fn text(content: &str) -> Text {
         Text::new(content.as_bytes().to_vec()).unwrap()
@@ -209,7 +210,7 @@ mod tests {
         let text = text(content);
         assert!(find(&text, old, Overlaps::Count).places.is_empty(), "it is there");
         let refusal = Refusal::of(&RelPath::new("a.rs").unwrap(), nearest(&text, old, new));
-        render::refusal::refusal(&refusal, 1).replace("Error: old_string is not in a.rs; nothing was written. ", "")
+        format!("{refusal}\n").replace("old_string is not in a.rs; nothing was written. ", "")
     }
 
     #[test]
@@ -450,7 +451,7 @@ mod tests {
                 prop_assert!(!find(&text, exact, Overlaps::Count).places.is_empty(), "{:?}", exact);
                 prop_assert!(!differs_in.is_empty());
             }
-            render::refusal::refusal(&Refusal::of_call(cause), 1);
+            let _ = Refusal::of_call(cause).to_string();
         }
 
         /// A line that is made up does not hide the place of the others.

@@ -1,42 +1,73 @@
 //! The answer to an edit: a short diff with fresh numbers, and how the numbers below moved.
 
 use crate::{
-    change::{Hunk, LineMap, Shift},
+    change::Shift,
     content::Content,
+    diff::{Diff, DiffRow, ROW_CHARS, TextDiff},
+    excerpt::clip,
     hash::Anchor,
-    lines::{LineNo, LineRange, LineSet},
+    lines::LineNo,
+    numbers::Numbers,
+    outcome::{Changed, FileOutcome, Landed, Rewritten, SameContent, Undid},
     path::RelPath,
     plan::{Act, Planned, Rebased},
-    refusal::{Excerpt, clip},
-    render::{Numbers, count, which},
+    render::{Audience, count, refusal::listed, which},
     text::{Ending, Text},
+    tool::{Tool, ToolNames},
 };
 
-/// The diff of a planned change, as it is told to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diff {
-    /// Rows: `-12|old`, `+12|new`, ` 13|around`.
-    pub text: String,
-    /// The lines of the new text that are shown in full.
-    pub shown: LineSet,
+/// From this rewrite on it is said.
+pub(super) const REWRITES_SAID_FROM: u32 = 3;
+
+/// A change, in words.
+pub fn changed(changed: &Changed, audience: Audience<'_>) -> String {
+    let mut text = undid(&changed.undid, audience.names);
+    changed.told().for_each(|file| text.push_str(&file_outcome(file, changed.numbers(), audience)));
+    if let Some(file) = changed.files.first() {
+        text.push_str(&rewrites(file.planned.path(), changed.rewrites, audience.names));
+    }
+    text
 }
 
-const CONTEXT: usize = 2;
-const MAX_ROWS: usize = 60;
-const ROW_CHARS: usize = 300;
+/// A write of what was there already, in words.
+pub fn same_content(same: &SameContent, audience: Audience<'_>) -> String {
+    let SameContent { path, text, rewrites: times } = same;
+    let version = text.version().short();
+    let again = rewrites(path, *times, audience.names);
+    format!("{SAME_CONTENT}: {path} (version {version}); nothing was written.\n{again}")
+}
+
+fn file_outcome(file: &FileOutcome, numbers: Numbers, audience: Audience<'_>) -> String {
+    let planned = &file.planned;
+    let headline = headline(planned, audience.names);
+    if !matches!(planned.act(), Act::Write { .. }) {
+        return format!("{headline}\n");
+    }
+    let (after, change_of_others) = match &file.landed {
+        Landed::AsPlanned => (diff(file, numbers, audience), planned.rebased()),
+        Landed::Rewritten(rewritten) => {
+            (rewritten_after(planned.path(), rewritten, numbers, audience), rewritten.rebased.as_ref())
+        }
+        Landed::Gone => (removed_after(planned.path()), None),
+    };
+    let others = change_of_others.map(|others| rebased(others, numbers, audience)).unwrap_or_default();
+    format!("{headline}\n{after}{others}")
+}
 
 /// What was done, in one line.
-pub fn headline(planned: &Planned) -> String {
+fn headline(planned: &Planned, names: &ToolNames) -> String {
     let path = planned.path();
+    let back = |what: &str| names.get(Tool::Undo).map(|undo| format!("; {undo} brings {what}")).unwrap_or_default();
     match (planned.act(), planned.text()) {
-        (Act::Remove, _) => format!("{path} deleted ({}; undo brings it back)", size(planned.base())),
+        (Act::Remove, _) => format!("{path} deleted ({}{})", size(planned.base()), back("it back")),
         (Act::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
         (Act::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
         (Act::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
             format!("{path} created ({})", size(Some(content)))
         }
         (Act::Write { content, .. }, Some(_)) if matches!(planned.base(), Some(Content::Blob(_))) => {
-            format!("{path} replaced ({}; undo brings back the {} that it held)", size(Some(content)), size(planned.base()))
+            let held = back(&format!("back the {} that it held", size(planned.base())));
+            format!("{path} replaced ({}{held})", size(Some(content)))
         }
         (Act::Write { .. }, Some(text)) => {
             let version = text.version().short();
@@ -61,45 +92,86 @@ fn size(content: Option<&Content>) -> String {
     }
 }
 
-/// The diff of a change. A new file is not repeated to its author.
-pub fn diff(planned: &Planned, numbers: Numbers) -> Diff {
+/// The diff of a change, with how the numbers below moved.
+pub(super) fn diff(file: &FileOutcome, numbers: Numbers, audience: Audience<'_>) -> String {
+    let planned = &file.planned;
     let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
-    let (Act::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else {
-        return Diff { text: String::new(), shown: LineSet::new() };
-    };
-    let mut diff = between(base, text, planned.map(), numbers);
-    diff.text.push_str(&shifts(&planned.map().shifts()));
-    diff
+    let (Act::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else { return String::new() };
+    rows(&file.diff, base, text, numbers, audience) + &shifts(&planned.map().shifts())
 }
 
-/// The diff of two texts, without words about moved numbers.
-pub fn between(base: &Text, text: &Text, map: &LineMap, numbers: Numbers) -> Diff {
-    let mut writer = Writer { base, text, numbers, out: String::new(), shown: LineSet::new(), rows: 0 };
-    writer.hunks(map.hunks());
-    Diff { text: writer.out, shown: writer.shown }
+/// The diff of two texts.
+pub(super) fn between(texts: &TextDiff, audience: Audience<'_>) -> String {
+    rows(&texts.diff, &texts.before, &texts.after, Numbers::Plain, audience)
+}
+
+/// `-12|old`, `+12|new`, ` 13|around`.
+fn rows(diff: &Diff, base: &Text, text: &Text, numbers: Numbers, audience: Audience<'_>) -> String {
+    let mut out = String::new();
+    let is_line = |row: &&DiffRow| matches!(row, DiffRow::Gap | DiffRow::Same(_) | DiffRow::Removed(_) | DiffRow::Added(_));
+    for row in diff.rows.iter().filter(|row| audience.sees_lines() || !is_line(row)) {
+        match row {
+            DiffRow::Gap => out.push_str("…\n"),
+            DiffRow::Same(line) => new_row(&mut out, ' ', text, *line, numbers),
+            DiffRow::Added(line) => new_row(&mut out, '+', text, *line, numbers),
+            DiffRow::Removed(line) => {
+                let content = clip(base.line(*line), ROW_CHARS);
+                out.push_str(&format!("-{line}|{content}{}\n", open_end(base, *line)));
+            }
+            DiffRow::MoreRemoved(lines) => out.push_str(&format!("[{} more removed]\n", count(*lines, "line"))),
+            DiffRow::MoreAdded(lines) => {
+                let anchor = match numbers {
+                    Numbers::Plain => lines.end.to_string(),
+                    Numbers::Anchors => Anchor::of(lines.end, text.line(lines.end)).to_string(),
+                };
+                out.push_str(&format!("[{} more added, up to {anchor}]\n", count(lines.count() as usize, "line")));
+            }
+            DiffRow::MoreChanges(changes, lines) => {
+                let at = if lines.is_empty() { String::new() } else { format!(": {}", which(lines)) };
+                out.push_str(&format!("[{} more not shown{at}]\n", count(*changes, "change")));
+            }
+        }
+    }
+    out
+}
+
+fn new_row(out: &mut String, sign: char, text: &Text, line: LineNo, numbers: Numbers) {
+    let content = text.line(line);
+    out.push(sign);
+    numbers.write(out, line, content);
+    out.push_str(&clip(content, ROW_CHARS));
+    if sign == '+' {
+        out.push_str(open_end(text, line));
+    }
+    out.push('\n');
 }
 
 /// Which changes were taken back, by the tools that made them, newest first.
-pub fn undone(tools: &[&str]) -> String {
+fn undid(undid: &[Undid], names: &ToolNames) -> String {
     const MAX: usize = 8;
-    let more = if tools.len() > MAX { format!(" and {} more", tools.len() - MAX) } else { String::new() };
-    format!("Undid {}{more}. The files are as they were before:\n", tools[..tools.len().min(MAX)].join(", "))
+    if undid.is_empty() {
+        return String::new();
+    }
+    let name = |undid: &Undid| Tool::named(&undid.tool).and_then(|tool| names.get(tool)).unwrap_or(&undid.tool).to_owned();
+    let tools: Vec<String> = undid.iter().take(MAX).map(name).collect();
+    let more = if undid.len() > MAX { format!(" and {} more", undid.len() - MAX) } else { String::new() };
+    format!("Undid {}{more}. The files are as they were before:\n", tools.join(", "))
 }
 
 /// Files in which something happened while a command ran.
-pub fn touched(paths: &[RelPath], most: usize) -> String {
+pub(super) fn touched(paths: &[RelPath], most: usize) -> String {
     let named: Vec<&str> = paths.iter().take(most).map(RelPath::as_str).collect();
     let more = if paths.len() > most { format!(" and {} more", paths.len() - most) } else { String::new() };
     format!("note: touched while the command ran: {}{more}\n", named.join(", "))
 }
 
 /// Said of an edit that was moved to its new place: what else is new to the session.
-pub fn rebased(rebased: &Rebased, numbers: Numbers) -> String {
+fn rebased(rebased: &Rebased, numbers: Numbers, audience: Audience<'_>) -> String {
     format!(
         "note: the file had been modified since last read; the lines of this edit had not, so it was made at their new place. \
-         What else changed ({}), as it is now; this counts as read:\n{}",
+         What else changed ({}), as it is now; this counts as read{}",
         which(&rebased.affected),
-        super::refusal::rows(&rebased.fresh, numbers)
+        listed(&rebased.fresh, numbers, audience)
     )
 }
 
@@ -115,118 +187,37 @@ fn shifts(shifts: &[Shift]) -> String {
     format!("lines {}{more}\n", told.join(", "))
 }
 
-struct Writer<'a> {
-    base: &'a Text,
-    text: &'a Text,
-    numbers: Numbers,
-    out: String,
-    shown: LineSet,
-    rows: usize,
-}
-
-impl Writer<'_> {
-    /// Hunks with the lines around them, until there are too many rows.
-    fn hunks(&mut self, hunks: &[Hunk]) {
-        let mut written = 0;
-        for (index, hunk) in hunks.iter().enumerate() {
-            if self.rows >= MAX_ROWS {
-                let rest: LineSet =
-                    hunks[index..].iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
-                let at = if rest.is_empty() { String::new() } else { format!(": {}", which(&rest)) };
-                self.out.push_str(&format!("[{} more not shown{at}]\n", count(hunks.len() - index, "change")));
-                return;
-            }
-            let start = hunk.after.start.saturating_sub(CONTEXT).max(written);
-            if index > 0 && start > written {
-                self.out.push_str("…\n");
-            }
-            self.new_rows(' ', start..hunk.after.start);
-            self.old_rows(hunk);
-            self.new_rows('+', hunk.after.clone());
-            let next = hunks.get(index + 1).map_or(self.text.line_count(), |next| next.after.start);
-            written = (hunk.after.end + CONTEXT).min(next);
-            self.new_rows(' ', hunk.after.end..written);
-        }
-    }
-
-    fn old_rows(&mut self, hunk: &Hunk) {
-        let base = self.base;
-        let fits = MAX_ROWS.saturating_sub(self.rows) / 2;
-        for index in hunk.before.clone().take(fits) {
-            let line = LineNo::at_index(index);
-            self.out.push_str(&format!("-{line}|{}{}\n", clip(base.line(line), ROW_CHARS), open_end(base, line)));
-            self.rows += 1;
-        }
-        if hunk.before.len() > fits {
-            self.out.push_str(&format!("[{} more removed]\n", count(hunk.before.len() - fits, "line")));
-        }
-    }
-
-    fn new_rows(&mut self, sign: char, indexes: std::ops::Range<usize>) {
-        let fits = if sign == '+' { MAX_ROWS.saturating_sub(self.rows) } else { indexes.len() };
-        let text = self.text;
-        for index in indexes.clone().take(fits) {
-            let line = LineNo::at_index(index);
-            let content = text.line(line);
-            let row = clip(content, ROW_CHARS);
-            self.out.push(sign);
-            self.numbers.write(&mut self.out, line, content);
-            self.out.push_str(&row);
-            if sign == '+' {
-                self.out.push_str(open_end(text, line));
-            }
-            self.out.push('\n');
-            if row.len() == content.len() {
-                self.shown.insert(LineRange::line(line));
-            }
-            self.rows += 1;
-        }
-        if let Some(rest) = LineRange::from_indexes(indexes.start + fits.min(indexes.len())..indexes.end) {
-            let anchor = match self.numbers {
-                Numbers::Plain => rest.end.to_string(),
-                Numbers::Anchors => Anchor::of(rest.end, text.line(rest.end)).to_string(),
-            };
-            self.out.push_str(&format!("[{} more added, up to {anchor}]\n", count(rest.count() as usize, "line")));
-        }
-    }
-}
-
 /// Said of a last line that does not end.
 fn open_end(text: &Text, line: LineNo) -> &'static str {
     if text.ending(line) == Ending::None { " [no newline at the end]" } else { "" }
 }
 
-/// The first line that a change touches, as it is numbered now.
-pub fn first_changed_line(planned: &Planned) -> Option<LineNo> {
-    let last = planned.text()?.last_line()?;
-    Some(planned.map().hunks().first().map_or(LineNo::FIRST, |hunk| LineNo::at_index(hunk.after.start)).min(last))
+/// Said when another program rewrote a file right after it was written: what is there now instead of what was sent.
+fn rewritten_after(path: &RelPath, rewritten: &Rewritten, numbers: Numbers, audience: Audience<'_>) -> String {
+    let version = rewritten.text.version().short();
+    format!(
+        "note: another program (a formatter?) rewrote {path} right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",
+        which(&rewritten.affected),
+        listed(&rewritten.fresh, numbers, audience)
+    )
 }
 
-/// Said when somebody rewrote a file right after it was written: what is there now instead of what was sent.
-pub fn rewritten_after(path: &RelPath, text: &Text, map: &LineMap, numbers: Numbers) -> Diff {
-    let affected = map.affected();
-    let fresh = Excerpt::of(text, &affected);
-    let rows = super::refusal::rows(&fresh, numbers);
-    let version = text.version().short();
-    let said = format!(
-        "note: another program (a formatter?) rewrote {path} right after; it is version {version} now. What differs from what you sent ({}), as it is now:\n{rows}",
-        which(&affected)
-    );
-    Diff { text: said, shown: fresh.shown }
-}
-
-/// Said when somebody removed a file right after it was written.
-pub fn removed_after(path: &RelPath) -> String {
+/// Said when another program removed a file right after it was written.
+fn removed_after(path: &RelPath) -> String {
     format!("note: another program removed {path} right after it was written\n")
 }
 
 /// The answer to a write of what is there already.
-pub const SAME_CONTENT: &str = "File already exists with identical content";
+pub(super) const SAME_CONTENT: &str = "File already exists with identical content";
 
 /// Said when a session keeps writing the same file.
-pub fn churn(path: &str, times: u32) -> String {
+fn rewrites(path: &RelPath, times: u32, names: &ToolNames) -> String {
+    if times < REWRITES_SAID_FROM {
+        return String::new();
+    }
+    let small = names.edit().map(|edit| format!("; for a small change use {edit}")).unwrap_or_default();
     format!(
         "note: this is rewrite {times} of {path} in this session, each nearly the same as the one before. \
-         The file is there and holds what you wrote. If it does what it should, go on to what is still open; for a small change use edit_file.\n"
+         The file is there and holds what you wrote. If it does what it should, go on to what is still open{small}.\n"
     )
 }

@@ -3,7 +3,8 @@
 
 use crate::{
     characters::{Looks, fold, is_mark, looks, name},
-    refusal::{Divergence, Hidden, Piece, clip},
+    excerpt::clip,
+    refusal::{Divergence, Hidden, Piece},
     render::which,
 };
 

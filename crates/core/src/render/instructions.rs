@@ -1,27 +1,19 @@
 //! Directory instructions in words: a line that says whose they are and where they hold, what the file says, a line where they
-//! end. Lines of a file that look like these two are told from them by a blank in front, so that a reply can be taken apart.
+//! end. Lines of a file that look like these two are told from them by a blank in front, so that they cannot be forged.
 //!
 //! What is told here has no line numbers and does not count as seen: to edit the file, it must be read.
 
 use serde_json::json;
 
 use crate::{
-    instructions::{Instruction, News, Settings},
+    excerpt::clip,
+    instructions::{Cut, Instruction, News, Part, Settings, Told},
     lines::LineNo,
-    refusal::clip,
+    path::RelPath,
     render::scope::name,
-    text::Text,
     tokens::estimate,
+    tool::ToolNames,
 };
-
-/// Instructions for the end of a reply.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// For the model; empty if there are none.
-    pub text: String,
-    /// How many of the instructions are in it, from the first on. The others are still to be told.
-    pub count: usize,
-}
 
 const BEGIN: &str = "--- instructions for work in ";
 const END: &str = "--- end of instructions ---";
@@ -29,25 +21,34 @@ const END: &str = "--- end of instructions ---";
 /// So many files are named that did not fit.
 const MOST_LATER: usize = 10;
 
-/// Writes instructions, parents before children as they come, as far as they fit into one reply.
-pub fn instructions(news: &[Instruction], settings: &Settings) -> Told {
-    let mut told = Told { text: String::new(), count: 0 };
+/// As many of these instructions, which come parents before children, as fit into one reply; the others are for the next ones.
+pub fn fit(news: Vec<Instruction>, settings: &Settings) -> Told {
+    let mut told = Told::default();
     let mut left = settings.total_tokens;
     for instruction in news {
-        let body = body(instruction, settings.tokens.min(settings.total_tokens));
-        // The first one is told in any case.
-        if told.count > 0 && estimate(&body) > left {
-            break;
+        let part = part(instruction, settings.tokens.min(settings.total_tokens));
+        // What the rest of a long file is read with adds a few tokens more or less.
+        let tokens = estimate(&body(&part, &ToolNames::default()));
+        // The first one is told in any case, and none before one that comes earlier.
+        if !told.later.is_empty() || (!told.parts.is_empty() && tokens > left) {
+            told.later.push(part.instruction.path);
+            continue;
         }
-        left = left.saturating_sub(estimate(&body));
-        told.text.push_str(&format!("{}\n{body}", headline(instruction)));
-        told.count += 1;
-    }
-    told.text.push_str(&later(&news[told.count..]));
-    if told.count > 0 {
-        told.text.push_str(&format!("{END}\n"));
+        left = left.saturating_sub(tokens);
+        told.parts.push(part);
     }
     told
+}
+
+/// Instructions in words.
+pub fn instructions(told: &Told, names: &ToolNames) -> String {
+    let mut text: String =
+        told.parts.iter().map(|part| format!("{}\n{}", headline(&part.instruction), body(part, names))).collect();
+    text.push_str(&later(&told.later));
+    if !told.parts.is_empty() {
+        text.push_str(&format!("{END}\n"));
+    }
+    text
 }
 
 fn headline(instruction: &Instruction) -> String {
@@ -62,25 +63,39 @@ fn headline(instruction: &Instruction) -> String {
     format!("{BEGIN}{place}, {whose}: {} ---", name(instruction.path.as_str()))
 }
 
-/// What the file says, without empty lines at its start and end, as far as it fits.
-fn body(instruction: &Instruction, budget: usize) -> String {
+/// What of an instruction is told: all of it without empty lines at its start and end, or as much as fits.
+fn part(instruction: Instruction, budget: usize) -> Part {
     let text = &instruction.text;
     let says_something = |line: &LineNo| !text.line(*line).trim().is_empty();
     let lines = || text.lines().map(|(line, _)| line);
-    let first = lines().find(says_something);
+    let first = lines().find(says_something).unwrap_or(LineNo::FIRST);
     let last = (0..text.line_count()).rev().map(LineNo::at_index).find(says_something);
-    let mut body = String::new();
+    let mut shown = Vec::new();
     let mut left = budget;
-    for line in lines().filter(|line| first.is_some_and(|first| first <= *line) && last.is_some_and(|last| *line <= last)) {
-        let row = row(text.line(line));
-        match left.checked_sub(estimate(&row)) {
+    let mut cut = None;
+    for line in lines().filter(|line| first <= *line && last.is_some_and(|last| *line <= last)) {
+        match left.checked_sub(estimate(&row(text.line(line)))) {
             Some(rest) => left = rest,
             None => {
-                body.push_str(&cut(instruction, text, line, if Some(line) == first { budget } else { 0 }));
+                cut = Some(Cut { from: line, chars: if line == first { budget } else { 0 } });
                 break;
             }
         }
-        body.push_str(&row);
+        shown.push(line);
+    }
+    Part { instruction, lines: shown, cut }
+}
+
+fn body(part: &Part, names: &ToolNames) -> String {
+    let text = &part.instruction.text;
+    let mut body: String = part.lines.iter().map(|line| row(text.line(*line))).collect();
+    if let Some(Cut { from, chars }) = part.cut {
+        // Of a line that is too long by itself the first characters are shown.
+        if chars > 0 {
+            body.push_str(&row(&clip(text.line(from), chars)));
+        }
+        let (read, call) = (names.read(), json!({ "path": part.instruction.path, "offset": from }));
+        body.push_str(&format!("[cut at line {from} of {}; for the rest: {read} {call}]\n", text.line_count()));
     }
     body
 }
@@ -92,19 +107,12 @@ fn row(line: &str) -> String {
     format!("{}{line}\n", if looks_like_ours { " " } else { "" })
 }
 
-/// Says that the rest, from this line on, does not fit. Of a line that is too long by itself the first characters are shown.
-fn cut(instruction: &Instruction, text: &Text, from: LineNo, chars: usize) -> String {
-    let piece = if chars > 0 { row(&clip(text.line(from), chars)) } else { String::new() };
-    let call = json!({ "path": instruction.path, "offset": from });
-    format!("{piece}[cut at line {from} of {}; for the rest: read_file {call}]\n", text.line_count())
-}
-
 /// Names what did not fit.
-fn later(rest: &[Instruction]) -> String {
+fn later(rest: &[RelPath]) -> String {
     if rest.is_empty() {
         return String::new();
     }
-    let names: Vec<_> = rest.iter().take(MOST_LATER).map(|instruction| name(instruction.path.as_str())).collect();
+    let names: Vec<_> = rest.iter().take(MOST_LATER).map(|path| name(path.as_str())).collect();
     let more = if rest.len() > MOST_LATER { " and more" } else { "" };
     format!("[too much for one reply, so these come with the next ones about their directories: {}{more}]\n", names.join(", "))
 }
@@ -115,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::path::RelPath;
+    use crate::text::Text;
 
     fn instruction(directory: &str, says: &str) -> Instruction {
         let at = if directory.is_empty() { "AGENTS.md".to_owned() } else { format!("{directory}/AGENTS.md") };
@@ -128,8 +136,8 @@ mod tests {
     }
 
     fn told(news: &[Instruction], tokens: usize, total_tokens: usize) -> String {
-        let told = instructions(news, &Settings { tokens, total_tokens, ..Settings::default() });
-        format!("{}({} told)", told.text, told.count)
+        let told = fit(news.to_vec(), &Settings { tokens, total_tokens, ..Settings::default() });
+        format!("{}({} told)", instructions(&told, &ToolNames::default()), told.parts.len())
     }
 
     #[test]
@@ -206,11 +214,12 @@ mod tests {
             let news: Vec<Instruction> = says.iter().map(|says| instruction("d", says)).collect();
             let mut rest = &news[..];
             while !rest.is_empty() {
-                let told = instructions(rest, &settings);
-                prop_assert!(told.count > 0 && told.text.ends_with("--- end of instructions ---\n"));
+                let told = fit(rest.to_vec(), &settings);
+                let (text, count) = (instructions(&told, &ToolNames::default()), told.parts.len());
+                prop_assert!(count > 0 && text.ends_with("--- end of instructions ---\n"));
                 // The words around them are not counted.
-                prop_assert!(told.text.len() <= 3 * total_tokens + told.count * 300 + 300, "{}", told.text);
-                rest = &rest[told.count..];
+                prop_assert!(text.len() <= 3 * total_tokens + count * 300 + 300, "{}", text);
+                rest = &rest[count..];
             }
         }
     }

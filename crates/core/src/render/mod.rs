@@ -5,6 +5,7 @@ pub mod change;
 pub mod cut;
 mod difference;
 pub mod instructions;
+mod json;
 pub mod list;
 pub mod notice;
 pub mod read;
@@ -16,60 +17,144 @@ pub mod snapshot;
 pub mod tasks;
 pub mod unified;
 
+pub use self::json::json;
+pub use crate::numbers::Numbers;
 use crate::{
-    hash::LineHash,
-    lines::{LineNo, LineSet},
-    refusal::clip,
+    excerpt::clip,
+    lines::LineSet,
+    notice::Notice,
+    outcome::{CommandEffects, Done, Forgotten, Notes, Outcome},
+    tool::ToolNames,
 };
 
-/// How a line is numbered in front of its text.
+/// What a model and a program get to read of an outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// For the model.
+    pub text: String,
+    /// Whether the call was refused.
+    pub is_error: bool,
+    /// The same for programs.
+    pub result: serde_json::Value,
+}
+
+impl Reply {
+    /// An outcome in words and as an object, for a model that knows its tools by these names.
+    pub fn of(outcome: &Outcome, names: &ToolNames) -> Self {
+        Self { text: text(outcome, names), is_error: outcome.is_refused(), result: json(outcome, names) }
+    }
+}
+
+/// For whom a text is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Audience<'a> {
+    /// What the tools of the model are called.
+    pub names: &'a ToolNames,
+    lines: LinesOfFiles,
+}
+
+/// Where the model finds the lines of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Numbers {
-    /// `12|`
-    Plain,
-    /// `12#ab|`
-    Anchors,
+enum LinesOfFiles {
+    /// In the text.
+    Here,
+    /// Elsewhere in its prompt.
+    Elsewhere,
 }
 
-impl Numbers {
-    /// Plain, or anchors when asked for.
-    pub fn with_anchors(anchors: bool) -> Self {
-        if anchors { Numbers::Anchors } else { Numbers::Plain }
+impl<'a> Audience<'a> {
+    /// A model that knows its tools by these names.
+    pub fn new(names: &'a ToolNames) -> Self {
+        Self { names, lines: LinesOfFiles::Here }
     }
 
-    pub(crate) fn write(self, out: &mut String, line: LineNo, text: &str) {
-        push_number(out, line.get());
-        if self == Numbers::Anchors {
-            out.push_str(&format!("#{}", LineHash::of(text)));
+    /// A model whose prompt shows the lines of files in another place.
+    pub fn with_open_files(names: &'a ToolNames) -> Self {
+        Self { names, lines: LinesOfFiles::Elsewhere }
+    }
+
+    fn sees_lines(self) -> bool {
+        self.lines == LinesOfFiles::Here
+    }
+}
+
+/// An outcome in words, for a model that knows its tools by these names.
+pub fn text(outcome: &Outcome, names: &ToolNames) -> String {
+    text_for(outcome, Audience::new(names))
+}
+
+/// The same without the lines of files, for a model whose prompt shows those in another place.
+pub fn text_beside_files(outcome: &Outcome, names: &ToolNames) -> String {
+    text_for(outcome, Audience::with_open_files(names))
+}
+
+fn text_for(outcome: &Outcome, audience: Audience<'_>) -> String {
+    let mut text = match &outcome.result {
+        Ok(done) => done_text(done, audience),
+        Err(refused) => refusal::refusal(&refused.refusal, refused.repeat, audience),
+    };
+    text.push_str(&notes(&outcome.notes, audience));
+    text
+}
+
+fn done_text(done: &Done, audience: Audience<'_>) -> String {
+    match done {
+        Done::Read(reading) => read::read(reading, audience),
+        Done::Unchanged(unchanged) => read::unchanged(unchanged, audience),
+        Done::Listed(listing) => list::list(listing),
+        Done::Found(found) => search::search(found, audience),
+        Done::Changed(changed) => change::changed(changed, audience),
+        Done::SameContent(same) => change::same_content(same, audience),
+        Done::State(shown) => match &shown.document {
+            Some(document) => document.clone(),
+            None => snapshot::format_for_prompt(&shown.state, audience.names),
+        },
+        Done::Tasks(tasks) => tasks::tasks(tasks, audience.names),
+        Done::Forgotten(forgotten) => forgot(forgotten, audience.names),
+    }
+}
+
+fn forgot(forgotten: &Forgotten, names: &ToolNames) -> String {
+    let read = names.read();
+    match forgotten {
+        Forgotten::Everything => format!("Everything that was read in this session is forgotten: {read} before the next edit.\n"),
+        Forgotten::Files(paths) if paths.is_empty() => "None of these files had been read in this session.\n".to_owned(),
+        Forgotten::Files(paths) => {
+            let named: Vec<&str> = paths.iter().map(crate::path::RelPath::as_str).collect();
+            format!("Forgotten ({}): {}. {read} before the next edit.\n", count(named.len(), "file"), named.join(", "))
         }
-        out.push('|');
     }
 }
 
-/// What a line of a reply shows of a line of a file, after its number and perhaps a sign; nothing if it shows none. The other way
-/// round of how [`Numbers`] are written.
-pub fn row(line: &str) -> Option<&str> {
-    let line = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
-    let end = line.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
-    let rest = &line[end..];
-    let rest = rest.strip_prefix('#').map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
-    rest.strip_prefix('|')
+/// What a reply says besides its result.
+fn notes(notes: &Notes, audience: Audience<'_>) -> String {
+    let mut text = notes.instructions.as_ref().map(|told| instructions::instructions(told, audience.names)).unwrap_or_default();
+    if !notes.changed_elsewhere.is_empty() {
+        text.push_str(&changed_elsewhere(&notes.changed_elsewhere));
+    }
+    for warning in &notes.warnings {
+        text.push_str(&format!("note: {}\n", notice::notice(warning)));
+    }
+    text
 }
 
-/// The decimal digits of a number. The general way of formatting takes half the time of a large read.
-fn push_number(out: &mut String, number: u32) {
-    let mut digits = [0; 10];
-    let mut rest = number;
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+/// Names files that are not what the session saw; nothing where there are none.
+pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
+    if files.is_empty() {
+        return String::new();
     }
-    out.push_str(std::str::from_utf8(&digits[at..]).expect("decimal digits are ASCII"));
+    format!("note: {}\n", notice::notice(&Notice::ChangedOutside { files: files.to_vec() }))
+}
+
+/// What the model should know of what a command changed.
+pub fn command(effects: &CommandEffects) -> String {
+    // More files than this are not named; their number is.
+    const MOST_TOUCHED: usize = 20;
+    let mut text = changed_elsewhere(&effects.changed);
+    if !effects.touched.is_empty() {
+        text.push_str(&change::touched(&effects.touched, MOST_TOUCHED));
+    }
+    text
 }
 
 /// `line 3`, `lines 3-4, 9`; of many ranges the first ones.

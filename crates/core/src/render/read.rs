@@ -2,85 +2,67 @@
 
 use crate::{
     encoding::Encoding,
-    lines::{LineNo, LineRange, LineSet},
+    excerpt::clip,
+    lines::LineSet,
+    numbers::Numbers,
+    outcome::{Reading, Unchanged, read::is_long},
     path::RelPath,
-    policy::Limits,
-    refusal::clip,
-    render::{Numbers, count, scope::name, which},
+    render::{Audience, count, scope::name, which},
     text::Text,
-    view::View,
+    tool::Tool,
 };
 
-/// What a read shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// For the model.
-    pub text: String,
-    /// The lines in it, also those that are cut.
-    pub lines: LineSet,
-    /// The lines that are there in full: these were seen.
-    pub full: LineSet,
-}
-
-/// Writes the wanted lines of a file, as far as the limits allow.
-pub fn read(path: &RelPath, text: &Text, wanted: &LineSet, numbers: Numbers, limits: &Limits) -> Shown {
-    let total = text.line_count();
-    let inside = wanted.clipped(total);
-    // Room for all of it at once: growing step by step would copy a large read several times over.
-    let bytes: usize = inside.ranges().iter().map(|range| text.span(*range).len() + 8 * range.count() as usize).sum();
-    let mut rows = String::with_capacity(bytes.min(limits.read_bytes) + 1024);
-    let (mut lines, mut full) = (LineSet::new(), LineSet::new());
-    let mut stopped = false;
-    let mut shown = 0;
-    'ranges: for (index, range) in inside.ranges().iter().enumerate() {
-        let mut gap = index > 0;
-        let mut full_from = range.start;
-        for line in range.iter() {
-            let content = text.line(line);
-            let is_long = content.len() > limits.line_chars && content.chars().nth(limits.line_chars).is_some();
-            let cut_line = is_long.then(|| clip(content, limits.line_chars));
-            let row = cut_line.as_deref().unwrap_or(content);
-            if shown == limits.read_lines || (shown > 0 && rows.len() + row.len() > limits.read_bytes) {
-                stopped = true;
-                lines.extend_to(range.start, line.moved(-1));
-                full.extend_to(full_from, line.moved(-1));
-                break 'ranges;
-            }
-            if std::mem::take(&mut gap) {
-                rows.push_str("…\n");
-            }
-            // A line that is cut was not seen, so it gets no anchor.
-            if is_long {
-                Numbers::Plain.write(&mut rows, line, content)
-            } else {
-                numbers.write(&mut rows, line, content)
-            }
-            rows.push_str(row);
-            rows.push('\n');
-            shown += 1;
-            if is_long {
-                full.extend_to(full_from, line.moved(-1));
-                full_from = line.moved(1).unwrap_or(line);
-            }
-        }
-        lines.insert(*range);
-        full.extend_to(full_from, Some(range.end));
+/// Lines of a file, in words.
+pub fn read(reading: &Reading, audience: Audience<'_>) -> String {
+    let Reading { path, text, wanted, lines, full, line_chars, numbers } = reading;
+    let mut out = header(path, text, lines);
+    if audience.sees_lines() {
+        write_rows(&mut out, reading);
     }
-    let mut out = rows;
-    out.insert_str(0, &header(path, text, &lines));
+    let total = text.line_count();
     let past_end = wanted.minus(&LineSet::whole(total));
     if !past_end.is_empty() && total > 0 {
         out.push_str(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));
     }
-    if stopped {
-        let left = inside.minus(&lines);
-        out.push_str(&format!("[cut here; not shown: {}. Go on with {}]\n", which(&left), go_on(path, &left, total, numbers)));
+    let left = reading.left();
+    if !left.is_empty() {
+        out.push_str(&format!("[cut here; not shown: {}. Go on with {}]\n", which(&left), go_on(path, &left, total, *numbers)));
     }
-    let cut_lines = lines.minus(&full);
+    let cut_lines = lines.minus(full);
     if !cut_lines.is_empty() {
-        out.push_str(&format!("[cut at {} characters, so only partly seen: {}]\n", limits.line_chars, which(&cut_lines)));
+        out.push_str(&format!("[cut at {line_chars} characters, so only partly seen: {}]\n", which(&cut_lines)));
     }
-    Shown { text: out, lines, full }
+    out
+}
+
+/// The lines of a reading, each with its number.
+pub fn rows(reading: &Reading) -> String {
+    let mut out = String::new();
+    write_rows(&mut out, reading);
+    out
+}
+
+fn write_rows(out: &mut String, reading: &Reading) {
+    let Reading { text, lines, numbers, line_chars, .. } = reading;
+    // Room for all of it at once: growing step by step would copy a large read several times over.
+    out.reserve(lines.ranges().iter().map(|range| text.span(*range).len() + 12 * range.count() as usize).sum());
+    for (index, range) in lines.ranges().iter().enumerate() {
+        if index > 0 {
+            out.push_str("…\n");
+        }
+        for line in range.iter() {
+            let content = text.line(line);
+            // A line that is cut was not seen, so it gets no anchor.
+            if is_long(content, *line_chars) {
+                Numbers::Plain.write(out, line, content);
+                out.push_str(&clip(content, *line_chars));
+            } else {
+                numbers.write(out, line, content);
+                out.push_str(content);
+            }
+            out.push('\n');
+        }
+    }
 }
 
 /// The arguments of the call that shows the rest.
@@ -94,14 +76,6 @@ fn go_on(path: &RelPath, left: &LineSet, total: usize, numbers: Numbers) -> serd
         call["anchors"] = true.into();
     }
     call
-}
-
-impl LineSet {
-    fn extend_to(&mut self, start: LineNo, end: Option<LineNo>) {
-        if let Some(range) = end.and_then(|end| LineRange::new(start, end)) {
-            self.insert(range);
-        }
-    }
 }
 
 fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
@@ -139,14 +113,15 @@ fn has_bare_newline(text: &Text) -> bool {
 }
 
 /// The answer to a read of lines that the session was shown and that have not changed since.
-pub fn unchanged(path: &RelPath, text: &Text, lines: &LineSet, view: &View) -> String {
-    debug_assert_eq!(view.version(), text.version());
-    let what = if view.is_whole() { "the file".to_owned() } else { which(lines) };
-    format!(
-        "{path} is unchanged since you read it (version {}): {what} as shown above still holds. \
-         If that is no longer in your context, call forget with this path and read_file again.\n",
-        text.version().short()
-    )
+pub fn unchanged(unchanged: &Unchanged, audience: Audience<'_>) -> String {
+    let Unchanged { path, text, lines, is_whole } = unchanged;
+    let (read, version) = (audience.names.read(), text.version().short());
+    let what = if *is_whole { "the file".to_owned() } else { which(lines) };
+    let again = match audience.names.get(Tool::Forget) {
+        Some(forget) => format!("If that is no longer in your context, call {forget} with this path and {read} again."),
+        None => format!("If that is no longer in your context, {read} it again."),
+    };
+    format!("{path} is unchanged since you read it (version {version}): {what} as shown above still holds. {again}\n")
 }
 
 #[cfg(test)]
@@ -154,12 +129,27 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::{
+        lines::{LineNo, LineRange},
+        policy::Limits,
+        tool::ToolNames,
+    };
 
     fn show(content: &str, wanted: &[(u32, u32)], numbers: Numbers, limits: &Limits) -> Shown {
         let line = |number| LineNo::new(number).unwrap();
         let text = Text::new(content.as_bytes().to_vec()).unwrap();
         let wanted = wanted.iter().map(|&(start, end)| LineRange { start: line(start), end: line(end) }).collect();
-        read(&RelPath::new("src/a.rs").unwrap(), &text, &wanted, numbers, limits)
+        shown(RelPath::new("src/a.rs").unwrap(), text, wanted, numbers, limits)
+    }
+
+    struct Shown {
+        text: String,
+        full: LineSet,
+    }
+
+    fn shown(path: RelPath, text: Text, wanted: LineSet, numbers: Numbers, limits: &Limits) -> Shown {
+        let reading = Reading::of(path, text, wanted, numbers, limits);
+        Shown { text: read(&reading, Audience::new(&ToolNames::default())), full: reading.full }
     }
 
     #[test]
@@ -205,7 +195,7 @@ mod tests {
     fn a_name_with_a_line_break_begins_no_line() {
         let text = Text::of("a\n".to_owned()).unwrap();
         let path = RelPath::new("a\n# Now\nb").unwrap();
-        let shown = read(&path, &text, &LineSet::whole(1), Numbers::Plain, &Limits::default());
+        let shown = shown(path, text, LineSet::whole(1), Numbers::Plain, &Limits::default());
         assert!(shown.text.starts_with(r#""a\n# Now\nb" (1 line"#), "{}", shown.text);
     }
 

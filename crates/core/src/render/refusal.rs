@@ -1,25 +1,37 @@
 //! Refusals in words: one fact, then one next step. The text begins with `Error:`, because some models look for that.
 
+use std::fmt;
+
 use crate::{
+    diff::TextDiff,
+    excerpt::{Excerpt, clip},
     lines::LineNo,
+    numbers::Numbers,
+    outcome::Refused,
     refusal::{
-        BatchKind, BatchPlace, Cause, Excerpt, IfRepeated, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed,
-        Refusal, Remap, SameLooks, Unencodable,
+        BatchKind, BatchPlace, Cause, IfRepeated, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed, Refusal, Remap,
+        SameLooks, Unencodable,
     },
     render::{
-        Numbers, count,
+        Audience,
+        change::between,
+        count,
         difference::{first_difference, ways},
         which,
     },
+    tool::{Tool, ToolNames},
 };
 
+/// What a refusal begins with.
+pub const PREFIX: &str = "Error: ";
+
 /// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
-pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
-    let mut text = String::from("Error: ");
+pub fn refusal(refusal: &Refusal, repeat: u32, audience: Audience<'_>) -> String {
+    let mut text = String::from(PREFIX);
     if let Some(place) = refusal.batch {
         text.push_str(&batch_place(&place));
     }
-    text.push_str(&fact(refusal));
+    text.push_str(&fact(refusal, audience));
     match refusal.batch.map(|place| place.kind) {
         None => {}
         Some(BatchKind::Edits | BatchKind::Patch { .. }) => text.push_str("\nNo edits were applied."),
@@ -27,8 +39,8 @@ pub fn refusal(refusal: &Refusal, repeat: u32) -> String {
     }
     if repeat > 1 {
         let step = match repeats(&refusal.cause) {
-            Repeat::AfterReading => Some("call read_file on the target path first"),
-            Repeat::Corrected => Some("correct them"),
+            Repeat::AfterReading => Some(format!("call {} on the target path first", audience.names.read())),
+            Repeat::Corrected => Some("correct them".to_owned()),
             Repeat::Later => None,
         };
         if let Some(step) = step {
@@ -87,61 +99,90 @@ fn repeats(cause: &Cause) -> Repeat {
         | Cause::Protected
         | Cause::BadRange { .. }
         | Cause::BadArguments { .. }
+        | Cause::BadAnchor { .. }
+        | Cause::EmptyPattern
+        | Cause::NoSuchTask { .. }
+        | Cause::NoSuchTool { .. }
         | Cause::NotAFile { .. } => Repeat::Corrected,
         Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } | Cause::Conflict { .. } | Cause::Io { .. } => Repeat::Later,
     }
 }
 
 /// What to do next, in a few words for programs.
-pub fn remedy(refusal: &Refusal) -> &'static str {
+pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
+    let read = names.read();
+    let or = |what: &str, tool: Tool, rest: &str| match names.get(tool) {
+        Some(name) => format!("{what}, or {name}{rest}"),
+        None => what.to_owned(),
+    };
     match refusal.cause {
-        Cause::Unread => "read_file",
-        Cause::Stale { .. } => "correct the call with the lines shown, or read_file again",
-        Cause::Invalidated => "read_file again",
-        Cause::Deleted => "write_file to create it anew, or forget",
-        Cause::Partial { .. } => "send the call again if the lines shown allow it, or read_file the unseen lines",
-        Cause::NoSuchFile => "check the path, or write_file to create it",
-        Cause::NothingThere => "check the path, or leave it out for the whole workspace",
-        Cause::NotFound { .. } => "copy the exact text from the file",
-        Cause::Ambiguous { .. } => "add surrounding lines, or replace_all",
-        Cause::NoChange => "leave it, or change new_string",
-        Cause::AnchorMismatch { .. } => "use the anchors shown",
-        Cause::Overlap { .. } => "make one edit of the two",
-        Cause::Exists { by: Making::Creating | Making::Adding } => "edit_file with old_string, or read_file and write_file",
-        Cause::Exists { by: Making::Moving } => "choose another name, or delete_file it first",
-        Cause::Binary { .. } | Cause::Encoding { .. } => "use another tool for this file",
-        Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } => "send the same call again to replace it, or delete_file it",
-        Cause::Unshown { if_repeated: IfRepeated::IsRefused, .. } => "delete_file it first, if it is to be replaced",
-        Cause::TooLargeToKeep { .. } => "use a shell command for this file",
-        Cause::Unencodable { .. } => "write it without that character, or convert the file first",
-        Cause::BadPatch { .. } => "correct the patch",
-        Cause::ChangedSince { .. } => "leave it, or undo with force",
-        Cause::CannotUndo { .. } => "leave it",
-        Cause::TooLarge { .. } => "work on a part, or raise the limit",
-        Cause::OutsideWorkspace | Cause::Protected => "use a path inside the workspace",
-        Cause::BadRange { .. } | Cause::BadArguments { .. } => "correct the arguments",
-        Cause::Conflict { .. } => "try again",
-        Cause::NotAFile { .. } => "use the path of a regular file",
-        Cause::Io { .. } => "mend the cause and try again",
+        Cause::Unread => read.to_owned(),
+        Cause::Stale { .. } => format!("correct the call with the lines shown, or {read} again"),
+        Cause::Invalidated => format!("{read} again"),
+        Cause::Deleted => match names.get(Tool::WriteFile) {
+            Some(write) => or(&format!("{write} to create it anew"), Tool::Forget, ""),
+            None => "check the path".to_owned(),
+        },
+        Cause::Partial { .. } => format!("send the call again if the lines shown allow it, or {read} the unseen lines"),
+        Cause::NoSuchFile => or("check the path", Tool::WriteFile, " to create it"),
+        Cause::NothingThere => "check the path, or leave it out for the whole workspace".to_owned(),
+        Cause::NotFound { .. } => "copy the exact text from the file".to_owned(),
+        Cause::Ambiguous { .. } => "add surrounding lines, or replace_all".to_owned(),
+        Cause::NoChange => "leave it, or change new_string".to_owned(),
+        Cause::AnchorMismatch { .. } => "use the anchors shown".to_owned(),
+        Cause::Overlap { .. } => "make one edit of the two".to_owned(),
+        Cause::Exists { by: Making::Creating | Making::Adding } => {
+            match (names.get(Tool::EditFile), names.get(Tool::WriteFile)) {
+                (Some(edit), Some(write)) => format!("{edit} with old_string, or {read} and {write}"),
+                _ => format!("{read} it, then change a part of it"),
+            }
+        }
+        Cause::Exists { by: Making::Moving } => or("choose another name", Tool::DeleteFile, " it first"),
+        Cause::Binary { .. } | Cause::Encoding { .. } => "use another tool for this file".to_owned(),
+        Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } => {
+            or("send the same call again to replace it", Tool::DeleteFile, " it")
+        }
+        Cause::Unshown { if_repeated: IfRepeated::IsRefused, .. } => match names.get(Tool::DeleteFile) {
+            Some(delete) => format!("{delete} it first, if it is to be replaced"),
+            None => "remove it first, if it is to be replaced".to_owned(),
+        },
+        Cause::TooLargeToKeep { .. } => "use a shell command for this file".to_owned(),
+        Cause::Unencodable { .. } => "write it without that character, or convert the file first".to_owned(),
+        Cause::BadPatch { .. } => "correct the patch".to_owned(),
+        Cause::ChangedSince { .. } => or("leave it", Tool::Undo, " with force"),
+        Cause::CannotUndo { .. } => "leave it".to_owned(),
+        Cause::TooLarge { .. } => "work on a part, or raise the limit".to_owned(),
+        Cause::OutsideWorkspace | Cause::Protected => "use a path inside the workspace".to_owned(),
+        Cause::BadRange { .. }
+        | Cause::BadArguments { .. }
+        | Cause::BadAnchor { .. }
+        | Cause::EmptyPattern
+        | Cause::NoSuchTask { .. } => "correct the arguments".to_owned(),
+        Cause::NoSuchTool { .. } => "call a tool that there is".to_owned(),
+        Cause::Conflict { .. } => "try again".to_owned(),
+        Cause::NotAFile { .. } => "use the path of a regular file".to_owned(),
+        Cause::Io { .. } => "mend the cause and try again".to_owned(),
     }
 }
 
-fn fact(refusal: &Refusal) -> String {
+fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
     let path = refusal.path.as_deref().unwrap_or_default();
     let sought = Sought::of(refusal);
+    let names = audience.names;
+    let read = names.read();
     match &refusal.cause {
         Cause::Unread => {
-            format!("{path} was not read this session — read_file first. An edit must be made from what the file holds now.")
+            format!("{path} was not read this session — {read} first. An edit must be made from what the file holds now.")
         }
         Cause::Stale { affected, fresh, remaps, anchors, total_lines } => {
-            let more = "for more, read_file again.";
+            let more = format!("for more, {read} again.");
             let now = match (affected.is_empty(), total_lines) {
                 (_, 0) => format!("It is empty now; {more}"),
                 (true, _) => format!("Only its byte order mark changed: send the call again if it still fits; {more}"),
                 (false, _) => format!(
-                    "What changed since ({}), as it is now; this counts as read:\n{}{}Send the call again if it still fits, or correct it using these lines; {more}",
+                    "What changed since ({}), as it is now; this counts as read{}{}Send the call again if it still fits, or correct it using these lines; {more}",
                     which(affected),
-                    rows(fresh, Numbers::with_anchors(*anchors)),
+                    listed(fresh, Numbers::with_anchors(*anchors), audience),
                     moved(remaps)
                 ),
             };
@@ -149,37 +190,40 @@ fn fact(refusal: &Refusal) -> String {
         }
         Cause::Invalidated => {
             format!(
-                "{path} may have been modified since last read (it was reported as changed); nothing was written. Call read_file again."
+                "{path} may have been modified since last read (it was reported as changed); nothing was written. Call {read} again."
             )
         }
-        Cause::Deleted => format!(
-            "{path} was deleted since last read; nothing was written. To make it anew, write_file; if it moved, read_file it at its new path."
-        ),
+        Cause::Deleted => {
+            let anew = names.get(Tool::WriteFile).map(|write| format!("To make it anew, {write}; if")).unwrap_or("If".to_owned());
+            format!("{path} was deleted since last read; nothing was written. {anew} it moved, {read} it at its new path.")
+        }
         Cause::Partial { unseen, fresh, by } => {
             let what = match by {
-                PartialUse::Overwrite => "write_file replaces the whole file",
-                PartialUse::Lines => "the edit replaces that",
+                PartialUse::Overwrite => format!("{} replaces the whole file", names.get(Tool::WriteFile).unwrap_or("the call")),
+                PartialUse::Lines => "the edit replaces that".to_owned(),
             };
             let step = if fresh.omitted.is_empty() && fresh.shown.count() == unseen.count() {
-                "This counts as read now: send the call again if it is still what you want."
+                "This counts as read now: send the call again if it is still what you want.".to_owned()
             } else {
-                "read_file the lines that were not shown in full, or use edit_file for a part."
+                let part = names.edit().map(|edit| format!(", or use {edit} for a part")).unwrap_or_default();
+                format!("{read} the lines that were not shown in full{part}.")
             };
             format!(
-                "{} of {path} {} not read this session, and {what}; nothing was written. What is there:\n{}{step}",
+                "{} of {path} {} not read this session, and {what}; nothing was written. What is there{}{step}",
                 which(unseen),
                 if unseen.count() == 1 { "was" } else { "were" },
-                rows(fresh, Numbers::Anchors)
+                listed(fresh, Numbers::with_anchors(names.get(Tool::EditLines).is_some()), audience)
             )
         }
-        Cause::NoSuchFile => format!(
-            "there is no file {path} in the workspace; paths are relative to its root. Check the path; to create it, use write_file."
-        ),
+        Cause::NoSuchFile => {
+            let create = names.get(Tool::WriteFile).map(|write| format!("; to create it, use {write}")).unwrap_or_default();
+            format!("there is no file {path} in the workspace; paths are relative to its root. Check the path{create}.")
+        }
         Cause::NothingThere => format!(
             "there is no file or directory {path} in the workspace; paths are relative to its root. Check the path, or leave it out to look everywhere."
         ),
         Cause::NotFound { nearest, already_at, prefixed } => {
-            not_found(path, sought, nearest.as_deref(), *already_at, prefixed.as_ref())
+            not_found(path, sought, nearest.as_deref(), *already_at, prefixed.as_ref(), audience)
         }
         Cause::Ambiguous { lines } => {
             let mut on: Vec<LineNo> = lines.clone();
@@ -206,10 +250,10 @@ fn fact(refusal: &Refusal) -> String {
                 "Send the call again with these anchors."
             };
             format!(
-                "{} of {path} {} not fit; nothing was written.\n{list}As the lines are now (this counts as read):\n{}{}{step}",
+                "{} of {path} {} not fit; nothing was written.\n{list}As the lines are now (this counts as read){}{}{step}",
                 count(mismatches.len(), "anchor"),
                 if mismatches.len() == 1 { "does" } else { "do" },
-                rows(fresh, Numbers::Anchors),
+                listed(fresh, Numbers::Anchors, audience),
                 moved(remaps)
             )
         }
@@ -217,13 +261,14 @@ fn fact(refusal: &Refusal) -> String {
             format!("edits {first} and {second} of {path} touch the same lines; nothing was written. Make one edit of the two.")
         }
         Cause::Exists { by: Making::Creating } => format!(
-            "{path} exists and is not empty, and an empty old_string only creates files; nothing was written. read_file it, then name the text to replace."
+            "{path} exists and is not empty, and an empty old_string only creates files; nothing was written. {read} it, then name the text to replace."
         ),
         Cause::Exists { by: Making::Adding } => {
-            format!("{path} exists already, and the patch adds it; nothing was written. read_file it, then use *** Update File.")
+            format!("{path} exists already, and the patch adds it; nothing was written. {read} it, then use *** Update File.")
         }
         Cause::Exists { by: Making::Moving } => {
-            format!("{path} exists already; nothing was moved. Choose another name, or delete_file it first.")
+            let delete = names.get(Tool::DeleteFile).map(|delete| format!(", or {delete} it first")).unwrap_or_default();
+            format!("{path} exists already; nothing was moved. Choose another name{delete}.")
         }
         Cause::Binary { size, kind } => {
             format!("{path} is not text ({kind}, {size} bytes). These tools read and edit text only.")
@@ -234,14 +279,15 @@ fn fact(refusal: &Refusal) -> String {
             )
         }
         Cause::Unshown { why, if_repeated, .. } => {
-            let step = match if_repeated {
-                IfRepeated::Replaces => "send the same call again, or delete_file it first",
-                IfRepeated::IsRefused => "delete_file it first",
+            let delete = names.get(Tool::DeleteFile);
+            let step = match (if_repeated, delete) {
+                (IfRepeated::Replaces, Some(delete)) => format!("send the same call again, or {delete} it first"),
+                (IfRepeated::Replaces, None) => "send the same call again".to_owned(),
+                (IfRepeated::IsRefused, Some(delete)) => format!("{delete} it first"),
+                (IfRepeated::IsRefused, None) => "remove it first".to_owned(),
             };
-            format!(
-                "{path} {} and cannot be shown; nothing was written. To replace it all the same, {step}; undo brings it back.",
-                unshown(why)
-            )
+            let back = names.get(Tool::Undo).map(|undo| format!("; {undo} brings it back")).unwrap_or_default();
+            format!("{path} {} and cannot be shown; nothing was written. To replace it all the same, {step}{back}.", unshown(why))
         }
         Cause::TooLargeToKeep { size, limit } => format!(
             "{path} has {size} bytes, more than can be kept for undo ({limit}), so these tools do not replace, move or delete it; nothing was written. Use a shell command for it."
@@ -249,10 +295,15 @@ fn fact(refusal: &Refusal) -> String {
         Cause::Unencodable { why, encoding } => unencodable(path, *why, encoding),
         Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
         Cause::ChangedSince { diff } => {
-            let diff = if diff.is_empty() { "\n".to_owned() } else { format!(" What would go (-) and come back (+):\n{diff}") };
-            format!(
-                "{path} has changed since, and undoing would lose that; nothing was written.{diff}Leave it, edit the file, or undo with force."
-            )
+            let diff = match diff {
+                None => "\n".to_owned(),
+                Some(diff) => format!(" What would go (-) and come back (+){}", change_rows(diff, audience)),
+            };
+            let force = names
+                .get(Tool::Undo)
+                .map(|undo| format!(", edit the file, or {undo} with force"))
+                .unwrap_or(" or edit the file".to_owned());
+            format!("{path} has changed since, and undoing would lose that; nothing was written.{diff}Leave it{force}.")
         }
         Cause::CannotUndo { why } => in_file(path, why),
         Cause::TooLarge { unit, size, limit, setting } => in_file(
@@ -265,6 +316,24 @@ fn fact(refusal: &Refusal) -> String {
         Cause::Protected => format!("{path} belongs to git or Surehand itself and is not written by these tools."),
         Cause::BadRange { why } => in_file(path, why),
         Cause::BadArguments { why } => in_file(path, why),
+        Cause::BadAnchor { edit, given } => in_file(
+            path,
+            &format!("edit {edit}: not a line anchor: {given:?}; copy LINE#HASH from {read} with anchors: true, like 12#ab"),
+        ),
+        Cause::EmptyPattern => {
+            let names_of_files =
+                names.get(Tool::ListFiles).map(|list| format!("; for the names of files use {list}")).unwrap_or_default();
+            format!("{}: pattern: is empty{names_of_files}", Tool::SearchFiles.name())
+        }
+        Cause::NoSuchTask { id } => {
+            let where_they_are =
+                names.get(Tool::RepoState).map(|state| format!("; {state} lists the open ones")).unwrap_or_default();
+            format!("{}: there is no task {id}{where_they_are}", Tool::UpdateTasks.name())
+        }
+        Cause::NoSuchTool { name } => {
+            let name: String = name.chars().take(60).collect();
+            format!("there is no tool {name:?}; there are {}", names.all().join(", "))
+        }
         Cause::Conflict { why } => in_file(path, why),
         Cause::NotAFile { kind } => format!("{path} is {kind}, not a regular file."),
         Cause::Io { why } => in_file(path, why),
@@ -345,6 +414,7 @@ fn not_found(
     nearest: Option<&Nearest>,
     already_at: Option<LineNo>,
     prefixed: Option<&Prefixed>,
+    audience: Audience<'_>,
 ) -> String {
     let mut text = format!("{} not in {path}; nothing was written.", sought.old_is());
     if let Some(prefixed) = prefixed {
@@ -357,12 +427,13 @@ fn not_found(
         text.push_str(&format!(" {} there already, on line {line}: the edit may have been made before.", sought.new_is()));
     }
     let Some(nearest) = nearest else {
-        text.push_str(" No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
+        let read = audience.names.read();
+        text.push_str(&format!(" No line like it was found. Copy the text to replace from {read}, without the LINE| prefix."));
         return text;
     };
     text.push_str(&match &nearest.same_looks {
-        Some(same) => same_looks(nearest, same),
-        None => format!(" Nearest: {}", nearest_rows(nearest)),
+        Some(same) => same_looks(nearest, same, audience),
+        None => format!(" Nearest: {}", nearest_rows(nearest, audience)),
     });
     text.push_str(&match &nearest.diverges {
         Some(diverges) => first_difference(diverges),
@@ -390,7 +461,7 @@ fn without_prefix(prefixed: &Prefixed) -> String {
     }
 }
 
-fn same_looks(nearest: &Nearest, same: &SameLooks) -> String {
+fn same_looks(nearest: &Nearest, same: &SameLooks, audience: Audience<'_>) -> String {
     let lines = which(&[nearest.lines].into_iter().collect());
     let others = match same.others {
         0 => String::new(),
@@ -399,23 +470,36 @@ fn same_looks(nearest: &Nearest, same: &SameLooks) -> String {
     let fact = format!(" It differs from {lines}{others} only in {}.", ways(&same.differs_in));
     match &same.exact {
         Some(exact) => format!("{fact} The exact text to use:\n{}\n", exact.strip_suffix('\n').unwrap_or(exact)),
-        None => format!("{fact} There: {}", nearest_rows(nearest)),
+        None => format!("{fact} There: {}", nearest_rows(nearest, audience)),
     }
 }
 
+/// A colon, and below it a diff; or where the model finds the lines.
+fn change_rows(diff: &TextDiff, audience: Audience<'_>) -> String {
+    if audience.sees_lines() {
+        format!(":\n{}", between(diff, audience))
+    } else {
+        format!(":{ELSEWHERE}\n{}", between(diff, audience))
+    }
+}
+
+/// Said instead of lines to whoever has them elsewhere.
+const ELSEWHERE: &str = " (see the open files)";
+
 /// Which lines are nearest, and those of them that are shown.
-fn nearest_rows(nearest: &Nearest) -> String {
+fn nearest_rows(nearest: &Nearest, audience: Audience<'_>) -> String {
     let lines = which(&[nearest.lines].into_iter().collect());
     let shown = nearest.fresh.rows.len() + nearest.fresh.omitted.count() as usize;
     let part = if shown < nearest.lines.count() as usize { "; around the first difference" } else { "" };
-    format!("{lines}{part}:\n{}", rows(&nearest.fresh, Numbers::Plain))
+    format!("{lines}{part}{}", listed(&nearest.fresh, Numbers::Plain, audience))
 }
 
-/// The lines of an excerpt, and which were left out.
-pub(super) fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
-    let mut text = String::new();
+/// A colon, and below it the lines of an excerpt and which were left out; or where the model finds the lines.
+pub(super) fn listed(excerpt: &Excerpt, numbers: Numbers, audience: Audience<'_>) -> String {
+    let is_elsewhere = !audience.sees_lines() && !excerpt.rows.is_empty();
+    let mut text = if is_elsewhere { format!(":{ELSEWHERE}\n") } else { ":\n".to_owned() };
     let mut last = None;
-    for (line, row) in &excerpt.rows {
+    for (line, row) in excerpt.rows.iter().filter(|_| audience.sees_lines()) {
         if last.is_some_and(|last: LineNo| last.moved(1) != Some(*line)) {
             text.push_str("…\n");
         }
@@ -438,8 +522,8 @@ pub(super) fn rows(excerpt: &Excerpt, numbers: Numbers) -> String {
 
 fn mismatch(mismatch: &Mismatch) -> String {
     let anchor = mismatch.anchor;
-    let found = mismatch.found.as_deref().map(|line| crate::refusal::clip(line, 80)).unwrap_or_default();
-    let expected = mismatch.expected.as_deref().map(|line| crate::refusal::clip(line, 80));
+    let found = mismatch.found.as_deref().map(|line| clip(line, 80)).unwrap_or_default();
+    let expected = mismatch.expected.as_deref().map(|line| clip(line, 80));
     match mismatch.why {
         MismatchKind::PastEnd => format!("  {anchor}: the file has no such line\n"),
         MismatchKind::OtherText => match expected {
@@ -469,3 +553,21 @@ fn moved(remaps: &[Remap]) -> String {
     let list: Vec<String> = remaps.iter().map(|remap| format!("{} is {} now", remap.from, remap.to)).collect();
     format!("The lines you named: {}.\n", list.join(", "))
 }
+
+impl fmt::Display for Refusal {
+    /// What a model with all our tools is told, without the word `Error`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = refusal(self, 1, Audience::new(&ToolNames::default()));
+        f.write_str(text.trim_start_matches(PREFIX).trim_end())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.refusal.fmt(f)
+    }
+}
+
+impl std::error::Error for Refused {}

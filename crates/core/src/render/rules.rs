@@ -1,15 +1,62 @@
 //! The rules as they are enforced, for system prompts and the descriptions of a server.
 
-/// When to use these tools and what they hold you to: the `instructions` of the MCP server.
-pub const INSTRUCTIONS: &str = "\
-Surehand reads and edits the files of this workspace and keeps everybody's changes safe. Prefer its tools to built-in ones for reading and editing files here.
-- Find with list_files and search_files: the lines that search_files shows count as read.
-- Read before you edit: read_file (any part) before edit_file, multi_edit, edit_lines, apply_patch, delete_file or move_file; the whole file before write_file over it. Your own writes count as read.
-- A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes at once.
-- A refusal changes nothing on disk. Do not send a refused call again unchanged; do what it says.
-- multi_edit and apply_patch are all or nothing across files. undo takes back your last change.
-- A note \"changed since you read it\" names files that somebody else changed: read them again before you rely on what you saw.
-- A reply may end with instructions from the owner of this repository for the directory that it is about: follow them in your work there.
-- repo_state tells what is open, changed and done; keep the list with update_tasks, and look there instead of doing things twice.
-- After your context was compacted, truncated or reset, what you had read no longer counts: call forget, then read again what you need.
-";
+use crate::tool::{Tool, ToolNames};
+
+/// When to use these tools and what they hold you to: the `instructions` of the MCP server, for a model that has these tools.
+pub fn instructions(names: &ToolNames) -> String {
+    let read = names.read();
+    let edits =
+        names.any_of(&[Tool::EditFile, Tool::MultiEdit, Tool::EditLines, Tool::ApplyPatch, Tool::DeleteFile, Tool::MoveFile]);
+    let mut text = String::from(
+        "Surehand reads and edits the files of this workspace and keeps everybody's changes safe. Prefer its tools to built-in ones for reading and editing files here.\n",
+    );
+    let mut rule = |rule: String| text.push_str(&format!("- {rule}\n"));
+    if let Some(search) = names.get(Tool::SearchFiles) {
+        let find = names.all_of(&[Tool::ListFiles, Tool::SearchFiles]);
+        rule(format!("Find with {find}: the lines that {search} shows count as read."));
+    }
+    let over = names.get(Tool::WriteFile).map(|write| format!("; the whole file before {write} over it")).unwrap_or_default();
+    let edits = if edits.is_empty() { "an edit".to_owned() } else { edits };
+    rule(format!("Read before you edit: {read} (any part) before {edits}{over}. Your own writes count as read."));
+    rule("A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes at once.".to_owned());
+    rule("A refusal changes nothing on disk. Do not send a refused call again unchanged; do what it says.".to_owned());
+    let batch = names.all_of(&[Tool::MultiEdit, Tool::ApplyPatch]);
+    let is = if batch.contains(" and ") { "are" } else { "is" };
+    let batch = if batch.is_empty() { String::new() } else { format!("{batch} {is} all or nothing across files. ") };
+    let undo = names.get(Tool::Undo).map(|undo| format!("{undo} takes back your last change.")).unwrap_or_default();
+    if !batch.is_empty() || !undo.is_empty() {
+        rule(format!("{batch}{undo}").trim_end().to_owned());
+    }
+    rule("A note \"changed since you read it\" names files that somebody else changed: read them again before you rely on what you saw.".to_owned());
+    rule("A reply may end with instructions from the owner of this repository for the directory that it is about: follow them in your work there.".to_owned());
+    if let (Some(state), Some(tasks)) = (names.get(Tool::RepoState), names.get(Tool::UpdateTasks)) {
+        rule(format!(
+            "{state} tells what is open, changed and done; keep the list with {tasks}, and look there instead of doing things twice."
+        ));
+    }
+    if let Some(forget) = names.get(Tool::Forget) {
+        rule(format!(
+            "After your context was compacted, truncated or reset, what you had read no longer counts: call {forget}, then read again what you need."
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::EditDialect;
+
+    #[test]
+    fn the_rules_name_the_tools_that_there_are_and_no_others() {
+        for dialects in [&EditDialect::ALL[..], &[EditDialect::Text], &[EditDialect::Lines], &[EditDialect::Patch], &[]] {
+            let names = ToolNames::of_dialects(dialects);
+            let rules = instructions(&names);
+            for tool in Tool::ALL {
+                assert_eq!(rules.contains(tool.name()), names.get(tool).is_some(), "{}: {rules}", tool.name());
+            }
+        }
+        let rules = instructions(&ToolNames::reading_with("Read"));
+        assert!(Tool::ALL.iter().all(|tool| !rules.contains(tool.name())), "{rules}");
+    }
+}

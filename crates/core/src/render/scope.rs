@@ -1,80 +1,37 @@
 //! Where a listing or a search looked, and what it had to leave out.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use crate::{
-    path::RelPath,
+    outcome::{Area, LeftOut, Scope},
     render::{Quote, count},
 };
 
-/// Where was looked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Area<'a> {
-    /// In the whole workspace.
-    Workspace,
-    /// Below a directory.
-    Dir(&'a RelPath),
-    /// At one file.
-    File(&'a RelPath),
-}
-
-/// The part of the workspace that was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scope<'a> {
-    /// Where.
-    pub area: Area<'a>,
-    /// The glob that file names had to match.
-    pub glob: Option<&'a str>,
-}
-
-impl fmt::Display for Scope<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.area {
-            Area::Workspace => f.write_str("in the workspace")?,
-            Area::Dir(path) => write!(f, "in {}/", name(path.as_str()))?,
-            Area::File(path) => return write!(f, "in {}", name(path.as_str())),
-        }
-        match self.glob {
-            None => Ok(()),
-            Some(glob) => write!(f, " matching {}", Quote(glob)),
-        }
+/// Where was looked: `in src/ matching "*.rs"`.
+pub(super) fn in_scope(scope: &Scope) -> String {
+    let place = match &scope.area {
+        Area::Workspace => "in the workspace".to_owned(),
+        Area::Dir(path) => format!("in {}/", name(path.as_str())),
+        Area::File(path) => return format!("in {}", name(path.as_str())),
+    };
+    match &scope.glob {
+        None => place,
+        Some(glob) => format!("{place} matching {}", Quote(glob)),
     }
 }
 
-/// What nobody expects to be missing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Directories and files that could not be read, with what the system said.
-    pub unreadable: Vec<(String, String)>,
-    /// How many names are not UTF-8 or longer than we take.
-    pub unnamed: usize,
-    /// Files over the limit, with their sizes.
-    pub too_large: Vec<(RelPath, u64)>,
-    /// Files that match but are no text that can be shown, with what they are.
-    pub not_shown: Vec<(RelPath, &'static str)>,
-}
-
-impl LeftOut {
-    /// Brings it into one order, whoever found it first.
-    pub fn sort(&mut self) {
-        self.unreadable.sort();
-        self.too_large.sort();
-        self.not_shown.sort();
+/// What is missing, one line for each kind.
+pub(super) fn left_out(left_out: &LeftOut) -> String {
+    let unreadable = left_out.unreadable.iter().map(|(path, why)| format!("{} ({why})", name(path)));
+    let too_large = left_out.too_large.iter().map(|(path, size)| format!("{} ({size} bytes)", name(path.as_str())));
+    let not_shown = left_out.not_shown.iter().map(|(path, what)| format!("{} ({what})", name(path.as_str())));
+    let mut text = note("could not be read", unreadable);
+    text.push_str(&note("not searched, over limits.file_bytes", too_large));
+    text.push_str(&note("match, but cannot be shown", not_shown));
+    if left_out.unnamed > 0 {
+        text.push_str(&format!("[left out: {} that {} not UTF-8]\n", count(left_out.unnamed, "name"), is(left_out.unnamed)));
     }
-
-    /// One line for each kind.
-    pub fn notes(&self) -> String {
-        let unreadable = self.unreadable.iter().map(|(path, why)| format!("{} ({why})", name(path)));
-        let too_large = self.too_large.iter().map(|(path, size)| format!("{} ({size} bytes)", name(path.as_str())));
-        let not_shown = self.not_shown.iter().map(|(path, what)| format!("{} ({what})", name(path.as_str())));
-        let mut text = note("could not be read", unreadable);
-        text.push_str(&note("not searched, over limits.file_bytes", too_large));
-        text.push_str(&note("match, but cannot be shown", not_shown));
-        if self.unnamed > 0 {
-            text.push_str(&format!("[left out: {} that {} not UTF-8]\n", count(self.unnamed, "name"), is(self.unnamed)));
-        }
-        text
-    }
+    text
 }
 
 /// What an empty answer says about files that nobody sees.
@@ -113,22 +70,23 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::path::RelPath;
 
     #[test]
     fn what_is_left_out_is_named_and_bounded() {
         let path = |name: &str| RelPath::new(name).unwrap();
-        let left_out = LeftOut {
+        let missing = LeftOut {
             unreadable: (10..40).map(|n| (format!("d{n}/"), "Permission denied".to_owned())).collect(),
             unnamed: 1,
             too_large: vec![(path("big.sql"), 60_000_000)],
             not_shown: vec![(path("old\n.txt"), "not UTF-8")],
         };
-        assert_snapshot!(left_out.notes(), @r#"
+        assert_snapshot!(left_out(&missing), @r#"
         [could not be read: d10/ (Permission denied), d11/ (Permission denied), d12/ (Permission denied), d13/ (Permission denied), d14/ (Permission denied), d15/ (Permission denied), d16/ (Permission denied), d17/ (Permission denied), d18/ (Permission denied), d19/ (Permission denied), d20/ (Permission denied), d21/ (Permission denied), d22/ (Permission denied), d23/ (Permission denied), d24/ (Permission denied), d25/ (Permission denied), d26/ (Permission denied), d27/ (Permission denied), d28/ (Permission denied), d29/ (Permission denied) and 10 more]
         [not searched, over limits.file_bytes: big.sql (60000000 bytes)]
         [match, but cannot be shown: "old\n.txt" (not UTF-8)]
         [left out: 1 name that is not UTF-8]
         "#);
-        assert_eq!(LeftOut::default().notes(), "");
+        assert_eq!(left_out(&LeftOut::default()), "");
     }
 }

@@ -1,251 +1,103 @@
 //! The answer to `search_files`: for each file its matching lines in the form of a read, and counts for what is not shown.
 
-use std::ops::Range;
-
 use crate::{
-    lines::{LineNo, LineRange, LineSet},
+    numbers::Numbers,
+    outcome::{
+        Area, Found,
+        search::{Cut, FileMatches},
+    },
     path::RelPath,
-    policy::Limits,
-    refusal::clip,
     render::{
-        Numbers, Quote, count,
-        scope::{Area, IGNORED, LeftOut, Scope, is, name, some},
+        Audience, Quote, count,
+        cut::{cut, shorten},
+        scope::{IGNORED, in_scope, is, left_out, name, some},
         which,
     },
-    text::Text,
 };
 
-/// A line that matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
-    /// The line.
-    pub line: LineNo,
-    /// The bytes of the line that match first.
-    pub at: Range<usize>,
+/// What a search found, in words.
+pub fn search(found: &Found, audience: Audience<'_>) -> String {
+    if found.hits == 0 {
+        return nothing(found);
+    }
+    let mut text = format!("{} in {}", matches(found.hits), count(found.files_with_hits, "file"));
+    if !found.left.is_empty() {
+        text.push_str(&format!(", {} shown", found.shown()));
+    }
+    text.push('\n');
+    for file in &found.files {
+        write_file(&mut text, found, file, audience);
+    }
+    text.push_str(&rest(&found.left));
+    text.push_str(&left_out(&found.left_out));
+    text
 }
 
-/// How hits are shown.
-#[derive(Debug, Clone, Copy)]
-pub struct Show<'a> {
-    /// How lines are numbered.
-    pub numbers: Numbers,
-    /// How many lines before and after each hit.
-    pub context: usize,
-    /// How many hits.
-    pub limit: usize,
-    /// How many rows and bytes, and how much of one line.
-    pub limits: &'a Limits,
+fn write_file(out: &mut String, found: &Found, file: &FileMatches, audience: Audience<'_>) {
+    out.push_str(&header(found, file));
+    if audience.sees_lines() {
+        write_rows(out, found, file);
+    } else {
+        write_pieces(out, file);
+    }
+    let cut = file.lines.minus(&file.full);
+    if !cut.is_empty() {
+        out.push_str(&format!("[cut at {} characters, so only partly seen: {}]\n", found.line_chars, which(&cut)));
+    }
 }
 
-/// The lines of a file that are in the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// All of them, also those that are cut.
-    pub lines: LineSet,
-    /// Those that are there in full: these were seen.
-    pub full: LineSet,
+fn write_rows(out: &mut String, found: &Found, file: &FileMatches) {
+    let mut last = None;
+    for row in &file.rows {
+        let is_gap = last.is_some_and(|last: crate::lines::LineNo| last.moved(1) != Some(row.line));
+        if is_gap && found.has_context {
+            out.push_str("…\n");
+        }
+        let content = file.text.line(row.line);
+        // A line that is cut was not seen, so it gets no anchor.
+        let numbers = if row.cut.is_some() { Numbers::Plain } else { found.numbers };
+        numbers.write(out, row.line, content);
+        out.push_str(row.cut.as_ref().map_or(content, |cut| &cut.text));
+        out.push('\n');
+        last = Some(row.line);
+    }
 }
 
-/// What was looked at in vain or otherwise.
-#[derive(Debug, Clone, Copy)]
-pub struct Looked<'a> {
-    /// As it was asked for.
-    pub pattern: &'a str,
-    /// Where.
-    pub scope: Scope<'a>,
-    /// How many files were searched.
-    pub files: usize,
-    /// How many were passed over because they are not text.
-    pub binary: usize,
-    /// What could not be searched or shown.
-    pub left_out: &'a LeftOut,
+/// For whom the files are shown elsewhere: there a long line is shown from its beginning, so that what was found further on stays
+/// here.
+fn write_pieces(out: &mut String, file: &FileMatches) {
+    const LONGEST: usize = 300;
+    for row in &file.rows {
+        let Some(Cut { text, is_inside: true }) = &row.cut else { continue };
+        let mut line = String::new();
+        Numbers::Plain.write(&mut line, row.line, text);
+        line.push_str(text);
+        // What was found is near the beginning, unless the line ends soon after it.
+        let goes_on = text.ends_with(" chars]");
+        out.push_str(&if goes_on { cut(&line, LONGEST) } else { shorten(&line, LONGEST) });
+        out.push('\n');
+    }
 }
 
-/// An answer in the making: files are added in order until it is full, the others are counted.
-#[derive(Debug)]
-pub struct Answer<'a> {
-    show: Show<'a>,
-    text: String,
-    rows: usize,
-    is_full: bool,
-    shown: Count,
-    all: Count,
-    left: Vec<(RelPath, usize)>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Count {
-    hits: usize,
-    files: usize,
-}
-
-impl<'a> Answer<'a> {
-    /// An answer without any file.
-    pub fn new(show: Show<'a>) -> Self {
-        let (text, left) = (String::new(), Vec::new());
-        Self { show, text, rows: 0, is_full: false, shown: Count::default(), all: Count::default(), left }
-    }
-
-    /// Whether nothing more will be shown.
-    pub fn is_full(&self) -> bool {
-        self.is_full || self.shown.hits >= self.show.limit
-    }
-
-    /// How many lines match, shown or not.
-    pub fn hits(&self) -> usize {
-        self.all.hits
-    }
-
-    /// In how many files.
-    pub fn files(&self) -> usize {
-        self.all.files
-    }
-
-    /// Whether some of them are not shown.
-    pub fn is_cut(&self) -> bool {
-        !self.left.is_empty()
-    }
-
-    /// Adds the hits of a file, which are in order, as far as there is room for them. Without hits nothing happens.
-    pub fn add(&mut self, path: &RelPath, text: &Text, hits: &[Hit]) -> Shown {
-        let written = self.rows_of(text, hits);
-        let shown = hits.iter().filter(|hit| written.shown.lines.contains(hit.line)).count();
-        if shown < hits.len() {
-            self.left.push((path.clone(), hits.len() - shown));
-        }
-        self.all.hits += hits.len();
-        self.all.files += usize::from(!hits.is_empty());
-        if shown == 0 {
-            return Shown { lines: LineSet::new(), full: LineSet::new() };
-        }
-        self.shown.hits += shown;
-        self.shown.files += 1;
-        self.text.push_str(&self.header(path, hits, &written.shown.lines, shown));
-        self.text.push_str(&written.rows);
-        let cut = written.shown.lines.minus(&written.shown.full);
-        if !cut.is_empty() {
-            let chars = self.show.limits.line_chars;
-            self.text.push_str(&format!("[cut at {chars} characters, so only partly seen: {}]\n", which(&cut)));
-        }
-        written.shown
-    }
-
-    /// Counts the hits of a file that is not shown.
-    pub fn leave(&mut self, path: &RelPath, hits: usize) {
-        self.all.hits += hits;
-        self.all.files += 1;
-        self.left.push((path.clone(), hits));
-    }
-
-    /// The whole answer.
-    pub fn finish(self, looked: &Looked<'_>) -> String {
-        if self.all.hits == 0 {
-            return nothing(looked);
-        }
-        let Count { hits, files } = self.all;
-        let mut text = format!("{} in {}", matches(hits), count(files, "file"));
-        if self.is_cut() {
-            text.push_str(&format!(", {} shown", self.shown.hits));
-        }
-        format!("{text}\n{}{}{}", self.text, rest(&self.left), looked.left_out.notes())
-    }
-
-    /// `src/a.rs (3 matches)`. With other lines around them, the numbers of those that match.
-    fn header(&self, path: &RelPath, hits: &[Hit], lines: &LineSet, shown: usize) -> String {
-        let some = if shown < hits.len() { format!(", {shown} shown") } else { String::new() };
-        let on = if self.show.context > 0 {
-            let matching: LineSet =
-                hits.iter().filter(|hit| lines.contains(hit.line)).map(|hit| LineRange::line(hit.line)).collect();
-            format!(": {}", which(&matching))
-        } else {
-            String::new()
-        };
-        format!("{} ({}{some}{on})\n", name(path.as_str()), matches(hits.len()))
-    }
-
-    /// The rows of a file, as far as there is room.
-    fn rows_of(&mut self, text: &Text, hits: &[Hit]) -> Rows {
-        let limits = self.show.limits;
-        let room = self.show.limit.saturating_sub(self.shown.hits);
-        let mut written = Rows { rows: String::new(), shown: Shown { lines: LineSet::new(), full: LineSet::new() } };
-        let mut last: Option<LineNo> = None;
-        for line in self.around(&hits[..hits.len().min(room)], text).iter() {
-            let content = text.line(line);
-            let hit = hits.binary_search_by_key(&line, |hit| hit.line).ok().map_or(0..0, |index| hits[index].at.clone());
-            let cut = cut_around(content, hit, limits.line_chars);
-            let row = cut.as_deref().unwrap_or(content);
-            let bytes = self.text.len() + written.rows.len() + row.len();
-            if self.rows == limits.read_lines || (self.rows > 0 && bytes > limits.read_bytes) {
-                self.is_full = true;
-                break;
-            }
-            let is_gap = last.is_some_and(|last| last.moved(1) != Some(line));
-            if is_gap && self.show.context > 0 {
-                written.rows.push_str("…\n");
-            }
-            written.push(line, content, cut.as_deref(), self.show.numbers);
-            self.rows += 1;
-            last = Some(line);
-        }
-        written
-    }
-
-    /// The lines of these hits with those around them.
-    fn around(&self, hits: &[Hit], text: &Text) -> LineSet {
-        let context = self.show.context;
-        let around = |hit: &Hit| {
-            let index = hit.line.index();
-            LineRange::from_indexes(index.saturating_sub(context)..index.saturating_add(context).saturating_add(1))
-        };
-        hits.iter().filter_map(around).collect::<LineSet>().clipped(text.line_count())
-    }
+/// `src/a.rs (3 matches)`. With other lines around them, the numbers of those that match.
+fn header(found: &Found, file: &FileMatches) -> String {
+    let shown = file.shown_matches.count() as usize;
+    let some = if shown < file.matches { format!(", {shown} shown") } else { String::new() };
+    let on = if found.has_context { format!(": {}", which(&file.shown_matches)) } else { String::new() };
+    format!("{} ({}{some}{on})\n", name(file.found_at.as_str()), matches(file.matches))
 }
 
 /// What is said when no line matches.
-fn nothing(looked: &Looked<'_>) -> String {
-    let Looked { pattern, scope, files, binary, left_out } = looked;
+fn nothing(found: &Found) -> String {
+    let Found { pattern, scope, searched, binary, left_out: missing, .. } = found;
+    let place = in_scope(scope);
     if let Area::File(_) = scope.area {
-        return format!("No matches for {} {scope}.\n", Quote(pattern));
+        return format!("No matches for {} {place}.\n", Quote(pattern));
     }
-    let none = if left_out.not_shown.is_empty() { "No matches" } else { "No matches that can be shown" };
-    let searched = count(*files, "file");
+    let none = if missing.not_shown.is_empty() { "No matches" } else { "No matches that can be shown" };
+    let searched = count(*searched, "file");
     let binary = if *binary > 0 { format!(" ({binary} more {} not text)", is(*binary)) } else { String::new() };
-    format!("{none} for {} {scope}: searched {searched}{binary}. {IGNORED}\n{}", Quote(pattern), left_out.notes())
-}
-
-/// The rows of one file.
-struct Rows {
-    rows: String,
-    shown: Shown,
-}
-
-impl Rows {
-    fn push(&mut self, line: LineNo, content: &str, cut: Option<&str>, numbers: Numbers) {
-        // A line that is cut was not seen, so it gets no anchor.
-        let numbers = if cut.is_some() { Numbers::Plain } else { numbers };
-        numbers.write(&mut self.rows, line, content);
-        self.rows.push_str(cut.unwrap_or(content));
-        self.rows.push('\n');
-        self.shown.lines.insert(LineRange::line(line));
-        if cut.is_none() {
-            self.shown.full.insert(LineRange::line(line));
-        }
-    }
-}
-
-/// A line that is too long, cut so that what matches can be seen; `None` for one that is not.
-fn cut_around(line: &str, hit: Range<usize>, chars: usize) -> Option<String> {
-    if line.len() <= chars || line.chars().nth(chars).is_none() {
-        return None;
-    }
-    let (from, to) = (line.floor_char_boundary(hit.start), line.floor_char_boundary(hit.end));
-    let before = line[..from].chars().count();
-    if before + line[from..to.max(from)].chars().count() <= chars {
-        return Some(clip(line, chars));
-    }
-    let skipped = before.saturating_sub(chars / 4).min(line.chars().count() - chars);
-    let start = line.char_indices().nth(skipped).map_or(0, |(at, _)| at);
-    Some(format!("[+{skipped} chars]…{}", clip(&line[start..], chars)))
+    format!("{none} for {} {place}: searched {searched}{binary}. {IGNORED}\n{}", Quote(pattern), left_out(missing))
 }
 
 fn rest(left: &[(RelPath, usize)]) -> String {
@@ -269,6 +121,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{
+        lines::LineNo,
+        outcome::{
+            LeftOut, Scope,
+            search::{Collector, Hit, Show},
+        },
+        policy::Limits,
+        text::Text,
+        tool::ToolNames,
+    };
 
     fn text(content: &str) -> Text {
         Text::new(content.as_bytes().to_vec()).unwrap()
@@ -285,22 +147,20 @@ mod tests {
     }
 
     /// The answer to a search for `x`.
-    fn search(show: Show<'_>, files: &[(&str, &str)]) -> (String, Vec<Shown>) {
-        let mut answer = Answer::new(show);
-        let mut shown = Vec::new();
+    fn search(show: Show<'_>, files: &[(&str, &str)]) -> (String, Vec<FileMatches>) {
+        let mut found = Collector::new(show);
         for (name, content) in files {
-            let text = text(content);
+            let (path, text) = (path(name), text(content));
             let hits = hits(&text, "x");
-            if answer.is_full() {
-                answer.leave(&path(name), hits.len());
+            if found.is_full() {
+                found.leave(&path, hits.len());
             } else {
-                shown.push(answer.add(&path(name), &text, &hits));
+                found.add(&path, &path, &text, &hits);
             }
         }
         let scope = Scope { area: Area::Workspace, glob: None };
-        let left_out = LeftOut::default();
-        let looked = Looked { pattern: "x", scope, files: files.len(), binary: 1, left_out: &left_out };
-        (answer.finish(&looked), shown)
+        let found = found.finish("x".to_owned(), scope, files.len(), 1, LeftOut::default());
+        (super::search(&found, Audience::new(&ToolNames::default())), found.files)
     }
 
     fn show(limits: &Limits) -> Show<'_> {
@@ -413,16 +273,17 @@ mod tests {
             let content = lines.join("\n");
             let text = text(&content);
             let hits = hits(&text, "x");
-            let mut answer = Answer::new(Show { context, limit, ..show(&limits) });
-            let shown = answer.add(&path("a"), &text, &hits);
+            let (told, shown) = search(Show { context, limit, ..show(&limits) }, &[("a", &content)]);
+            let (shown, full) = shown.first().map(|file| (file.lines.clone(), file.full.clone())).unwrap_or_default();
+            prop_assert_eq!(hits.is_empty(), told.starts_with("No matches"));
             let row = |line: LineNo| format!("{line}|{}", text.line(line));
-            let rows: Vec<&str> = answer.text.lines().collect();
-            for line in shown.full.iter() {
+            let rows: Vec<&str> = told.lines().collect();
+            for line in full.iter() {
                 prop_assert!(rows.contains(&&*row(line)));
             }
-            prop_assert!(shown.full.minus(&shown.lines).is_empty());
+            prop_assert!(full.minus(&shown).is_empty());
             let in_rows = rows.iter().filter(|row| row.split_once('|').is_some_and(|(n, _)| n.parse::<u32>().is_ok())).count();
-            prop_assert_eq!(in_rows, shown.lines.count() as usize);
+            prop_assert_eq!(in_rows, shown.count() as usize);
             prop_assert!(context > 0 || in_rows <= limit);
         }
     }

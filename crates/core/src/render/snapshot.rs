@@ -11,6 +11,7 @@ use crate::{
     },
     state::{FileState, FileStatus, Millis, RepoState, Task, TaskStatus},
     tokens::estimate,
+    tool::ToolNames,
 };
 
 /// No snapshot has more tokens than this.
@@ -25,7 +26,22 @@ pub fn is_done(state: &RepoState) -> bool {
 ///
 /// Open tasks have the first right to the room, then files that somebody else changed since they were read, then those that were
 /// modified last; the others are counted by directory. The same state gives the same text.
-pub fn format_for_prompt(state: &RepoState) -> String {
+pub fn format_for_prompt(state: &RepoState, names: &ToolNames) -> String {
+    let Snapshot { tasks, files } = snapshot(state, names);
+    tasks + &files
+}
+
+/// The state for a prompt, in two parts that may stand apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Workspace, story and tasks.
+    pub tasks: String,
+    /// Files and time.
+    pub files: String,
+}
+
+/// The two parts of [`format_for_prompt`].
+pub fn snapshot(state: &RepoState, names: &ToolNames) -> Snapshot {
     let files = Files::of(state);
     let time = format!("Updated {}\n", rfc3339(state.last_updated));
     let mut page = Page { text: String::new(), room: MOST_TOKENS - estimate(&time) };
@@ -35,9 +51,10 @@ pub fn format_for_prompt(state: &RepoState) -> String {
     if !story.is_empty() {
         page.put(&format!("Story: {}", cut(&story, LONG)));
     }
-    put_tasks(&mut page, state, files.least());
+    put_tasks(&mut page, state, files.least(), names);
+    let tasks = std::mem::take(&mut page.text);
     files.put(&mut page);
-    page.text + &time
+    Snapshot { tasks, files: page.text + &time }
 }
 
 /// How many tokens of a text are shown where there is room, and where there is not.
@@ -68,11 +85,12 @@ fn cost(line: &str) -> usize {
     estimate(&format!("{line}\n"))
 }
 
-fn put_tasks(page: &mut Page, state: &RepoState, keep: usize) {
+fn put_tasks(page: &mut Page, state: &RepoState, keep: usize, names: &ToolNames) {
     let open = state.open_tasks();
     let done = state.tasks.len() - open.len();
     if is_done(state) {
-        page.put(&format!("All tasks are done ({done} of {done}): call `done`."));
+        let finish = names.done().map(|done| format!(": call `{done}`")).unwrap_or_default();
+        page.put(&format!("All tasks are done ({done} of {done}){finish}."));
         return;
     }
     if open.is_empty() {
@@ -409,7 +427,7 @@ mod tests {
 
     #[track_caller]
     fn prompt(state: &RepoState) -> String {
-        let text = format_for_prompt(state);
+        let text = format_for_prompt(state, &ToolNames::default().with_done("done"));
         assert!(real(&text) < 500, "{} tokens:\n{text}", real(&text));
         text
     }
@@ -694,14 +712,14 @@ mod tests {
 
         #[test]
         fn every_state_is_told_in_less_than_500_tokens(state in states()) {
-            let text = format_for_prompt(&state);
+            let text = format_for_prompt(&state, &ToolNames::default().with_done("done"));
             prop_assert!(real(&text) < 500, "{} tokens:\n{}", real(&text), text);
             prop_assert!(estimate(&text) <= MOST_TOKENS);
         }
 
         #[test]
         fn every_file_and_every_open_task_is_listed_or_counted(state in states()) {
-            let text = format_for_prompt(&state);
+            let text = format_for_prompt(&state, &ToolNames::default().with_done("done"));
             let mut lines = text.lines().skip_while(|line| !line.starts_with("Open tasks: "));
             if !state.open_tasks().is_empty() {
                 let open = before(lines.next().unwrap(), " (");

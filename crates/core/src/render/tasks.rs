@@ -1,9 +1,10 @@
 //! The list of tasks, in words.
 
 use crate::{
-    refusal::clip,
+    excerpt::clip,
     render::count,
     state::{Task, TaskStatus, open_tasks},
+    tool::ToolNames,
 };
 
 /// So many tasks are listed; the rest is counted.
@@ -13,14 +14,15 @@ const MOST: usize = 50;
 const CHARS: usize = 200;
 
 /// The open tasks in the order in which they are to be done, and how many are done. When none is open, that is said.
-pub fn tasks(tasks: &[Task]) -> String {
+pub fn tasks(tasks: &[Task], names: &ToolNames) -> String {
     let open = open_tasks(tasks);
     let done = tasks.len() - open.len();
     if open.is_empty() {
         return if tasks.is_empty() {
             "There are no tasks.\n".to_owned()
         } else {
-            format!("No task is open, {done} completed: everything is done. If that is so, finish by calling done.\n")
+            let finish = names.done().map(|done| format!(" If that is so, finish by calling {done}.")).unwrap_or_default();
+            format!("No task is open, {done} completed: everything is done.{finish}\n")
         };
     }
     let mut text = format!("{} open, {done} completed:\n", count(open.len(), "task"));
@@ -56,6 +58,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+
+    fn tasks(list: &[Task]) -> String {
+        super::tasks(list, &ToolNames::default().with_done("done"))
+    }
 
     fn task(id: u32, status: TaskStatus, priority: u32, description: &str) -> Task {
         Task { id, description: description.to_owned(), status, priority }

@@ -3,26 +3,30 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use surehand_core::{Refusal, plan, render::Numbers};
+use surehand_core::{Edit, Refusal, Tool, ToolNames};
 
-use super::{arguments, change};
-use crate::session::{Session, Success};
+use super::{Definition, arguments, schema};
+use crate::calls::Call;
 
-/// Delete a file. A text file must have been read in this session (any part) and be unchanged since; otherwise nothing is deleted and the refusal shows
-/// what changed. `undo` brings it back. Not for directories.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<DeleteFile>, parse };
+
+fn describe(names: &ToolNames) -> String {
+    let back = names.get(Tool::Undo).map(|undo| format!(" `{undo}` brings it back.")).unwrap_or_default();
+    format!(
+        "Delete a file. A text file must have been read in this session (any part) and be unchanged since; otherwise nothing is deleted and the refusal shows\n\
+         what changed.{back} Not for directories."
+    )
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DeleteFile {
+struct DeleteFile {
     /// Path of the file, relative to the workspace root or absolute.
     path: String,
 }
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: DeleteFile = arguments("delete_file", call)?;
-    let done = session.change("delete_file", |session| {
-        let gathered = session.gather_by_name(&call.path)?;
-        let planned = plan::delete_file(&session.target(&gathered))?;
-        Ok(vec![(planned, gathered.facts())])
-    })?;
-    Ok(change::say_one(session, &done, Numbers::Plain))
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let DeleteFile { path } = arguments(Tool::DeleteFile.name(), value)?;
+    Ok(Call::Edit(Edit::Delete { path }))
 }

@@ -3,16 +3,23 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use surehand_core::{Refusal, edit::replace::Replace, plan, render::Numbers};
+use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::Replacement};
 
-use super::{arguments, change};
-use crate::session::{Session, Success};
+use super::{Definition, arguments, schema};
+use crate::calls::Call;
 
-/// Replace one exact piece of text in a file. The file must have been read in this session and be unchanged since; otherwise nothing is
-/// written and the refusal shows what to do. `old_string` must be in the file exactly once, or set `replace_all`. An empty `old_string` creates a new file.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<EditFile>, parse };
+
+fn describe(_: &ToolNames) -> String {
+    "Replace one exact piece of text in a file. The file must have been read in this session and be unchanged since; otherwise nothing is\n\
+     written and the refusal shows what to do. `old_string` must be in the file exactly once, or set `replace_all`. An empty `old_string` creates a new file."
+        .to_owned()
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct EditFile {
+struct EditFile {
     /// Path of the file, relative to the workspace root or absolute.
     path: String,
     /// The exact text to replace, white space included, without LINE| prefixes. Empty to create the file.
@@ -24,13 +31,8 @@ pub struct EditFile {
     replace_all: bool,
 }
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: EditFile = arguments("edit_file", call)?;
-    let edit = Replace { old: &call.old_string, new: &call.new_string, all: call.replace_all };
-    let done = session.change("edit_file", |session| {
-        let gathered = session.gather_for_writing(&call.path)?;
-        let planned = plan::edit_file(&session.target(&gathered), &edit)?;
-        Ok(vec![(planned, gathered.facts())])
-    })?;
-    Ok(change::say_one(session, &done, Numbers::Plain))
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let EditFile { path, old_string, new_string, replace_all } = arguments(Tool::EditFile.name(), value)?;
+    let replacement = Replacement { path, old: old_string, new: new_string, all: replace_all };
+    Ok(Call::Edit(Edit::Replace(replacement)))
 }

@@ -2,17 +2,26 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use surehand_core::{Anchor, Cause, Refusal, edit::lines::LineEdit, plan, render::Numbers};
+use serde_json::{Value, json};
+use surehand_core::{Anchor, Cause, Edit, Refusal, Tool, ToolNames, edit::lines::LineEdit};
 
-use super::{arguments, change, check_count};
-use crate::session::{Session, Success};
+use super::{Definition, arguments, schema};
+use crate::calls::Call;
 
-/// Edit lines of a file by the anchors (`LINE#HASH`) that read_file and search_files with `anchors: true` show. All edits of a call refer to the numbering of the last
-/// read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use instead.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<EditLines>, parse };
+
+fn describe(names: &ToolNames) -> String {
+    let shown_by = names.all_of(&[Tool::ReadFile, Tool::SearchFiles]);
+    format!(
+        "Edit lines of a file by the anchors (`LINE#HASH`) that {shown_by} with `anchors: true` show. All edits of a call refer to the numbering of the last\n\
+         read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use instead."
+    )
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct EditLines {
+struct EditLines {
     /// Path of the file, relative to the workspace root or absolute.
     path: String,
     /// The edits.
@@ -44,27 +53,38 @@ enum Op {
     Prepend,
 }
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: EditLines = arguments("edit_lines", call)?;
-    let edits: Vec<LineEdit<'_>> =
-        call.edits.iter().enumerate().map(|(index, edit)| line_edit(&call.path, index + 1, edit)).collect::<Result<_, _>>()?;
-    check_count(session, "edit_lines", edits.len())?;
-    let done = session.change("edit_lines", |session| {
-        let gathered = session.gather_for_writing(&call.path)?;
-        let planned = plan::edit_lines(&session.target(&gathered), &edits)?;
-        Ok(vec![(planned, gathered.facts())])
-    })?;
-    Ok(change::say_one(session, &done, Numbers::Anchors))
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let EditLines { path, edits } = arguments(Tool::EditLines.name(), value)?;
+    let numbered = edits.into_iter().enumerate();
+    let edits = numbered.map(|(index, edit)| line_edit(&path, index + 1, edit)).collect::<Result<_, _>>()?;
+    Ok(Call::Edit(Edit::Lines { path, edits }))
+}
+
+/// The arguments that mean these edits.
+pub(super) fn written(path: &str, edits: &[LineEdit]) -> Value {
+    let one = |edit: &LineEdit| match edit {
+        LineEdit::Replace { at, to, text } => json!({ "op": Op::Replace.name(), "at": at, "to": to, "text": text }),
+        LineEdit::Delete { at, to } => json!({ "op": Op::Delete.name(), "at": at, "to": to }),
+        LineEdit::InsertBefore { at, text } => json!({ "op": Op::InsertBefore.name(), "at": at, "text": text }),
+        LineEdit::InsertAfter { at, text } => json!({ "op": Op::InsertAfter.name(), "at": at, "text": text }),
+        LineEdit::Append { text } => json!({ "op": Op::Append.name(), "text": text }),
+        LineEdit::Prepend { text } => json!({ "op": Op::Prepend.name(), "text": text }),
+    };
+    json!({ "path": path, "edits": edits.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// What was meant by one edit, or which of its fields is missing or too much.
-fn line_edit<'a>(path: &str, number: usize, edit: &'a OneEdit) -> Result<LineEdit<'a>, Refusal> {
+fn line_edit(path: &str, number: usize, edit: OneEdit) -> Result<LineEdit, Refusal> {
     let bad = |why: String| Refusal::of_spelling(path, Cause::BadArguments { why: format!("edit {number}: {why}") });
-    let op = serde_name(edit.op);
-    let anchor = |text: &String| text.parse::<Anchor>().map_err(|error| bad(error.to_string()));
+    let op = edit.op.name();
+    let no_anchor = |given: &str| {
+        let given = given.chars().take(40).collect();
+        Refusal::of_spelling(path, Cause::BadAnchor { edit: number, given })
+    };
+    let anchor = |text: &String| text.parse::<Anchor>().map_err(|_| no_anchor(text));
     let at = || edit.at.as_ref().ok_or_else(|| bad(format!("{op} needs at"))).and_then(anchor);
     let to = |at: Anchor| edit.to.as_ref().map_or(Ok(at), anchor);
-    let text = || edit.text.as_deref().ok_or_else(|| bad(format!("{op} needs text")));
+    let text = || edit.text.clone().ok_or_else(|| bad(format!("{op} needs text")));
     let unused = |field: &str, given: bool| if given { Err(bad(format!("{op} takes no {field}"))) } else { Ok(()) };
     match edit.op {
         Op::Replace => {
@@ -90,13 +110,15 @@ fn line_edit<'a>(path: &str, number: usize, edit: &'a OneEdit) -> Result<LineEdi
     }
 }
 
-fn serde_name(op: Op) -> &'static str {
-    match op {
-        Op::Replace => "replace",
-        Op::Delete => "delete",
-        Op::InsertBefore => "insert_before",
-        Op::InsertAfter => "insert_after",
-        Op::Append => "append",
-        Op::Prepend => "prepend",
+impl Op {
+    fn name(self) -> &'static str {
+        match self {
+            Op::Replace => "replace",
+            Op::Delete => "delete",
+            Op::InsertBefore => "insert_before",
+            Op::InsertAfter => "insert_after",
+            Op::Append => "append",
+            Op::Prepend => "prepend",
+        }
     }
 }

@@ -1,8 +1,7 @@
-//! The tools, in one table: every door offers these, by these names, with these words. The doc comment of a tool's arguments is
-//! its description for the model, so the two cannot drift apart.
+//! The tools as models call them: a description, a schema, and what becomes of the arguments, a [`Call`]. Every door offers these,
+//! by these names, with these words. The descriptions name only other tools that the model has as well.
 
 mod apply_patch;
-mod change;
 mod delete_file;
 mod edit_file;
 mod edit_lines;
@@ -13,78 +12,104 @@ mod multi_edit;
 mod read_file;
 mod repo_state;
 mod search_files;
-pub(crate) mod undo;
+mod undo;
 mod update_tasks;
 mod write_file;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::{Map, Value};
-use surehand_core::{Cause, Refusal, RelPath};
+use serde_json::{Map, Value, json};
+use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Reply};
 
 use crate::{
-    disk::walk::{self, Globs, Visitor, Walked},
-    session::{Session, Success},
+    calls::{Call, Read},
+    course::Course,
+    session::Session,
 };
 
-/// A tool that a model can call.
-pub struct Tool {
-    /// Its name; a promise.
-    pub name: &'static str,
-    /// What kind of tool it is, for clients that ask people first.
-    pub hints: Hints,
-    /// Description and schema of the arguments.
-    describe: fn() -> Map<String, Value>,
-    /// Carries out a call.
-    pub(crate) run: fn(&mut Session, &Value) -> Result<Success, Refusal>,
-}
-
-/// What kind of tool it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hints {
-    /// It changes nothing.
-    ReadOnly,
-    /// It changes files.
-    Edits,
-}
-
-/// All tools, in the order in which they are listed.
-pub const TABLE: &[Tool] = &[
-    Tool { name: "read_file", hints: Hints::ReadOnly, describe: schema::<read_file::ReadFile>, run: read_file::run },
-    Tool { name: "list_files", hints: Hints::ReadOnly, describe: schema::<list_files::ListFiles>, run: list_files::run },
-    Tool { name: "search_files", hints: Hints::ReadOnly, describe: schema::<search_files::SearchFiles>, run: search_files::run },
-    Tool { name: "edit_file", hints: Hints::Edits, describe: schema::<edit_file::EditFile>, run: edit_file::run },
-    Tool { name: "multi_edit", hints: Hints::Edits, describe: schema::<multi_edit::MultiEdit>, run: multi_edit::run },
-    Tool { name: "edit_lines", hints: Hints::Edits, describe: schema::<edit_lines::EditLines>, run: edit_lines::run },
-    Tool { name: "apply_patch", hints: Hints::Edits, describe: schema::<apply_patch::ApplyPatch>, run: apply_patch::run },
-    Tool { name: "write_file", hints: Hints::Edits, describe: schema::<write_file::WriteFile>, run: write_file::run },
-    Tool { name: "delete_file", hints: Hints::Edits, describe: schema::<delete_file::DeleteFile>, run: delete_file::run },
-    Tool { name: "move_file", hints: Hints::Edits, describe: schema::<move_file::MoveFile>, run: move_file::run },
-    Tool { name: "undo", hints: Hints::Edits, describe: schema::<undo::Undo>, run: undo::run },
-    Tool { name: "repo_state", hints: Hints::ReadOnly, describe: schema::<repo_state::RepoStateArguments>, run: repo_state::run },
-    Tool { name: "update_tasks", hints: Hints::Edits, describe: schema::<update_tasks::UpdateTasks>, run: update_tasks::run },
-    Tool { name: "forget", hints: Hints::ReadOnly, describe: schema::<forget::Forget>, run: forget::run },
-];
-
-/// The tool with this name.
-pub fn find(name: &str) -> Option<&'static Tool> {
-    TABLE.iter().find(|tool| tool.name == name)
-}
-
-impl Tool {
+/// How models call a tool.
+struct Definition {
     /// What the model is told about it.
-    pub fn description(&self) -> String {
-        let described = (self.describe)();
-        described.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
+    describe: fn(&ToolNames) -> String,
+    /// What the arguments look like.
+    schema: fn() -> Map<String, Value>,
+    /// What they mean.
+    parse: fn(&Value) -> Result<Call, Refusal>,
+}
+
+fn definition(tool: Tool) -> &'static Definition {
+    match tool {
+        Tool::ReadFile => &read_file::DEFINITION,
+        Tool::ListFiles => &list_files::DEFINITION,
+        Tool::SearchFiles => &search_files::DEFINITION,
+        Tool::EditFile => &edit_file::DEFINITION,
+        Tool::MultiEdit => &multi_edit::DEFINITION,
+        Tool::EditLines => &edit_lines::DEFINITION,
+        Tool::ApplyPatch => &apply_patch::DEFINITION,
+        Tool::WriteFile => &write_file::DEFINITION,
+        Tool::DeleteFile => &delete_file::DEFINITION,
+        Tool::MoveFile => &move_file::DEFINITION,
+        Tool::Undo => &undo::DEFINITION,
+        Tool::RepoState => &repo_state::DEFINITION,
+        Tool::UpdateTasks => &update_tasks::DEFINITION,
+        Tool::Forget => &forget::DEFINITION,
+    }
+}
+
+/// What a model that has these tools is told about one of them.
+pub fn description(tool: Tool, names: &ToolNames) -> String {
+    (definition(tool).describe)(names)
+}
+
+/// The JSON schema of the arguments of a tool, for a model that has these tools.
+pub fn input_schema(tool: Tool, names: &ToolNames) -> Map<String, Value> {
+    let mut schema = (definition(tool).schema)();
+    for field in ["description", "title", "$schema"] {
+        schema.remove(field);
+    }
+    if names.get(Tool::EditLines).is_none()
+        && let Some(Value::Object(properties)) = schema.get_mut("properties")
+    {
+        // Anchors are for who edits by them.
+        properties.remove("anchors");
+    }
+    schema
+}
+
+/// The call that a model means, or what is wrong with its arguments.
+pub fn parse(tool: Tool, arguments: &Value) -> Result<Call, Refusal> {
+    (definition(tool).parse)(arguments)
+}
+
+/// A read as a model would call it, for who follows what is done.
+pub fn read_arguments(read: &Read) -> Value {
+    read_file::written(read)
+}
+
+/// An edit as a model would call it. Of most edits there is only which files they are about.
+pub fn edit_arguments(edit: &Edit) -> Value {
+    match edit {
+        Edit::Lines { path, edits } => edit_lines::written(path, edits),
+        edit => json!({ "paths": edit.paths() }),
+    }
+}
+
+impl Session {
+    /// Carries out a call as a model makes it. Whatever the name and the arguments are, this answers.
+    pub fn run_tool(&mut self, course: &Course, tool: &str, arguments: &Value) -> Outcome {
+        let parsed = match Tool::named(tool) {
+            Some(tool) => parse(tool, arguments),
+            None => Err(Refusal::of_call(Cause::NoSuchTool { name: tool.to_owned() })),
+        };
+        match parsed {
+            Ok(call) => self.run_with(course, &call),
+            Err(refusal) => self.refuse(&(tool, arguments), refusal),
+        }
     }
 
-    /// The JSON schema of its arguments.
-    pub fn input_schema(&self) -> Map<String, Value> {
-        let mut schema = (self.describe)();
-        schema.remove("description");
-        schema.remove("title");
-        schema.remove("$schema");
-        schema
+    /// The same, in words and as JSON for a model that has all our tools.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
+        Reply::of(&self.run_tool(&Course::default(), tool, arguments), &ToolNames::default())
     }
 }
 
@@ -141,55 +166,14 @@ impl JsonSchema for Number {
     }
 }
 
-/// Whether a call has edits, and not too many.
-fn check_count(session: &Session, tool: &str, edits: usize) -> Result<(), Refusal> {
-    let limit = session.limits().batch_edits;
-    if edits == 0 {
-        return Err(Refusal::of_call(Cause::BadArguments { why: format!("{tool}: edits is empty") }));
-    }
-    if edits > limit {
-        let (unit, setting) = ("edits in one call", "limits.batch_edits");
-        return Err(Refusal::of_call(Cause::TooLarge { unit, size: edits as u64, limit: limit as u64, setting }));
-    }
-    Ok(())
-}
-
-/// How many lines a call may show, as far as the settings allow.
-fn limit(tool: &str, asked: Option<Number>, default: usize, session: &Session) -> Result<usize, Refusal> {
+/// How many lines a call may show.
+fn limit(tool: Tool, asked: Option<Number>) -> Result<Option<usize>, Refusal> {
     match asked {
         Some(Number(0)) => Err(Refusal::of_call(Cause::BadArguments {
-            why: format!("{tool}: limit 0 shows nothing: ask for at least one line"),
+            why: format!("{}: limit 0 shows nothing: ask for at least one line", tool.name()),
         })),
-        asked => Ok(asked.map_or(default, |asked| asked.0 as usize).min(session.limits().read_lines)),
+        asked => Ok(asked.map(|asked| asked.0 as usize)),
     }
-}
-
-/// Walks the workspace from a directory down.
-fn walk<V: Visitor>(
-    tool: &str,
-    session: &Session,
-    below: Option<&RelPath>,
-    glob: Option<&str>,
-    visitor: impl Fn() -> V + Sync,
-) -> Result<Walked<V>, Refusal> {
-    let globs = glob.map_or_else(|| Ok(Globs::all()), Globs::of);
-    let bad = |error| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: glob: {error}") });
-    let (course, root) = (&session.course, session.workspace().root());
-    let mut walked = walk::walk_on(course, root, below, &globs.map_err(bad)?, visitor).map_err(|error| {
-        let why = format!("cannot list it: {error}");
-        Refusal::of_spelling(below.map_or(".", RelPath::as_str), Cause::Io { why })
-    })?;
-    check_is_wanted(session)?;
-    walked.left_out.sort();
-    Ok(walked)
-}
-
-/// Whether somebody still waits for the call.
-fn check_is_wanted(session: &Session) -> Result<(), Refusal> {
-    if session.course.is_stopped() {
-        return Err(Refusal::of_call(Cause::Io { why: "the call was cancelled".to_owned() }));
-    }
-    Ok(())
 }
 
 /// The arguments of a call, or what is wrong with them.
@@ -214,23 +198,41 @@ pub fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use surehand_core::EditDialect;
+
     use super::*;
 
     #[test]
     fn the_rules_are_stated_in_the_descriptions() {
-        for tool in TABLE {
-            let (description, schema) = (tool.description(), tool.input_schema());
-            let rule = if tool.name == "forget" { "read it again" } else { "read" };
-            assert!(description.contains(rule), "{}: {description}", tool.name);
-            assert!(description.len() < 600, "{}: {} characters", tool.name, description.len());
+        let names = ToolNames::default();
+        for tool in Tool::ALL {
+            let (description, schema, name) = (description(tool, &names), input_schema(tool, &names), tool.name());
+            let rule = if tool == Tool::Forget { "read it again" } else { "read" };
+            assert!(description.contains(rule), "{name}: {description}");
+            assert!(description.len() < 600, "{name}: {} characters", description.len());
             assert_eq!(schema["type"], "object");
             assert_eq!(schema["additionalProperties"], false);
             for (name, field) in schema["properties"].as_object().unwrap() {
-                assert!(field["description"].is_string(), "{}.{name} has no description", tool.name);
-                assert!(field["type"].is_string(), "{}.{name}: {field}", tool.name);
+                assert!(field["description"].is_string(), "{tool:?}.{name} has no description");
+                assert!(field["type"].is_string(), "{tool:?}.{name}: {field}");
             }
         }
-        let rules = surehand_core::render::rules::INSTRUCTIONS;
+        let rules = surehand_core::render::rules::instructions(&names);
         assert!(rules.contains("Read before you edit") && rules.contains("compacted") && rules.contains("forget"));
+    }
+
+    #[test]
+    fn descriptions_name_only_tools_that_there_are() {
+        let dialects: [&[EditDialect]; 5] =
+            [&EditDialect::ALL, &[EditDialect::Text], &[EditDialect::Lines], &[EditDialect::Patch], &[]];
+        for names in dialects.map(ToolNames::of_dialects).into_iter().chain([ToolNames::reading_with("Read")]) {
+            for tool in Tool::ALL.into_iter().filter(|tool| names.get(*tool).is_some()) {
+                let told = format!("{} {}", description(tool, &names), Value::Object(input_schema(tool, &names)));
+                let missing = |other: &Tool| names.get(*other).is_none_or(|name| name != other.name());
+                for other in Tool::ALL.into_iter().filter(missing) {
+                    assert!(!told.contains(other.name()), "{tool:?} names {other:?}: {told}");
+                }
+            }
+        }
     }
 }

@@ -2,21 +2,34 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use surehand_core::{
-    Cause, LineNo, LineRange, LineSet, Present, Refusal,
-    render::{self, Numbers},
-};
+use serde_json::{Value, json};
+use surehand_core::{Cause, LineNo, LineRange, Refusal, Tool, ToolNames};
 
-use super::{Number, arguments};
-use crate::session::{Session, Success};
+use super::{Definition, Number, arguments, schema};
+use crate::calls::{Call, Read, WantedLines};
 
-/// Read a text file of the workspace, whole or in part. Lines come as `LINE|text`, with anchors as `LINE#HASH|text` for edit_lines.
-/// What is shown counts as read: any part of a file allows edit_file and multi_edit in it, edit_lines needs the lines it names, write_file needs the whole file.
-/// After your context was compacted or reset, read again what you want to edit.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<ReadFile>, parse };
+
+fn describe(names: &ToolNames) -> String {
+    let anchors =
+        names.get(Tool::EditLines).map(|edit| format!(", with anchors as `LINE#HASH|text` for {edit}")).unwrap_or_default();
+    let any_part = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
+    let any_part = if any_part.is_empty() { any_part } else { format!("any part of a file allows {any_part} in it") };
+    let lines = names.get(Tool::EditLines).map(|edit| format!("{edit} needs the lines it names")).unwrap_or_default();
+    let whole = names.get(Tool::WriteFile).map(|write| format!("{write} needs the whole file")).unwrap_or_default();
+    let needs: Vec<String> = [any_part, lines, whole].into_iter().filter(|need| !need.is_empty()).collect();
+    let needs = if needs.is_empty() { String::new() } else { format!(": {}", needs.join(", ")) };
+    format!(
+        "Read a text file of the workspace, whole or in part. Lines come as `LINE|text`{anchors}.\n\
+         What is shown counts as read{needs}.\n\
+         After your context was compacted or reset, read again what you want to edit."
+    )
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReadFile {
+struct ReadFile {
     /// Path of the file, relative to the workspace root or absolute.
     path: String,
     /// First line to show, from 1.
@@ -25,7 +38,7 @@ pub struct ReadFile {
     limit: Option<Number>,
     /// Several ranges at once, 1-based and inclusive; overrides offset and limit.
     ranges: Option<Vec<Range>>,
-    /// Show each line with its anchor, for edit_lines.
+    /// Show each line with its anchor, LINE#HASH.
     #[serde(default)]
     anchors: bool,
 }
@@ -40,62 +53,22 @@ struct Range {
     end: Number,
 }
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: ReadFile = arguments("read_file", call)?;
-    let wanted = wanted(&call)?;
-    let gathered = session.gather(&call.path)?;
-    let path = &gathered.path;
-    let text = match &gathered.present {
-        Present::Text(text) => text,
-        Present::Absent if gathered.view.is_some() => return Err(Refusal::of(path, Cause::Deleted)),
-        Present::Absent => return Err(Refusal::of(path, Cause::NoSuchFile)),
-        Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(Refusal::of(path, cause.clone())),
-    };
-    let wanted = wanted.lines(text.line_count());
-    let mut result = Map::from_iter([
-        ("path".to_owned(), json!(path)),
-        ("version".to_owned(), json!(text.version())),
-        ("total_lines".to_owned(), json!(text.line_count())),
-    ]);
-    if let Some(view) = gathered.view.as_ref().filter(|_| session.policy().short_rereads && !call.anchors) {
-        let inside = wanted.clipped(text.line_count());
-        if !inside.is_empty() && view.version() == text.version() && !view.is_unknown() && view.are_fresh(&inside) {
-            result.insert("unchanged".to_owned(), json!(true));
-            let text = render::read::unchanged(path, text, &inside, view);
-            return Ok(Success { text, result, paths: vec![path.clone()], ..Success::default() });
-        }
-    }
-    let shown = render::read::read(path, text, &wanted, Numbers::with_anchors(call.anchors), session.limits());
-    if !shown.lines.is_empty() || text.line_count() == 0 {
-        session.show(path, text, &shown.full);
-        // A line that is cut is not known, but it is among those that the model wants to see.
-        session.note(path, text, &shown.lines);
-    }
-    result.insert("shown".to_owned(), json!(shown.lines));
-    Ok(Success { text: shown.text, result, paths: vec![path.clone()], ..Success::default() })
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let call: ReadFile = arguments(Tool::ReadFile.name(), value)?;
+    let lines = wanted(&call)?;
+    Ok(Call::Read(Read { path: call.path, lines, anchors: call.anchors }))
 }
 
-/// The lines that were asked for.
-enum Wanted {
-    /// From this line to the end.
-    From(LineNo),
-    /// These.
-    Lines(LineSet),
-}
-
-impl Wanted {
-    fn lines(self, total: usize) -> LineSet {
-        match self {
-            Wanted::Lines(lines) => lines,
-            Wanted::From(start) => {
-                let end = LineNo::at_index(total.saturating_sub(1)).max(start);
-                [LineRange { start, end }].into_iter().collect()
-            }
-        }
+/// The arguments that mean this read.
+pub(super) fn written(read: &Read) -> Value {
+    let Read { path, lines, anchors } = read;
+    match lines {
+        WantedLines::From(start) => json!({ "path": path, "offset": start, "anchors": anchors }),
+        WantedLines::These(lines) => json!({ "path": path, "ranges": lines, "anchors": anchors }),
     }
 }
 
-fn wanted(call: &ReadFile) -> Result<Wanted, Refusal> {
+fn wanted(call: &ReadFile) -> Result<WantedLines, Refusal> {
     let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
     if let Some(ranges) = &call.ranges {
         let range = |range: &Range| match (LineNo::new(range.start.0), LineNo::new(range.end.0)) {
@@ -106,14 +79,14 @@ fn wanted(call: &ReadFile) -> Result<Wanted, Refusal> {
         if ranges.is_empty() {
             return Err(bad("ranges is empty: leave it out to read the whole file".to_owned()));
         }
-        return Ok(Wanted::Lines(ranges.iter().map(range).collect::<Result<_, _>>()?));
+        return Ok(WantedLines::These(ranges.iter().map(range).collect::<Result<_, _>>()?));
     }
     let start = LineNo::new(call.offset.map_or(1, |offset| offset.0))
         .ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
     let end = match call.limit {
         Some(Number(0)) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
         Some(Number(limit)) => LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start),
-        None => return Ok(Wanted::From(start)),
+        None => return Ok(WantedLines::From(start)),
     };
-    Ok(Wanted::Lines([LineRange { start, end }].into_iter().collect()))
+    Ok(WantedLines::These([LineRange { start, end }].into_iter().collect()))
 }

@@ -2,20 +2,24 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use surehand_core::{Refusal, render::snapshot::format_for_prompt};
+use serde_json::Value;
+use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::arguments;
-use crate::{
-    RepoTracker, repo,
-    session::{Session, Success},
-};
+use super::{Definition, arguments, schema};
+use crate::calls::{Call, StateFormat};
 
-/// The state of the repository in a few hundred tokens: open tasks, files that changed since you read them, files that were created or changed, the rest as
-/// counts. Use it instead of looking everything up again, above all after your context was compacted. It does not count as a read of the files.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<RepoStateArguments>, parse };
+
+fn describe(_: &ToolNames) -> String {
+    "The state of the repository in a few hundred tokens: open tasks, files that changed since you read them, files that were created or changed, the rest as\n\
+     counts. Use it instead of looking everything up again, above all after your context was compacted. It does not count as a read of the files."
+        .to_owned()
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RepoStateArguments {
+struct RepoStateArguments {
     /// "text" (default), or "json" for all of it.
     #[serde(default)]
     format: Format,
@@ -29,14 +33,10 @@ enum Format {
     Json,
 }
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: RepoStateArguments = arguments("repo_state", call)?;
-    let state = RepoTracker::load(session.workspace().clone()).snapshot();
-    let text = match call.format {
-        Format::Text => format_for_prompt(&state),
-        Format::Json => format!("{:#}\n", repo::to_json(&state)),
-    };
-    let open = state.open_tasks().len();
-    let result = Map::from_iter([("files_tracked".to_owned(), json!(state.files.len())), ("open_tasks".to_owned(), json!(open))]);
-    Ok(Success { text, result, ..Success::default() })
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let call: RepoStateArguments = arguments(Tool::RepoState.name(), value)?;
+    Ok(Call::State(match call.format {
+        Format::Text => StateFormat::Summary,
+        Format::Json => StateFormat::Json,
+    }))
 }

@@ -1,38 +1,33 @@
 //! `search_files`: lines that match, and exactly those that are shown count as seen.
-//!
-//! The tree is searched by ripgrep's crates, which only tells in which files there is something. What is shown is then taken from
-//! the files as the session gathers them and searched once more, so that what is shown, what is recorded and what is on disk is
-//! one version.
 
-use std::os::fd::OwnedFd;
-
-use grep_matcher::{LineTerminator, Matcher};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use surehand_core::{
-    Cause, LineNo, Present, Refusal, RelPath, Text,
-    render::{
-        Numbers,
-        scope::{LeftOut, Scope},
-        search::{Answer, Hit, Looked, Show},
-    },
-};
+use serde_json::Value;
+use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Number, arguments, check_is_wanted, limit, walk};
-use crate::{
-    disk::walk::{Entry, Kind, Place, Visitor, place},
-    session::{Session, Success},
-};
+use super::{Definition, Number, arguments, limit, schema};
+use crate::calls::{Call, Search};
 
-/// Search the files of the workspace, or below `path`, for a regular expression (Rust syntax), line by line. Lines come as `LINE|text`, as from read_file.
-/// Exactly the lines that are shown count as read: they allow edit_file and multi_edit in that file, and edit_lines of these lines.
-/// Hidden files are searched; what .gitignore or .ignore names is not unless `path` names it.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<SearchFiles>, parse };
+
+fn describe(names: &ToolNames) -> String {
+    let in_file = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
+    let in_file = if in_file.is_empty() { in_file } else { format!("{in_file} in that file") };
+    let lines = names.get(Tool::EditLines).map(|edit| format!("{edit} of these lines")).unwrap_or_default();
+    let allowed: Vec<String> = [in_file, lines].into_iter().filter(|edit| !edit.is_empty()).collect();
+    let allowed = if allowed.is_empty() { String::new() } else { format!(": they allow {}", allowed.join(", and ")) };
+    format!(
+        "Search the files of the workspace, or below `path`, for a regular expression (Rust syntax), line by line. Lines come as `LINE|text`, as from {}.\n\
+         Exactly the lines that are shown count as read{allowed}.\n\
+         Hidden files are searched; what .gitignore or .ignore names is not unless `path` names it.",
+        names.read()
+    )
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SearchFiles {
+struct SearchFiles {
     /// What to search for; a match lies within one line.
     pattern: String,
     /// Directory or file to search, relative to the workspace root or absolute; without it, the whole workspace.
@@ -50,314 +45,22 @@ pub struct SearchFiles {
     /// Take the pattern as plain text, not as a regular expression.
     #[serde(default)]
     fixed: bool,
-    /// Show each line with its anchor, for edit_lines.
+    /// Show each line with its anchor, LINE#HASH.
     #[serde(default)]
     anchors: bool,
 }
 
-const DEFAULT_LIMIT: usize = 100;
-
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: SearchFiles = arguments("search_files", call)?;
-    let limit = limit("search_files", call.limit, DEFAULT_LIMIT, session)?;
-    let matcher = matcher(&call)?;
-    let workspace = session.workspace().clone();
-    let limits = &workspace.config().limits;
-    let context = call.context.map_or(0, |context| context.0 as usize);
-    let show = Show { numbers: Numbers::with_anchors(call.anchors), context, limit, limits };
-    let place = place(workspace.root(), call.path.as_deref().unwrap_or_default())?;
-    let mut found = match &place {
-        Place::File(path) => Found::one(session, path.clone())?,
-        Place::Dir(below) => {
-            let hunter = || Hunter::new(matcher.clone(), Letters::of(&call.pattern), limits.file_bytes);
-            let walked = walk("search_files", session, below.as_ref(), call.glob.as_deref(), hunter)?;
-            Found::of(walked.visitors, walked.left_out)
-        }
-    };
-    let mut told = Told { session, matcher, answer: Answer::new(show), files: Vec::new(), paths: Vec::new() };
-    for (path, hits) in std::mem::take(&mut found.files) {
-        check_is_wanted(told.session)?;
-        told.tell(path, hits, &mut found.left_out);
-    }
-    found.left_out.sort();
-    let Told { answer, files, paths, .. } = told;
-    let result = Map::from_iter([
-        ("cut".to_owned(), json!(answer.is_cut())),
-        ("files".to_owned(), json!(files)),
-        ("total".to_owned(), json!(answer.hits())),
-        ("total_files".to_owned(), json!(answer.files())),
-    ]);
-    let scope = Scope { area: place.area(), glob: call.glob.as_deref() };
-    let looked = Looked { pattern: &call.pattern, scope, files: found.searched, binary: found.binary, left_out: &found.left_out };
-    Ok(Success { text: answer.finish(&looked), result, paths, directories: vec![place.directory()] })
-}
-
-/// What was asked for as something that can be searched, or what is wrong with it.
-fn matcher(call: &SearchFiles) -> Result<RegexMatcher, Refusal> {
-    let bad = |why: String| Refusal::of_call(Cause::BadArguments { why: format!("search_files: pattern: {why}") });
-    const ONE_LINE: &str =
-        "a match lies within one line, so a pattern has no line break; search for one of the lines, with context";
-    if call.pattern.is_empty() {
-        return Err(bad("is empty; for the names of files use list_files".to_owned()));
-    }
-    if call.pattern.contains(['\n', '\r']) {
-        return Err(bad(ONE_LINE.to_owned()));
-    }
-    if let (false, Err(error)) = (call.fixed, regex_syntax::parse(&call.pattern)) {
-        let (what, at) = match &error {
-            regex_syntax::Error::Parse(error) => (error.kind().to_string(), error.span().start.column),
-            regex_syntax::Error::Translate(error) => (error.kind().to_string(), error.span().start.column),
-            error => (error.to_string(), 1),
-        };
-        return Err(bad(format!(
-            "not a regular expression at character {at}: {what}. Escape what is meant literally with \\, or set fixed"
-        )));
-    }
-    RegexMatcherBuilder::new()
-        .case_insensitive(call.case_insensitive)
-        .fixed_strings(call.fixed)
-        .multi_line(true)
-        // A line is what read_file shows: without its ending.
-        .crlf(true)
-        .build(&call.pattern)
-        .map_err(|error| match error.kind() {
-            grep_regex::ErrorKind::NotAllowed(_) | grep_regex::ErrorKind::Banned(_) => bad(ONE_LINE.to_owned()),
-            _ => bad(error.to_string()),
-        })
-}
-
-fn searcher() -> SearcherBuilder {
-    let mut builder = SearcherBuilder::new();
-    // What is no text is told apart before the search, as it is for a read.
-    builder.line_terminator(LineTerminator::crlf()).binary_detection(BinaryDetection::none());
-    builder
-}
-
-/// The files in which there is something, in order.
-struct Found {
-    /// Each with the number of lines that match.
-    files: Vec<(RelPath, usize)>,
-    searched: usize,
-    binary: usize,
-    left_out: LeftOut,
-}
-
-impl Found {
-    /// One file that was asked for by name. Whether anything is in it is seen when it is told.
-    fn one(session: &mut Session, path: RelPath) -> Result<Self, Refusal> {
-        let gathered = session.gather(path.as_str())?;
-        match gathered.present {
-            Present::Text(_) => Ok(Self { files: vec![(path, 0)], searched: 1, binary: 0, left_out: LeftOut::default() }),
-            Present::Absent => Err(Refusal::of(&path, Cause::NothingThere)),
-            Present::Blob(_, cause) | Present::Unreadable(cause) => Err(Refusal::of(&path, cause)),
-        }
-    }
-
-    fn of(hunters: Vec<Hunter>, left_out: LeftOut) -> Self {
-        let mut found = Self { files: Vec::new(), searched: 0, binary: 0, left_out };
-        for hunter in hunters {
-            found.files.extend(hunter.files);
-            found.searched += hunter.searched;
-            found.binary += hunter.binary;
-            found.left_out.too_large.extend(hunter.too_large);
-            found.left_out.unreadable.extend(hunter.unreadable);
-        }
-        found.files.sort_unstable();
-        found
-    }
-}
-
-/// What a pattern is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Letters {
-    /// Letters that are the same bytes in nearly every encoding.
-    Ascii,
-    /// Others too: a file in another encoding must be decoded to be searched.
-    Any,
-}
-
-impl Letters {
-    fn of(pattern: &str) -> Self {
-        if pattern.is_ascii() { Letters::Ascii } else { Letters::Any }
-    }
-}
-
-/// Searches the files that one thread of a walk comes by.
-struct Hunter {
-    matcher: RegexMatcher,
-    letters: Letters,
-    searcher: Searcher,
-    max_bytes: u64,
-    buffer: Vec<u8>,
-    files: Vec<(RelPath, usize)>,
-    searched: usize,
-    binary: usize,
-    too_large: Vec<(RelPath, u64)>,
-    unreadable: Vec<(String, String)>,
-}
-
-/// More than this is not kept for the next file.
-const KEPT_BUFFER: usize = 1 << 20;
-
-impl Visitor for Hunter {
-    fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind != Kind::File {
-            return;
-        }
-        if let Err(errno) = self.search(entry) {
-            self.unreadable.push((entry.path.to_owned(), std::io::Error::from(errno).to_string()));
-        }
-    }
-}
-
-impl Hunter {
-    fn new(matcher: RegexMatcher, letters: Letters, max_bytes: u64) -> Self {
-        let searcher = searcher().line_number(false).build();
-        let (buffer, files, too_large, unreadable) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { matcher, letters, searcher, max_bytes, buffer, files, searched: 0, binary: 0, too_large, unreadable }
-    }
-
-    fn search(&mut self, entry: &Entry<'_>) -> rustix::io::Result<()> {
-        let Some((file, stat)) = entry.open()? else { return Ok(()) };
-        let size = u64::try_from(stat.st_size).unwrap_or_default();
-        if size > self.max_bytes {
-            self.too_large.push((entry.rel_path(), size));
-            return Ok(());
-        }
-        let length = fill(&mut self.buffer, &file, size as usize)?;
-        let bytes = &self.buffer[..length];
-        if is_binary(bytes) {
-            self.binary += 1;
-            return Ok(());
-        }
-        self.searched += 1;
-        let decoded = (self.letters == Letters::Any && str::from_utf8(bytes).is_err()).then(|| Text::new(bytes.to_vec()));
-        let bytes = match &decoded {
-            Some(Ok(text)) => text.as_str().as_bytes(),
-            _ => bytes,
-        };
-        let mut lines = 0;
-        // It reads from memory, and the pattern was tried before.
-        let _ = self.searcher.search_slice(&self.matcher, bytes, Lines(&mut lines));
-        if lines > 0 {
-            self.files.push((entry.rel_path(), lines));
-        }
-        if self.buffer.len() > KEPT_BUFFER {
-            self.buffer = Vec::new();
-        }
-        Ok(())
-    }
-}
-
-/// Reads a file of about this size; gives how many bytes there were.
-fn fill(buffer: &mut Vec<u8>, file: &OwnedFd, size: usize) -> rustix::io::Result<usize> {
-    let mut length = 0;
-    loop {
-        if buffer.len() < (length + 1).max(size) {
-            buffer.resize((size + 1).max(2 * length).max(64 << 10), 0);
-        }
-        match rustix::io::read(file, &mut buffer[length..])? {
-            0 => return Ok(length),
-            read => length += read,
-        }
-        // Whatever somebody adds meanwhile is as good as added afterwards.
-        if length == size {
-            return Ok(length);
-        }
-    }
-}
-
-/// Whether a file is passed over: the rule of [`Text`], except that UTF-16 with a mark is searched.
-fn is_binary(bytes: &[u8]) -> bool {
-    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
-    !is_utf16 && bytes[..bytes.len().min(8192)].contains(&0)
-}
-
-/// Counts the lines that match.
-struct Lines<'a>(&'a mut usize);
-
-impl Sink for Lines<'_> {
-    type Error = std::io::Error;
-
-    fn matched(&mut self, _: &Searcher, _: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        *self.0 += 1;
-        Ok(true)
-    }
-}
-
-/// The answer in the making, with what the session learns from it.
-struct Told<'a, 'b> {
-    session: &'a mut Session,
-    matcher: RegexMatcher,
-    answer: Answer<'b>,
-    files: Vec<Value>,
-    paths: Vec<RelPath>,
-}
-
-impl Told<'_, '_> {
-    /// Shows the hits in a file as it is now, or counts them if there is no room.
-    fn tell(&mut self, path: RelPath, hits: usize, left_out: &mut LeftOut) {
-        if self.answer.is_full() {
-            self.answer.leave(&path, hits);
-            return;
-        }
-        let gathered = match self.session.gather(path.as_str()) {
-            Ok(gathered) => gathered,
-            Err(refusal) => return left_out.not_shown.push((path, what(&refusal.cause))),
-        };
-        let text = match gathered.present {
-            Present::Text(text) => text,
-            Present::Absent => return,
-            Present::Blob(_, cause) | Present::Unreadable(cause) => return left_out.not_shown.push((path, what(&cause))),
-        };
-        let hits = self.hits(&text);
-        let shown = self.answer.add(&path, &text, &hits);
-        if shown.lines.is_empty() {
-            return;
-        }
-        self.session.show(&gathered.path, &text, &shown.full);
-        self.session.note(&gathered.path, &text, &shown.lines);
-        self.files.push(json!({
-            "path": path, "version": text.version(), "total_lines": text.line_count(), "matches": hits.len(), "shown": shown.lines,
-        }));
-        self.paths.push(gathered.path);
-    }
-
-    fn hits(&self, text: &Text) -> Vec<Hit> {
-        let mut hits = Vec::new();
-        let mut searcher = searcher().line_number(true).bom_sniffing(false).build();
-        let body = &text.as_str().as_bytes()[text.body_start()..];
-        // It reads from memory, and the pattern was tried before.
-        let _ = searcher.search_slice(&self.matcher, body, Hits { matcher: &self.matcher, hits: &mut hits });
-        hits
-    }
-}
-
-/// What a file is that cannot be shown.
-fn what(cause: &Cause) -> &'static str {
-    match cause {
-        Cause::Encoding { .. } => "broken text",
-        Cause::Binary { kind, .. } | Cause::NotAFile { kind } => kind,
-        _ => "it changed meanwhile",
-    }
-}
-
-/// Collects the lines that match and where.
-struct Hits<'a> {
-    matcher: &'a RegexMatcher,
-    hits: &'a mut Vec<Hit>,
-}
-
-impl Sink for Hits<'_> {
-    type Error = std::io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        let number = found.line_number().and_then(|number| u32::try_from(number).ok()).and_then(LineNo::new);
-        let Some(line) = number else { return Ok(false) };
-        let full = found.bytes().strip_suffix(b"\n").unwrap_or(found.bytes());
-        let content = full.strip_suffix(b"\r").unwrap_or(full);
-        let at = self.matcher.find(content).unwrap_or_default().map_or(0..0, |at| at.start()..at.end());
-        self.hits.push(Hit { line, at });
-        Ok(true)
-    }
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let call: SearchFiles = arguments(Tool::SearchFiles.name(), value)?;
+    let limit = limit(Tool::SearchFiles, call.limit)?;
+    Ok(Call::Search(Search {
+        pattern: call.pattern,
+        path: call.path,
+        glob: call.glob,
+        limit,
+        context: call.context.map_or(0, |context| context.0 as usize),
+        case_insensitive: call.case_insensitive,
+        fixed: call.fixed,
+        anchors: call.anchors,
+    }))
 }

@@ -2,22 +2,27 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use surehand_core::{Cause, Refusal, render, render::Numbers};
-use surehand_store::ChangeId;
-
-use super::{arguments, change};
-use crate::{
-    changes::Selection,
-    session::{Session, Success},
-    undo::Since,
+use serde_json::Value;
+use surehand_core::{
+    Cause, ChangeId, Edit, Refusal, Tool, ToolNames,
+    edit::{Undo, Undone, Whose},
 };
 
-/// Take back a change that these tools made: the last one of this session, the last one of a file, or a named one with all its files. If a file has changed
-/// since, nothing is undone and the refusal shows what would be lost. Undoing again goes further back; what comes back is shown and counts as read.
+use super::{Definition, arguments, schema};
+use crate::calls::Call;
+
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<UndoArguments>, parse };
+
+fn describe(_: &ToolNames) -> String {
+    "Take back a change that these tools made: the last one of this session, the last one of a file, or a named one with all its files. If a file has changed\n\
+     since, nothing is undone and the refusal shows what would be lost. Undoing again goes further back; what comes back is shown and counts as read."
+        .to_owned()
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Undo {
+struct UndoArguments {
     /// Take back the last change of this file only.
     path: Option<String>,
     /// The name of a change, as the result of an edit or the log gives it.
@@ -30,30 +35,17 @@ pub struct Undo {
     force: bool,
 }
 
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: Undo = arguments("undo", call)?;
-    let id = session.id();
-    let selection = match (&call.path, &call.change, call.all) {
-        (None, None, false) => Selection::Last(Some(id)),
-        (Some(path), None, false) => Selection::File(session.path_of(path)?, Some(id)),
-        (None, Some(change), false) => Selection::Change(ChangeId(change.clone())),
-        (None, None, true) => Selection::Session(id),
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let call: UndoArguments = arguments(Tool::Undo.name(), value)?;
+    let which = match (call.path, call.change, call.all) {
+        (None, None, false) => Undone::Last,
+        (Some(path), None, false) => Undone::File(path),
+        (None, Some(change), false) => Undone::Change(ChangeId(change)),
+        (None, None, true) => Undone::All,
         _ => {
-            let why = "undo: give one of path, change and all, or none of them".to_owned();
+            let why = format!("{}: give one of path, change and all, or none of them", Tool::Undo.name());
             return Err(Refusal::of_call(Cause::BadArguments { why }));
         }
     };
-    take_back(session, &selection, if call.force { Since::Overwrite } else { Since::Keep })
-}
-
-/// Takes changes back and says what came back.
-pub fn take_back(session: &mut Session, selection: &Selection, since: Since) -> Result<Success, Refusal> {
-    let (events, done) = session.undo(selection, since)?;
-    let mut success = change::say_all(session, &done, Numbers::Plain);
-    let mut changes: Vec<(&str, &ChangeId)> = events.iter().map(|event| (event.tool.as_str(), &event.change)).collect();
-    changes.dedup_by_key(|(_, change)| *change);
-    let tools: Vec<&str> = changes.iter().map(|(tool, _)| *tool).collect();
-    success.text.insert_str(0, &render::change::undone(&tools));
-    success.result.insert("undone".to_owned(), json!(changes.iter().map(|(_, change)| change).collect::<Vec<_>>()));
-    Ok(success)
+    Ok(Call::Edit(Edit::Undo(Undo { which, by: Whose::Mine, force: call.force })))
 }

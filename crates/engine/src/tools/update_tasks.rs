@@ -2,22 +2,32 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use surehand_core::{Cause, Refusal, TaskStatus, render};
-use surehand_store::{PlanChange, StoreError, TaskChange};
+use serde_json::Value;
+use surehand_core::{Refusal, TaskStatus, Tool, ToolNames};
 
-use super::{Number, arguments};
-use crate::session::{Session, Success};
+use super::{Definition, Number, arguments, schema};
+use crate::calls::{Call, NewTask, SetTask, Tasks};
 
-/// Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your context and
-/// restarts; repo_state shows what is open, so you can read there what is left. When no task is open, everything is done.
+pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<UpdateTasks>, parse };
+
+fn describe(names: &ToolNames) -> String {
+    let shown =
+        names.get(Tool::RepoState).map(|state| format!("; {state} shows what is open, so you can read there what is left"));
+    format!(
+        "Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your context and\n\
+         restarts{}. When no task is open, everything is done.",
+        shown.unwrap_or_else(|| "; read it again when you need it".to_owned())
+    )
+}
+
+/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct UpdateTasks {
+struct UpdateTasks {
     /// Tasks to add, in order.
-    add: Option<Vec<NewTask>>,
+    add: Option<Vec<TaskToAdd>>,
     /// Tasks to change.
-    set: Option<Vec<SetTask>>,
+    set: Option<Vec<TaskToSet>>,
     /// What the work is about: the name or number of a story or ticket.
     story: Option<String>,
 }
@@ -25,7 +35,7 @@ pub struct UpdateTasks {
 /// A task to add.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewTask {
+struct TaskToAdd {
     /// What is to be done, in a line.
     description: String,
     /// 1 comes first. Without it the task comes last.
@@ -35,7 +45,7 @@ struct NewTask {
 /// A task to change.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SetTask {
+struct TaskToSet {
     /// The number of the task.
     id: Number,
     /// How far it is.
@@ -54,36 +64,10 @@ enum Status {
     Completed,
 }
 
-/// More tasks than this are no plan.
-const MOST_TASKS: usize = 500;
-
-pub fn run(session: &mut Session, call: &Value) -> Result<Success, Refusal> {
-    let call: UpdateTasks = arguments("update_tasks", call)?;
-    let change = change(call)?;
-    let plan = match session.workspace().change_plan(&change) {
-        Ok(plan) => plan,
-        Err(StoreError::NoSuchTask { id }) => return Err(bad(format!("there is no task {id}; repo_state lists the open ones"))),
-        Err(error) => return Err(Refusal::of_call(Cause::Io { why: error.to_string() })),
-    };
-    let open = plan.tasks.iter().filter(|task| task.is_open()).count();
-    let text = render::tasks::tasks(&plan.tasks);
-    let result = Map::from_iter([("tasks".to_owned(), json!(plan.tasks)), ("open_tasks".to_owned(), json!(open))]);
-    Ok(Success { text, result, ..Success::default() })
-}
-
-fn change(call: UpdateTasks) -> Result<PlanChange, Refusal> {
-    let (add, set) = (call.add.unwrap_or_default(), call.set.unwrap_or_default());
-    if add.is_empty() && set.is_empty() && call.story.is_none() {
-        return Err(bad("nothing to do: give add, set or story".to_owned()));
-    }
-    if add.len() > MOST_TASKS {
-        return Err(bad(format!("{} tasks at once; make fewer, larger ones (at most {MOST_TASKS})", add.len())));
-    }
-    if let Some(task) = add.iter().map(|task| &task.description).find(|description| description.trim().is_empty()) {
-        return Err(bad(format!("a task needs a description: {task:?}")));
-    }
-    let new = |task: NewTask| (task.description.trim().to_owned(), task.priority.map(|priority| priority.0));
-    let set_task = |task: SetTask| TaskChange {
+fn parse(value: &Value) -> Result<Call, Refusal> {
+    let call: UpdateTasks = arguments(Tool::UpdateTasks.name(), value)?;
+    let new = |task: TaskToAdd| NewTask { description: task.description, priority: task.priority.map(|priority| priority.0) };
+    let set = |task: TaskToSet| SetTask {
         id: task.id.0,
         status: task.status.map(|status| match status {
             Status::Pending => TaskStatus::Pending,
@@ -93,9 +77,10 @@ fn change(call: UpdateTasks) -> Result<PlanChange, Refusal> {
         description: task.description,
         priority: task.priority.map(|priority| priority.0),
     };
-    Ok(PlanChange { add: add.into_iter().map(new).collect(), set: set.into_iter().map(set_task).collect(), story: call.story })
-}
-
-fn bad(why: String) -> Refusal {
-    Refusal::of_call(Cause::BadArguments { why: format!("update_tasks: {why}") })
+    let (add, changes) = (call.add.unwrap_or_default(), call.set.unwrap_or_default());
+    Ok(Call::Tasks(Tasks {
+        add: add.into_iter().map(new).collect(),
+        set: changes.into_iter().map(set).collect(),
+        story: call.story,
+    }))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use surehand_core::{
     Anchor, Cause, Limits, LineNo, LineRange, LineSet, OnChange, Planned, Policy, Present, Refusal, RelPath, Target, View,
-    edit::lines::LineEdit, gate::Tracking, plan, render::refusal::refusal, text::Ending,
+    edit::lines::LineEdit, gate::Tracking, plan, text::Ending,
 };
 
 use crate::{
@@ -90,13 +90,13 @@ impl Reader {
 
     fn edit(&mut self, source: &mut Source<'_>) {
         let orders: Vec<Order> = (0..=source.below(3)).map(|_| Order::draw(source, self)).collect();
-        let edits: Vec<LineEdit<'_>> = orders.iter().map(Order::edit).collect();
+        let edits: Vec<LineEdit<&str>> = orders.iter().map(Order::edit).collect();
         let (now, seen) = (self.now.text(), self.seen.text());
         match self.plan(&edits) {
             Ok(planned) => self.check_done(&orders, &planned),
             Err(refused) => {
-                self.story.push_str(&format!("refused {edits:?}: {}", refusal(&refused, 1)));
-                assert!(refusal(&refused, 1).len() < 40_000, "a refusal is bounded");
+                self.story.push_str(&format!("refused {edits:?}: {}", refused));
+                assert!(refused.to_string().len() < 40_000, "a refusal is bounded");
                 if let Some(view) = refused.view_after.clone() {
                     let is_of = |page: &surehand_core::Text| view.version() == page.version();
                     assert!(is_of(&now) || is_of(&seen), "a view of what was there");
@@ -110,7 +110,7 @@ impl Reader {
         }
     }
 
-    fn plan(&self, edits: &[LineEdit<'_>]) -> Result<Planned, Refusal> {
+    fn plan(&self, edits: &[LineEdit<&str>]) -> Result<Planned, Refusal> {
         let (path, limits, present) = (RelPath::new("a").expect("a name"), Limits::default(), Present::Text(self.now.text()));
         let policy = Policy { on_change: self.on_change, ..Policy::default() };
         let seen = self.seen.text();
@@ -143,7 +143,7 @@ impl Reader {
             }
         }
         let made = planned.text().expect("a text");
-        let edits: Vec<LineEdit<'_>> = orders.iter().map(Order::edit).collect();
+        let edits: Vec<LineEdit<&str>> = orders.iter().map(Order::edit).collect();
         self.story.push_str(&format!("edited by {edits:?}: {:?} -> {:?}\n", self.now.content(), made.as_str()));
         let wanted: Vec<&str> = expected.words().iter().map(|line| line.trim_end_matches('\r')).collect();
         assert_eq!(words_of(made), wanted, "another line was edited\n{}", self.story);
@@ -231,7 +231,7 @@ impl Order {
         Self { what, at, to, text: text.join("\n") }
     }
 
-    fn edit(&self) -> LineEdit<'_> {
+    fn edit(&self) -> LineEdit<&str> {
         let Self { at, to, text, .. } = self;
         match self.what {
             What::Replace => LineEdit::Replace { at: *at, to: *to, text },

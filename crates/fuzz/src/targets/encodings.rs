@@ -68,7 +68,7 @@ fn edit(source: &mut Source<'_>, text: &Text) {
         _ => written(source, 3),
     };
     let anchor = |index: usize| Anchor::of(number(index), text.line(number(index)));
-    let edit = LineEdit::Replace { at: anchor(start), to: anchor(end), text: &new };
+    let edit = LineEdit::Replace { at: anchor(start), to: anchor(end), text: new.as_str() };
     let (path, limits, policy, present) =
         (RelPath::new("a").expect("a name"), Limits::default(), Policy::default(), Present::Text(text.clone()));
     let target = Target { path: &path, tracking: Tracking::Off, present: &present, policy: &policy, limits: &limits };

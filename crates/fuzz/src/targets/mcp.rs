@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Session,
-    core::{Anchor, LineNo, Text},
-    tools::{self, Hints},
+    Session, Tool, ToolNames,
+    core::{Anchor, LineNo, Text, ToolKind},
+    tools,
 };
 
 use crate::{
@@ -102,11 +102,13 @@ impl Caller {
             );
             return self.disturb(path, content.as_bytes());
         }
-        let tool = &tools::TABLE[source.below(tools::TABLE.len())];
+        let tool = source.pick(&Tool::ALL);
         let file = source.pick(FILES);
         let arguments =
-            fitting(source, &Value::Object(tool.input_schema()), "", &mut |source, name| self.text(source, name, file));
-        self.call(tool.name, &arguments);
+            fitting(source, &Value::Object(tools::input_schema(tool, &ToolNames::default())), "", &mut |source, name| {
+                self.text(source, name, file)
+            });
+        self.call(tool.name(), &arguments);
     }
 
     /// What a model might give for a field.
@@ -187,7 +189,7 @@ impl Caller {
             self.change = change.to_owned();
         }
         let after = self.place.tree();
-        let only_reads = tools::find(tool).is_none_or(|tool| tool.hints == Hints::ReadOnly);
+        let only_reads = Tool::named(tool).is_none_or(|tool| matches!(tool.kind(), ToolKind::Reads | ToolKind::Forgets));
         if reply.is_error || only_reads {
             assert_eq!(before, after, "{}\n{}", said(), difference(&before, &after));
         }

@@ -2,12 +2,11 @@
 //! bounded and cannot pretend to end early.
 
 use surehand_core::{
-    Content, FileState, FileStatus, Limits, LineRange, LineSet, RelPath, RepoState, Task, TaskStatus, WorkingSet,
+    Content, FileState, FileStatus, Limits, LineRange, LineSet, RelPath, RepoState, Task, TaskStatus, ToolNames, WorkingSet,
     instructions::{Instruction, News, Settings},
     render::{
         Numbers,
-        instructions::instructions,
-        row,
+        instructions::{fit, instructions},
         snapshot::{MOST_TOKENS, format_for_prompt},
     },
     tokens::estimate,
@@ -85,6 +84,12 @@ fn working_set(source: &mut Source<'_>) {
     }
 }
 
+/// What a line of a prompt shows of a line of a file, after its number.
+fn row(line: &str) -> Option<&str> {
+    let (number, content) = line.split_once('|')?;
+    number.starts_with(|first: char| first.is_ascii_digit()).then_some(content)
+}
+
 fn words(source: &mut Source<'_>) -> String {
     let count = source.pick(&[0, 3, 20, 60, 255]);
     let words = String::from_utf8_lossy(source.until_zero(count)).into_owned();
@@ -119,7 +124,7 @@ fn snapshot(source: &mut Source<'_>) {
         .collect();
     let last_updated = i64::from(source.byte()) << source.below(63);
     let state = RepoState { work_dir, story_id, files, untouched, tasks, last_updated };
-    let text = format_for_prompt(&state);
+    let text = format_for_prompt(&state, &ToolNames::default());
     assert!(estimate(&text) <= MOST_TOKENS, "{} tokens\n{text}", estimate(&text));
     let open = state.open_tasks().len();
     assert!(open == 0 || text.contains(&open.to_string()) || open == 1, "{open} open tasks are counted\n{text}");
@@ -135,11 +140,12 @@ fn told(source: &mut Source<'_>) {
             Some(Instruction { directory: path.parent(), path, text, news })
         })
         .collect();
-    let told = instructions(&news, &settings);
-    assert!(told.count <= news.len() && (told.count > 0 || news.is_empty()));
-    let ends = told.text.lines().filter(|line| *line == "--- end of instructions ---").count();
-    assert_eq!(ends, usize::from(told.count > 0), "{}", told.text);
+    let told = fit(news.clone(), &settings);
+    let (text, count) = (instructions(&told, &ToolNames::default()), told.parts.len());
+    assert!(count <= news.len() && (count > 0 || news.is_empty()));
+    let ends = text.lines().filter(|line| *line == "--- end of instructions ---").count();
+    assert_eq!(ends, usize::from(count > 0), "{text}");
     // Headlines, notes and names of files that come later are not part of the budget.
     let room = settings.total_tokens.max(settings.tokens.min(settings.total_tokens)) + 150 * news.len() + 300;
-    assert!(estimate(&told.text) <= room, "{} of {room} tokens\n{}", estimate(&told.text), told.text);
+    assert!(estimate(&text) <= room, "{} of {room} tokens\n{text}", estimate(&text));
 }

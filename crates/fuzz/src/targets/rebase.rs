@@ -57,7 +57,7 @@ impl Case<'_> {
     fn by_lines(&self, new: &[&str]) {
         let anchor = |index: usize| Anchor::of(number(index), &self.seen.lines[index].text);
         let (at, to, text) = (anchor(self.start), anchor(self.end - 1), new.join("\n"));
-        let edit = if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: &text } };
+        let edit = if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: text.as_str() } };
         let Ok(planned) = self.planned(|target| plan::edit_lines(target, &[edit])) else { return };
         // A newline at the end is that of the last line, not one more.
         let lines = text.strip_suffix('\n').unwrap_or(&text);

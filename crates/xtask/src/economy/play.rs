@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use bpe_openai::o200k_base;
 use serde_json::{Value, json};
-use surehand_core::refusal::Excerpt;
+use surehand_core::excerpt::Excerpt;
 use surehand_core::{Anchor, LineMap, LineNo, LineRange, LineSet, OnChange, Policy, Text, instructions};
 use surehand_engine::{Config, Durability, Session, Workspace};
 use tempfile::TempDir;

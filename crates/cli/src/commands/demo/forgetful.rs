@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use surehand_agent::{
     Cancel,
     model::{Answer, Call, Heard, Model, ModelError, Prompt},
+    tool::DONE,
 };
+use surehand_engine::Tool;
 
 use super::{
     picture::Picture,
@@ -42,13 +44,13 @@ fn next(picture: &Picture<'_>, asked: u64) -> Vec<Wish> {
     let Some(tasks) = &picture.tasks else { return vec![plan()] };
     let known: Vec<(u32, &Step)> = tasks.iter().filter_map(|(id, task)| Some((*id, story::step_of(task)?))).collect();
     if known.is_empty() {
-        return vec![("done", json!({ "summary": "Linkshort shortens links." }))];
+        return vec![(DONE, json!({ "summary": "Linkshort shortens links." }))];
     }
     let open = known.iter().position(|(_, step)| !is_done(picture, step)).unwrap_or(known.len());
     let mut wishes = Vec::new();
     if open > 0 {
         let set: Vec<Value> = known[..open].iter().map(|(id, _)| json!({ "id": id, "status": "completed" })).collect();
-        wishes.push(("update_tasks", json!({ "set": set })));
+        wishes.push((Tool::UpdateTasks.name(), json!({ "set": set })));
     }
     wishes.extend(known.get(open).map(|(_, step)| work(picture, step, asked)));
     wishes
@@ -56,7 +58,7 @@ fn next(picture: &Picture<'_>, asked: u64) -> Vec<Wish> {
 
 fn plan() -> Wish {
     let add: Vec<Value> = STEPS.iter().map(|step| json!({ "description": step.task })).collect();
-    ("update_tasks", json!({ "add": add }))
+    (Tool::UpdateTasks.name(), json!({ "add": add }))
 }
 
 /// Whether the prompt shows that a step is done.
@@ -68,14 +70,14 @@ fn is_done(picture: &Picture<'_>, step: &Step) -> bool {
 /// A file that is not known to exist is written, one that is not shown is read, one that is shown is edited.
 fn work(picture: &Picture<'_>, step: &Step, asked: u64) -> Wish {
     let (Some(file), Some(insert)) = (picture.files.get(step.path), &step.insert) else {
-        return ("write_file", json!({ "path": step.path, "content": story::draft(step, asked) }));
+        return (Tool::WriteFile.name(), json!({ "path": step.path, "content": story::draft(step, asked) }));
     };
     let edit = match file.rows.iter().rev().find(|(_, text)| text.contains(insert.after)) {
         Some((anchor, _)) => json!({ "op": "insert_after", "at": anchor, "text": insert.text }),
         None if file.is_whole => json!({ "op": "append", "text": insert.text }),
-        None => return ("read_file", json!({ "path": step.path, "anchors": true })),
+        None => return (Tool::ReadFile.name(), json!({ "path": step.path, "anchors": true })),
     };
-    ("edit_lines", json!({ "path": step.path, "edits": [edit] }))
+    (Tool::EditLines.name(), json!({ "path": step.path, "edits": [edit] }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 use surehand_agent::Event;
+use surehand_engine::Tool;
 
 use super::{deed::Deed, others::Kept};
 
@@ -49,11 +50,11 @@ impl Ledger {
 
     /// Counts a call, by what came of it.
     pub fn count(&mut self, deed: &Deed, is_error: bool) {
-        match (deed.tool.as_str(), deed.is_repair, is_error) {
+        match (Tool::named(&deed.tool), deed.is_repair, is_error) {
             (_, false, true) => self.refusals += 1,
-            ("write_file", _, false) => *self.writes.entry(deed.path.clone()).or_default() += 1,
-            ("read_file", false, false) => self.reads += 1,
-            ("edit_lines", true, false) => self.repairs += 1,
+            (Some(Tool::WriteFile), _, false) => *self.writes.entry(deed.path.clone()).or_default() += 1,
+            (Some(Tool::ReadFile), false, false) => self.reads += 1,
+            (Some(Tool::EditLines), true, false) => self.repairs += 1,
             _ => {}
         }
     }

@@ -35,7 +35,7 @@ impl<'a> Others<'a> {
 
     /// A call is about to be carried out.
     pub fn before(&mut self, deed: &Deed) -> io::Result<()> {
-        let is_about = |outside: &Outside| outside.call.tool == deed.tool && outside.call.path == deed.path;
+        let is_about = |outside: &Outside| outside.call.tool.name() == deed.tool && outside.call.path == deed.path;
         let due = |outside: &Outside, done: usize| is_about(outside) && done + 1 == outside.call.time;
         self.save(When::Before, due)
     }
@@ -63,7 +63,8 @@ impl<'a> Others<'a> {
     /// Saves what is due now and can be done. `is_due` is told how often the tool has done its work.
     fn save(&mut self, when: When, is_due: impl Fn(&Outside, usize) -> bool) -> io::Result<()> {
         for outside in OUTSIDE.iter().filter(|outside| outside.when == when) {
-            let done = self.done.get(&(outside.call.tool.to_owned(), outside.call.path.to_owned())).copied().unwrap_or_default();
+            let done =
+                self.done.get(&(outside.call.tool.name().to_owned(), outside.call.path.to_owned())).copied().unwrap_or_default();
             let is_saved = self.saved.iter().any(|saved| std::ptr::eq(*saved, outside));
             if is_saved || !is_due(outside, done) {
                 continue;

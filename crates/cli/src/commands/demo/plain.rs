@@ -9,9 +9,13 @@ use surehand_agent::{
     Cancel, Event,
     event::Phase,
     model::{Call, CallResult, Message, Model, Prompt, Usage},
-    prompt::{Dialect, HISTORY_RULES, Template, message_tokens, system, tool_specs},
+    prompt::{Template, message_tokens, rules, system, tool_specs},
+    tool::DONE,
 };
-use surehand_engine::core::{Anchor, LineNo};
+use surehand_engine::{
+    Tool,
+    core::{Anchor, EditDialect, LineNo, Mode},
+};
 
 use super::{others::save, stage::WINDOW, story::STORY};
 
@@ -21,8 +25,10 @@ const MOST_TURNS: u32 = 150;
 /// Plays the story; gives whether the model ever said that it is done.
 pub fn play(root: &Path, model: &mut dyn Model, listener: &mut dyn FnMut(&Event)) -> anyhow::Result<bool> {
     let mut tools = Tools { root, tasks: Vec::new() };
-    let template = Template { rules: HISTORY_RULES.to_owned(), story: STORY.to_owned(), instructions: String::new() };
-    let mut prompt = Prompt { system: system(&template), tools: tool_specs(Phase::Coding, Dialect::Lines), messages: Vec::new() };
+    let template =
+        Template { rules: rules(Mode::History, EditDialect::Text), story: STORY.to_owned(), instructions: String::new() };
+    let mut prompt =
+        Prompt { system: system(&template), tools: tool_specs(Phase::Coding, EditDialect::Lines), messages: Vec::new() };
     let fixed = prompt.tokens();
     let mut tokens = fixed + say(&mut prompt, Message::User("Work on the story.".to_owned()));
     for turn in 1..=MOST_TURNS {
@@ -35,7 +41,7 @@ pub fn play(root: &Path, model: &mut dyn Model, listener: &mut dyn FnMut(&Event)
         let answer = model.ask(&prompt, &Cancel::default(), &mut |_| {})?;
         let mut results = Vec::new();
         for call in &answer.calls {
-            if call.name == "done" {
+            if call.name == DONE {
                 return Ok(true);
             }
             let arguments: Value = serde_json::from_str(&call.arguments)?;
@@ -79,17 +85,18 @@ struct Tools<'a> {
 
 impl Tools<'_> {
     fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<String> {
-        if tool == "update_tasks" {
+        let tool = Tool::named(tool);
+        if tool == Some(Tool::UpdateTasks) {
             return Ok(self.update_tasks(arguments));
         }
         let path = arguments["path"].as_str().context("a file is named")?;
         let file = self.root.join(path);
         match tool {
-            "write_file" => {
+            Some(Tool::WriteFile) => {
                 save(&file, arguments["content"].as_str().unwrap_or_default())?;
                 Ok(format!("{path} created\n"))
             }
-            "read_file" => {
+            Some(Tool::ReadFile) => {
                 let text = fs::read_to_string(&file)?;
                 Ok(format!("{path} ({} lines)\n{}", text.lines().count(), rows(&text)))
             }

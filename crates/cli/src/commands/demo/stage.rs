@@ -3,8 +3,11 @@
 use std::{io, path::Path, time::Instant};
 
 use anyhow::Context;
-use surehand_agent::{Cancel, Company, Event, Run, Settings, command::Nobody, event::Stop, prompt::Dialect};
-use surehand_engine::{Config, StateHome, Workspace, core::Mode};
+use surehand_agent::{Cancel, Company, Event, Run, Settings, command::Nobody, event::Stop};
+use surehand_engine::{
+    Config, StateHome, Workspace,
+    core::{EditDialect, Mode},
+};
 
 use super::{
     deed::Deed,
@@ -47,7 +50,7 @@ fn surehand(root: &Path, mode: Mode, audience: &mut Audience<'_>) -> anyhow::Res
     let state = tempfile::tempdir().context("a temporary directory")?;
     let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
     let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
-    let settings = Settings { mode, window: WINDOW, dialect: Some(Dialect::Lines), ..Settings::of(&workspace) };
+    let settings = Settings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..Settings::of(&workspace) };
     let mut listener = |event: &Event| audience.hear(event);
     let company =
         Company { model: &mut Forgetful::default(), permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };

@@ -1,5 +1,7 @@
 //! The story: a small service in nine files, what a model would do for it step by step, and what others do to the files meanwhile.
 
+use surehand_engine::Tool;
+
 /// What the model is asked.
 pub const STORY: &str = "\
 Write linkshort, a service in Go that shortens links, with the standard library only: configuration from the environment, a store in \
@@ -120,7 +122,7 @@ pub struct Outside {
 #[derive(Debug)]
 pub struct Moment {
     /// Of this tool,
-    pub tool: &'static str,
+    pub tool: Tool,
     /// for this file,
     pub path: &'static str,
     /// for the so-manieth time, from 1.
@@ -159,25 +161,30 @@ impl Act {
 
 /// All that others do.
 pub const OUTSIDE: &[Outside] = &[
-    outside(When::AfterTurn, first("write_file", "store.go"), "store.go", Act::Top("// Copyright the linkshort authors.")),
-    outside(When::Before, first("edit_lines", "main.go"), "main.go", Act::Top("// Linkshort serves short links.")),
+    outside(When::AfterTurn, first(Tool::WriteFile, "store.go"), "store.go", Act::Top("// Copyright the linkshort authors.")),
+    outside(When::Before, first(Tool::EditLines, "main.go"), "main.go", Act::Top("// Linkshort serves short links.")),
     outside(
         When::Before,
-        first("write_file", "README.md"),
+        first(Tool::WriteFile, "README.md"),
         "README.md",
         Act::Make("# linkshort\n\nShort links for all of us.\n"),
     ),
-    outside(When::AfterTurn, first("edit_lines", "store.go"), "links.go", Act::Change("StatusFound", "StatusTemporaryRedirect")),
+    outside(
+        When::AfterTurn,
+        first(Tool::EditLines, "store.go"),
+        "links.go",
+        Act::Change("StatusFound", "StatusTemporaryRedirect"),
+    ),
     // The very line behind which the model means to insert: no proof where that would be now, so the model decides.
     outside(
         When::Before,
-        Moment { tool: "edit_lines", path: "main.go", time: 3 },
+        Moment { tool: Tool::EditLines, path: "main.go", time: 3 },
         "main.go",
         Act::Change("Handler: routes}", "Handler: routes, ErrorLog: log.Default()}"),
     ),
     outside(
         When::AfterTurn,
-        first("edit_lines", "config.go"),
+        first(Tool::EditLines, "config.go"),
         "main.go",
         Act::Add("func main() {", "\tlog.SetFlags(log.LUTC | log.LstdFlags)"),
     ),
@@ -187,6 +194,6 @@ const fn outside(when: When, call: Moment, path: &'static str, act: Act) -> Outs
     Outside { when, call, path, act }
 }
 
-const fn first(tool: &'static str, path: &'static str) -> Moment {
+const fn first(tool: Tool, path: &'static str) -> Moment {
     Moment { tool, path, time: 1 }
 }

@@ -16,6 +16,13 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
+/// The files in the headers of an envelope, whatever else stands in it.
+pub(super) fn named_files(patch: &str) -> Vec<String> {
+    let marks = [ADD, DELETE, UPDATE, MOVE];
+    let names = patch.lines().filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark)));
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
 /// Reads all of it, from the first line on.
 pub(super) fn files<'a>(lines: &mut Lines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
     lines.take();

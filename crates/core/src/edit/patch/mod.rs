@@ -59,6 +59,19 @@ impl FilePatch<'_> {
     }
 }
 
+/// The files that a patch names, by their names before and after. Of one that cannot be understood, those in its headers.
+pub fn named_files(patch: &str) -> Vec<String> {
+    let Ok(parsed) = parse(patch) else { return envelope::named_files(patch) };
+    let names = |file: &FilePatch<'_>| {
+        let to = match file {
+            FilePatch::Update { move_to, .. } => move_to.as_deref(),
+            FilePatch::Add { .. } | FilePatch::Delete { .. } => None,
+        };
+        [Some(file.path()), to].into_iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+    };
+    parsed.files.iter().flat_map(names).collect()
+}
+
 /// A run of lines with what changes in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk<'a> {

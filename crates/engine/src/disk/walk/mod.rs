@@ -21,7 +21,7 @@ use rustix::{
 };
 use surehand_core::{
     Cause, Refusal, RelPath,
-    render::scope::{Area, LeftOut},
+    outcome::{Area, LeftOut},
 };
 
 use super::{
@@ -116,11 +116,11 @@ pub enum Place {
 
 impl Place {
     /// For words about it.
-    pub fn area(&self) -> Area<'_> {
+    pub fn area(&self) -> Area {
         match self {
             Place::Dir(None) => Area::Workspace,
-            Place::Dir(Some(path)) => Area::Dir(path),
-            Place::File(path) => Area::File(path),
+            Place::Dir(Some(path)) => Area::Dir(path.clone()),
+            Place::File(path) => Area::File(path.clone()),
         }
     }
 
@@ -623,7 +623,7 @@ mod tests {
             ("git/config", "bad_arguments"),
             ("pipe", "io"),
         ] {
-            assert_eq!(place(&root, spelling).unwrap_err().code(), code, "{spelling}");
+            assert_eq!(place(&root, spelling).unwrap_err().code().as_str(), code, "{spelling}");
         }
     }
 

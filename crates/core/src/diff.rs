@@ -1,0 +1,145 @@
+//! A short diff for a model: the lines that changed with a few around them, as far as there is room. Which lines it shows is
+//! decided here, because what is shown is what counts as seen.
+
+use std::ops::Range;
+
+use crate::{
+    change::{Hunk, LineMap},
+    excerpt::clip,
+    lines::{LineNo, LineRange, LineSet},
+    text::Text,
+};
+
+/// A short diff with fresh numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// In order.
+    pub rows: Vec<DiffRow>,
+    /// The lines of the new text that are shown in full.
+    pub shown: LineSet,
+}
+
+/// A row of a diff. Removed lines have their old numbers, all others their new ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiffRow {
+    /// Lines in between are not shown.
+    Gap,
+    /// A line around the change.
+    Same(LineNo),
+    /// A line that went.
+    Removed(LineNo),
+    /// A line that came.
+    Added(LineNo),
+    /// So many more lines went.
+    MoreRemoved(usize),
+    /// These lines came as well.
+    MoreAdded(LineRange),
+    /// So many more changes, which left these lines.
+    MoreChanges(usize, LineSet),
+}
+
+/// Two texts and what differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextDiff {
+    /// The one.
+    pub before: Text,
+    /// The other.
+    pub after: Text,
+    /// What differs.
+    pub diff: Diff,
+}
+
+impl Diff {
+    /// The diff of two texts.
+    pub fn between(base: &Text, text: &Text, map: &LineMap) -> Self {
+        let mut layout = Layout { base, text, diff: Self::default(), rows: 0 };
+        layout.hunks(map.hunks());
+        layout.diff
+    }
+}
+
+impl TextDiff {
+    /// From one text to another.
+    pub fn of(before: Text, after: Text) -> Self {
+        let diff = Diff::between(&before, &after, &LineMap::between(&before, &after));
+        Self { before, after, diff }
+    }
+}
+
+const CONTEXT: usize = 2;
+const MAX_ROWS: usize = 60;
+
+/// Of a longer line only so many characters are shown.
+pub(crate) const ROW_CHARS: usize = 300;
+
+struct Layout<'a> {
+    base: &'a Text,
+    text: &'a Text,
+    diff: Diff,
+    /// Rows that show a line.
+    rows: usize,
+}
+
+impl Layout<'_> {
+    /// Hunks with the lines around them, until there are too many rows.
+    fn hunks(&mut self, hunks: &[Hunk]) {
+        let mut written = 0;
+        for (index, hunk) in hunks.iter().enumerate() {
+            if self.rows >= MAX_ROWS {
+                let left = &hunks[index..];
+                let rest = left.iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
+                self.diff.rows.push(DiffRow::MoreChanges(left.len(), rest));
+                return;
+            }
+            let start = hunk.after.start.saturating_sub(CONTEXT).max(written);
+            if index > 0 && start > written {
+                self.diff.rows.push(DiffRow::Gap);
+            }
+            self.same_rows(start..hunk.after.start);
+            self.old_rows(hunk.before.clone());
+            self.new_rows(hunk.after.clone());
+            let next = hunks.get(index + 1).map_or(self.text.line_count(), |next| next.after.start);
+            written = (hunk.after.end + CONTEXT).min(next);
+            self.same_rows(hunk.after.end..written);
+        }
+    }
+
+    fn same_rows(&mut self, indexes: Range<usize>) {
+        for line in indexes.map(LineNo::at_index) {
+            self.diff.rows.push(DiffRow::Same(line));
+            self.show(line);
+        }
+    }
+
+    fn old_rows(&mut self, indexes: Range<usize>) {
+        debug_assert!(indexes.end <= self.base.line_count());
+        let fits = MAX_ROWS.saturating_sub(self.rows) / 2;
+        let count = indexes.len();
+        for line in indexes.take(fits).map(LineNo::at_index) {
+            self.diff.rows.push(DiffRow::Removed(line));
+            self.rows += 1;
+        }
+        if count > fits {
+            self.diff.rows.push(DiffRow::MoreRemoved(count - fits));
+        }
+    }
+
+    fn new_rows(&mut self, indexes: Range<usize>) {
+        let fits = MAX_ROWS.saturating_sub(self.rows);
+        for line in indexes.clone().take(fits).map(LineNo::at_index) {
+            self.diff.rows.push(DiffRow::Added(line));
+            self.show(line);
+        }
+        if let Some(rest) = LineRange::from_indexes(indexes.start + fits.min(indexes.len())..indexes.end) {
+            self.diff.rows.push(DiffRow::MoreAdded(rest));
+        }
+    }
+
+    fn show(&mut self, line: LineNo) {
+        let content = self.text.line(line);
+        if clip(content, ROW_CHARS).len() == content.len() {
+            self.diff.shown.insert(LineRange::line(line));
+        }
+        self.rows += 1;
+    }
+}

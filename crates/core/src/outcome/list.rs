@@ -1,0 +1,183 @@
+//! What a listing shows: every file by name, or, where that is too much, directories with their counts.
+
+use std::ops::Range;
+
+use super::scope::{Area, LeftOut, Scope};
+use crate::path::RelPath;
+
+/// The files of a part of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Where was looked.
+    pub scope: Scope,
+    /// The files that are listed by name.
+    pub files: Vec<RelPath>,
+    /// The directories that are given as a count, each with a `/` at its end, and how many files are below.
+    pub folded: Vec<(String, usize)>,
+    /// What the limit leaves out of one directory that has too many entries.
+    pub rest: Rest,
+    /// How many files there are, listed or not.
+    pub total: usize,
+    /// What could not be looked at.
+    pub left_out: LeftOut,
+}
+
+/// What is not even counted by directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// The directory, with a `/` at its end; `None` is the root.
+    pub place: Option<String>,
+    /// How many directories in it are not listed.
+    pub directories: usize,
+    /// How many files are below those.
+    pub files_in_directories: usize,
+    /// How many files directly in it are not listed.
+    pub files: usize,
+}
+
+impl Listing {
+    /// Chooses what is listed of the files at these paths, which are in order: at most `limit` lines.
+    pub fn of(paths: &[RelPath], scope: Scope, limit: usize, left_out: LeftOut) -> Self {
+        let total = paths.len();
+        if paths.is_empty() {
+            return Self { scope, files: Vec::new(), folded: Vec::new(), rest: Rest::default(), total, left_out };
+        }
+        let tree = Tree { paths, limit };
+        let Folded { folders, files, rest } = tree.fold(tree.top(&scope.area));
+        let files = files.into_iter().map(|file| paths[file].clone()).collect();
+        let folded = folders.iter().map(|folder| (tree.name(folder).to_owned(), folder.files.len())).collect();
+        Self { scope, files, folded, rest, total, left_out }
+    }
+
+    /// Whether some files are not listed by name.
+    pub fn is_cut(&self) -> bool {
+        self.files.len() < self.total
+    }
+}
+
+/// Paths in order: what is below a directory stands together.
+struct Tree<'a> {
+    paths: &'a [RelPath],
+    limit: usize,
+}
+
+/// A directory with all files below it.
+#[derive(Clone)]
+struct Folder {
+    /// How many bytes of their paths lead to it, the last `/` included.
+    prefix: usize,
+    files: Range<usize>,
+}
+
+/// The lines of a listing.
+struct Folded {
+    folders: Vec<Folder>,
+    files: Vec<usize>,
+    rest: Rest,
+}
+
+impl Tree<'_> {
+    fn top(&self, area: &Area) -> Folder {
+        let prefix = match area {
+            Area::Workspace => 0,
+            Area::Dir(dir) => dir.as_str().len() + 1,
+            Area::File(file) => file.as_str().len() - file.name().len(),
+        };
+        Folder { prefix, files: 0..self.paths.len() }
+    }
+
+    fn name(&self, folder: &Folder) -> &str {
+        &self.paths[folder.files.start].as_str()[..folder.prefix]
+    }
+
+    /// The directories and the files directly in a directory.
+    fn open(&self, folder: &Folder) -> (Vec<Folder>, Vec<usize>) {
+        let (mut folders, mut files): (Vec<Folder>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut at = folder.files.start;
+        while at < folder.files.end {
+            let path = self.paths[at].as_str();
+            let Some(slash) = path[folder.prefix..].find('/') else {
+                files.push(at);
+                at += 1;
+                continue;
+            };
+            let prefix = folder.prefix + slash + 1;
+            let inside = self.paths[at..folder.files.end].partition_point(|other| other.as_str().starts_with(&path[..prefix]));
+            folders.push(Folder { prefix, files: at..at + inside });
+            at += inside;
+        }
+        (folders, files)
+    }
+
+    /// Opens directories from the top down, on each level those with the fewest entries first, as long as the lines suffice.
+    fn fold(&self, top: Folder) -> Folded {
+        let (mut level, mut files) = self.open(&top);
+        if level.len() + files.len() > self.limit {
+            return self.trim(&top, level, files);
+        }
+        let mut closed: Vec<Folder> = Vec::new();
+        while !level.is_empty() {
+            let mut lines = closed.len() + level.len() + files.len();
+            let mut opened: Vec<_> = level.into_iter().map(|folder| (self.open(&folder), folder)).collect();
+            opened.sort_by_key(|((folders, files), folder)| (folders.len() + files.len(), folder.files.start));
+            level = Vec::new();
+            for ((inner, direct), folder) in opened {
+                let cost = inner.len() + direct.len();
+                if lines - 1 + cost > self.limit {
+                    closed.push(folder);
+                    continue;
+                }
+                lines = lines - 1 + cost;
+                level.extend(inner);
+                files.extend(direct);
+            }
+        }
+        closed.sort_by_key(|folder| folder.files.start);
+        files.sort_unstable();
+        Folded { folders: closed, files, rest: Rest::default() }
+    }
+
+    /// The first entries of a directory that has too many, and how many more there are.
+    fn trim(&self, top: &Folder, mut folders: Vec<Folder>, mut files: Vec<usize>) -> Folded {
+        let more_folders = folders.split_off(folders.len().min(self.limit));
+        let more_files = files.split_off(files.len().min(self.limit - folders.len()));
+        let rest = Rest {
+            place: if top.prefix == 0 { None } else { Some(self.name(top).to_owned()) },
+            directories: more_folders.len(),
+            files_in_directories: more_folders.iter().map(|folder| folder.files.len()).sum(),
+            files: more_files.len(),
+        };
+        Folded { folders, files, rest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_file_is_listed_or_counted_on_so_many_lines(
+            names in prop::collection::vec("[ab]{1,2}(/[ab.-]?[ab]){0,4}", 1..60),
+            limit in 1_usize..40,
+        ) {
+            let mut paths: Vec<RelPath> = names.iter().map(|name| RelPath::new(name).unwrap()).collect();
+            paths.sort();
+            paths.dedup();
+            let everywhere = Scope { area: Area::Workspace, glob: None };
+            let listing = Listing::of(&paths, everywhere, limit, LeftOut::default());
+            prop_assert!(listing.files.len() + listing.folded.len() <= limit);
+            let folded: usize = listing.folded.iter().map(|(_, count)| count).sum();
+            let tree = Tree { paths: &paths, limit };
+            let (top_folders, top_files) = tree.open(&tree.top(&Area::Workspace));
+            if top_folders.len() + top_files.len() <= limit {
+                prop_assert_eq!(listing.files.len() + folded, paths.len());
+            }
+            if paths.len() <= limit {
+                prop_assert_eq!(listing.files, paths);
+            }
+        }
+    }
+}

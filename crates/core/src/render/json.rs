@@ -1,0 +1,226 @@
+//! Outcomes as objects, for programs. The fields are promises.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Audience,
+    change::{REWRITES_SAID_FROM, SAME_CONTENT, diff},
+    notice::notice,
+    refusal::remedy,
+};
+use crate::{
+    numbers::Numbers,
+    outcome::{Changed, Done, FileOutcome, Forgotten, Found, Landed, Outcome, Refused, Written, search::FileMatches},
+    plan::Act,
+    refusal::Cause,
+    tool::{Tool, ToolNames},
+};
+
+/// More ranges than this are told as fewer, larger ones.
+const MAX_RANGES: usize = 200;
+
+/// More moves than this are not listed; the numbers are in the next read.
+const MAX_SHIFTS: usize = 200;
+
+/// An outcome as an object. Words in it are for a model that knows its tools by these names.
+pub fn json(outcome: &Outcome, names: &ToolNames) -> Value {
+    let mut object = match &outcome.result {
+        Ok(done) => {
+            let mut object = object([("success", json!(true))]);
+            object.extend(done_fields(done, names));
+            object
+        }
+        Err(refused) => object([("success", json!(false)), ("refusal", refusal(refused, names))]),
+    };
+    let notes = &outcome.notes;
+    if let Some(told) = &notes.instructions {
+        object.insert("instructions".to_owned(), json!(told.paths()));
+    }
+    if !notes.changed_elsewhere.is_empty() {
+        object.insert("changed_elsewhere".to_owned(), json!(notes.changed_elsewhere));
+    }
+    if !notes.warnings.is_empty() {
+        object.insert("warnings".to_owned(), json!(notes.warnings.iter().map(notice).collect::<Vec<_>>()));
+    }
+    Value::Object(object)
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn done_fields(done: &Done, names: &ToolNames) -> Map<String, Value> {
+    match done {
+        Done::Read(reading) => object([
+            ("path", json!(reading.path)),
+            ("version", json!(reading.text.version())),
+            ("total_lines", json!(reading.text.line_count())),
+            ("shown", json!(reading.lines)),
+        ]),
+        Done::Unchanged(unchanged) => object([
+            ("path", json!(unchanged.path)),
+            ("version", json!(unchanged.text.version())),
+            ("total_lines", json!(unchanged.text.line_count())),
+            ("unchanged", json!(true)),
+        ]),
+        Done::Listed(listing) => {
+            let folded: Vec<Value> = listing.folded.iter().map(|(path, files)| json!({ "path": path, "files": files })).collect();
+            object([
+                ("cut", json!(listing.is_cut())),
+                ("files", json!(listing.files)),
+                ("directories", json!(folded)),
+                ("total", json!(listing.total)),
+            ])
+        }
+        Done::Found(found) => search(found),
+        Done::Changed(changed) => change(changed, names),
+        Done::SameContent(same) => {
+            let mut fields = object([
+                ("noop", json!(true)),
+                ("message", json!(SAME_CONTENT)),
+                ("path", json!(same.path)),
+                ("version", json!(same.text.version())),
+            ]);
+            add_rewrites(&mut fields, same.rewrites);
+            fields
+        }
+        Done::State(shown) => {
+            object([("files_tracked", json!(shown.state.files.len())), ("open_tasks", json!(shown.state.open_tasks().len()))])
+        }
+        Done::Tasks(tasks) => {
+            let open = tasks.iter().filter(|task| task.is_open()).count();
+            object([("tasks", json!(tasks)), ("open_tasks", json!(open))])
+        }
+        Done::Forgotten(Forgotten::Everything) => Map::new(),
+        Done::Forgotten(Forgotten::Files(paths)) => object([("forgotten", json!(paths))]),
+    }
+}
+
+fn search(found: &Found) -> Map<String, Value> {
+    let file = |file: &FileMatches| {
+        json!({
+            "path": file.found_at,
+            "version": file.text.version(),
+            "total_lines": file.text.line_count(),
+            "matches": file.matches,
+            "shown": file.lines,
+        })
+    };
+    object([
+        ("cut", json!(!found.left.is_empty())),
+        ("files", json!(found.files.iter().map(file).collect::<Vec<_>>())),
+        ("total", json!(found.hits)),
+        ("total_files", json!(found.files_with_hits)),
+    ])
+}
+
+/// A change of one file has its fields in the object itself. One that may be of several has them in a list, and if it is of one
+/// only, in both places.
+fn change(changed: &Changed, names: &ToolNames) -> Map<String, Value> {
+    let mut files: Vec<Map<String, Value>> =
+        changed.files.iter().map(|file| file_fields(file, changed.numbers(), names)).collect();
+    let mut fields = match (&mut files[..], changed.tool) {
+        ([only], Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo) => only.clone(),
+        ([only, ..], tool) if !matches!(tool, Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo) => std::mem::take(only),
+        _ => Map::new(),
+    };
+    if matches!(changed.tool, Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo) {
+        fields.insert("files".to_owned(), json!(files));
+    }
+    fields.insert("change".to_owned(), json!(changed.change));
+    if changed.tool == Tool::Undo {
+        fields.insert("undone".to_owned(), json!(changed.undid.iter().map(|undid| &undid.change).collect::<Vec<_>>()));
+    }
+    add_rewrites(&mut fields, changed.rewrites);
+    fields
+}
+
+fn add_rewrites(fields: &mut Map<String, Value>, times: u32) {
+    if times >= REWRITES_SAID_FROM {
+        fields.insert("rewrites".to_owned(), json!(times));
+    }
+}
+
+fn file_fields(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<String, Value> {
+    match (file.planned.act(), &file.landed, file.planned.text()) {
+        (Act::Write { .. }, Landed::AsPlanned, Some(_)) => written(file, numbers, names),
+        (Act::Write { .. }, Landed::Rewritten(rewritten), Some(_)) => object([
+            ("path", json!(file.path())),
+            ("rewritten", json!(true)),
+            ("version", json!(rewritten.text.version())),
+            ("total_lines", json!(rewritten.text.line_count())),
+            ("shown", json!(rewritten.fresh.shown)),
+        ]),
+        (Act::Write { .. }, Landed::Gone, Some(_)) => object([("path", json!(file.path())), ("rewritten", json!(true))]),
+        _ => whole(file),
+    }
+}
+
+/// A file that was deleted, moved, or brought back as something that is no text.
+fn whole(file: &FileOutcome) -> Map<String, Value> {
+    let mut fields = object([("path", json!(file.path()))]);
+    match file.planned.act() {
+        Act::Remove => fields.insert("deleted".to_owned(), json!(true)),
+        Act::Move { .. } => fields.insert("from".to_owned(), json!(file.planned.path())),
+        Act::Write { .. } => None,
+    };
+    if let Some(content) = file.planned.after() {
+        fields.insert("version".to_owned(), json!(content.version()));
+    }
+    fields
+}
+
+fn written(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<String, Value> {
+    let planned = &file.planned;
+    let mut fields = object([
+        ("path", json!(planned.path())),
+        ("version", json!(planned.text().map(crate::text::Text::version))),
+        ("total_lines", json!(planned.text().map(crate::text::Text::line_count))),
+        ("diff", json!(diff(file, numbers, Audience::new(names)))),
+        ("shifted", json!(planned.map().shifts().iter().take(MAX_SHIFTS).collect::<Vec<_>>())),
+        ("shown", json!(file.diff.shown)),
+    ]);
+    if let Some(line) = file.first_changed_line() {
+        fields.insert("first_changed_line".to_owned(), json!(line));
+    }
+    if planned.is_new() {
+        fields.insert("created".to_owned(), json!(true));
+    }
+    if let Some(origin) = planned.origin() {
+        fields.insert("from".to_owned(), json!(origin.path));
+    }
+    if let Some(rebased) = planned.rebased() {
+        fields.insert("rebased".to_owned(), json!({ "changed": rebased.affected }));
+    }
+    let how = match file.written {
+        Written::Exchanged => None,
+        Written::Renamed => {
+            Some("renamed: this file system cannot exchange files, so a change at the same instant may go unseen")
+        }
+        Written::InPlace => Some("in place: the file has several names or marks that a new file could not have"),
+    };
+    if let Some(how) = how {
+        fields.insert("written".to_owned(), json!(how));
+    }
+    fields
+}
+
+fn refusal(refused: &Refused, names: &ToolNames) -> Value {
+    let refusal = &refused.refusal;
+    let mut fields = object([
+        ("code", json!(refusal.code())),
+        ("path", json!(refusal.path)),
+        ("affected_ranges", json!(refusal.affected_ranges().coarsened(MAX_RANGES))),
+        ("remaps", json!(refusal.remaps())),
+        ("repeat", json!(refused.repeat)),
+        ("remedy", json!(remedy(refusal, names))),
+    ]);
+    if let Some(view) = &refusal.view_after {
+        // What the remaps and ranges are of.
+        fields.insert("version".to_owned(), json!(view.version()));
+    }
+    if let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause {
+        fields.insert("mismatches".to_owned(), json!(mismatches));
+    }
+    Value::Object(fields)
+}

@@ -1,0 +1,300 @@
+//! The tools that a model can have, what kind each is, and the names by which a model knows them. This is the one place in which
+//! a tool is named: whoever decides by tool matches on [`Tool`] or [`ToolKind`], so that a new tool does not compile before it has
+//! its place everywhere.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+/// A tool of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tool {
+    /// Shows lines of a file.
+    ReadFile,
+    /// Shows the names of files.
+    ListFiles,
+    /// Shows lines that match.
+    SearchFiles,
+    /// Replaces one text by another.
+    EditFile,
+    /// Replaces several texts in several files.
+    MultiEdit,
+    /// Replaces lines that are named by anchors.
+    EditLines,
+    /// Applies a patch.
+    ApplyPatch,
+    /// Writes a whole file.
+    WriteFile,
+    /// Deletes a file.
+    DeleteFile,
+    /// Gives a file another name.
+    MoveFile,
+    /// Takes changes back.
+    Undo,
+    /// Shows the state of the repository.
+    RepoState,
+    /// Keeps the list of tasks.
+    UpdateTasks,
+    /// Says what left the context of the model.
+    Forget,
+}
+
+/// What kind of tool it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolKind {
+    /// It looks, and changes nothing.
+    Reads,
+    /// It changes files.
+    Edits,
+    /// It changes the list of tasks.
+    Tasks,
+    /// It changes what counts as read.
+    Forgets,
+}
+
+/// A way to say which part of a file is to be changed. Models differ in which one they are good at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EditDialect {
+    /// Exact text that is replaced.
+    #[default]
+    Text,
+    /// Lines that are named by anchors.
+    Lines,
+    /// Patches.
+    Patch,
+}
+
+impl EditDialect {
+    /// All of them.
+    pub const ALL: [EditDialect; 3] = [EditDialect::Text, EditDialect::Lines, EditDialect::Patch];
+}
+
+impl Tool {
+    /// All tools, in the order in which they are listed.
+    pub const ALL: [Tool; 14] = [
+        Tool::ReadFile,
+        Tool::ListFiles,
+        Tool::SearchFiles,
+        Tool::EditFile,
+        Tool::MultiEdit,
+        Tool::EditLines,
+        Tool::ApplyPatch,
+        Tool::WriteFile,
+        Tool::DeleteFile,
+        Tool::MoveFile,
+        Tool::Undo,
+        Tool::RepoState,
+        Tool::UpdateTasks,
+        Tool::Forget,
+    ];
+
+    /// Its name; a promise.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tool::ReadFile => "read_file",
+            Tool::ListFiles => "list_files",
+            Tool::SearchFiles => "search_files",
+            Tool::EditFile => "edit_file",
+            Tool::MultiEdit => "multi_edit",
+            Tool::EditLines => "edit_lines",
+            Tool::ApplyPatch => "apply_patch",
+            Tool::WriteFile => "write_file",
+            Tool::DeleteFile => "delete_file",
+            Tool::MoveFile => "move_file",
+            Tool::Undo => "undo",
+            Tool::RepoState => "repo_state",
+            Tool::UpdateTasks => "update_tasks",
+            Tool::Forget => "forget",
+        }
+    }
+
+    /// The tool of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// What kind of tool it is.
+    pub const fn kind(self) -> ToolKind {
+        match self {
+            Tool::ReadFile | Tool::ListFiles | Tool::SearchFiles | Tool::RepoState => ToolKind::Reads,
+            Tool::EditFile
+            | Tool::MultiEdit
+            | Tool::EditLines
+            | Tool::ApplyPatch
+            | Tool::WriteFile
+            | Tool::DeleteFile
+            | Tool::MoveFile
+            | Tool::Undo => ToolKind::Edits,
+            Tool::UpdateTasks => ToolKind::Tasks,
+            Tool::Forget => ToolKind::Forgets,
+        }
+    }
+
+    /// The dialect that it belongs to; most tools belong to none and are there in all of them.
+    pub const fn dialect(self) -> Option<EditDialect> {
+        match self {
+            Tool::EditFile | Tool::MultiEdit => Some(EditDialect::Text),
+            Tool::EditLines => Some(EditDialect::Lines),
+            Tool::ApplyPatch => Some(EditDialect::Patch),
+            Tool::ReadFile
+            | Tool::ListFiles
+            | Tool::SearchFiles
+            | Tool::WriteFile
+            | Tool::DeleteFile
+            | Tool::MoveFile
+            | Tool::Undo
+            | Tool::RepoState
+            | Tool::UpdateTasks
+            | Tool::Forget => None,
+        }
+    }
+}
+
+/// The names by which a model knows its tools. A text for this model names only these: a client that brings its own tools has other
+/// names for some of ours and lacks the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolNames {
+    /// Every model can read somehow.
+    read: Cow<'static, str>,
+    /// By the place in [`Tool::ALL`].
+    others: [Option<Cow<'static, str>>; Tool::ALL.len()],
+    /// What ends the work, where an agent has such a tool.
+    done: Option<Cow<'static, str>>,
+    /// What else it has, which no text speaks of by itself.
+    besides: Vec<Cow<'static, str>>,
+}
+
+impl Default for ToolNames {
+    /// All tools of ours, by their own names.
+    fn default() -> Self {
+        Self::offering(Tool::ALL)
+    }
+}
+
+impl ToolNames {
+    /// These tools of ours, by their own names.
+    pub fn offering(tools: impl IntoIterator<Item = Tool>) -> Self {
+        let none = Self::reading_with(Tool::ReadFile.name());
+        tools.into_iter().fold(none, |names, tool| names.with(tool, tool.name()))
+    }
+
+    /// The tools of ours that belong to these dialects, and those that belong to none.
+    pub fn of_dialects(dialects: &[EditDialect]) -> Self {
+        let is_offered = |tool: &Tool| tool.dialect().is_none_or(|dialect| dialects.contains(&dialect));
+        Self::offering(Tool::ALL.into_iter().filter(is_offered))
+    }
+
+    /// A model that reads with this tool, and has no other.
+    pub fn reading_with(name: impl Into<Cow<'static, str>>) -> Self {
+        Self { read: name.into(), others: [const { None }; Tool::ALL.len()], done: None, besides: Vec::new() }
+    }
+
+    /// The same, with a tool that does what this one of ours does.
+    #[must_use]
+    pub fn with(mut self, tool: Tool, name: impl Into<Cow<'static, str>>) -> Self {
+        match tool {
+            Tool::ReadFile => self.read = name.into(),
+            _ => self.others[tool as usize] = Some(name.into()),
+        }
+        self
+    }
+
+    /// The same, with a tool that ends the work.
+    #[must_use]
+    pub fn with_done(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.done = Some(name.into());
+        self
+    }
+
+    /// The same, with a tool that does what none of ours does.
+    #[must_use]
+    pub fn with_other(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.besides.push(name.into());
+        self
+    }
+
+    /// All tools of the model.
+    pub fn all(&self) -> Vec<&str> {
+        let others = self.besides.iter().chain(&self.done).map(AsRef::as_ref);
+        Tool::ALL.iter().filter_map(|tool| self.get(*tool)).chain(others).collect()
+    }
+
+    /// What the model calls this tool; `None` if it has none that does the same.
+    pub fn get(&self, tool: Tool) -> Option<&str> {
+        match tool {
+            Tool::ReadFile => Some(&self.read),
+            _ => self.others[tool as usize].as_deref(),
+        }
+    }
+
+    /// The tool that reads files.
+    pub fn read(&self) -> &str {
+        &self.read
+    }
+
+    /// The tool for a small change of a file.
+    pub fn edit(&self) -> Option<&str> {
+        [Tool::EditFile, Tool::EditLines, Tool::ApplyPatch, Tool::MultiEdit].into_iter().find_map(|tool| self.get(tool))
+    }
+
+    /// The tool that ends the work.
+    pub fn done(&self) -> Option<&str> {
+        self.done.as_deref()
+    }
+
+    /// Those of these tools that the model has, as a list: `a, b or c`.
+    pub fn any_of(&self, tools: &[Tool]) -> String {
+        self.list(tools, "or")
+    }
+
+    /// The same: `a, b and c`.
+    pub fn all_of(&self, tools: &[Tool]) -> String {
+        self.list(tools, "and")
+    }
+
+    fn list(&self, tools: &[Tool], last: &str) -> String {
+        let mut names: Vec<&str> = tools.iter().filter_map(|tool| self.get(*tool)).collect();
+        names.dedup();
+        match names.split_last() {
+            None => String::new(),
+            Some((only, [])) => (*only).to_owned(),
+            Some((end, start)) => format!("{} {last} {end}", start.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_listed_once_and_found_by_its_name() {
+        for (place, tool) in Tool::ALL.into_iter().enumerate() {
+            assert_eq!(tool as usize, place);
+            assert_eq!(Tool::named(tool.name()), Some(tool));
+        }
+        assert_eq!(Tool::named("bash"), None);
+    }
+
+    #[test]
+    fn a_dialect_that_is_not_chosen_leaves_out_its_tools_only() {
+        let missing = |dialects: &[EditDialect]| {
+            let names = ToolNames::of_dialects(dialects);
+            Tool::ALL.into_iter().filter(|tool| names.get(*tool).is_none()).map(Tool::name).collect::<Vec<_>>()
+        };
+        assert_eq!(missing(&EditDialect::ALL), [""; 0]);
+        assert_eq!(missing(&[EditDialect::Text]), ["edit_lines", "apply_patch"]);
+        assert_eq!(missing(&[EditDialect::Patch, EditDialect::Lines]), ["edit_file", "multi_edit"]);
+        assert_eq!(missing(&[]), ["edit_file", "multi_edit", "edit_lines", "apply_patch"]);
+    }
+
+    #[test]
+    fn what_a_model_does_not_have_is_not_listed() {
+        let names = ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::MultiEdit, "Edit");
+        assert_eq!(names.any_of(&[Tool::EditFile, Tool::MultiEdit, Tool::Undo]), "Edit");
+        assert_eq!(names.all_of(&[Tool::ReadFile, Tool::ApplyPatch, Tool::EditFile]), "Read and Edit");
+        assert_eq!(ToolNames::default().any_of(&[Tool::Undo, Tool::Forget, Tool::ReadFile]), "undo, forget or read_file");
+        assert_eq!(names.any_of(&[Tool::Undo]), "");
+    }
+}

@@ -1,0 +1,285 @@
+//! How a session carries out a plan: it commits until the files hold still, and records what was done as one change, with what is
+//! known of each file afterwards.
+
+use std::collections::HashMap;
+
+use surehand_core::{
+    Act, Cause, Content, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
+    edit::Undo,
+    outcome::{Changed, FileOutcome, Landed, Rewritten, SameContent, Written},
+};
+use surehand_store::{ChangeId, Event, Record};
+
+use crate::{
+    changes::fresh_change,
+    course::Course,
+    disk::{
+        commit::{Change, CommitError, Committed, commit},
+        journal::How,
+    },
+    files::{PlannedFile, keep_first},
+    plan::{Plan, Step},
+    session::{Basis, Session},
+    tracker::now,
+};
+
+/// How often a plan is made anew because a file changed under it.
+const ATTEMPTS: usize = 20;
+
+/// Which of our tools makes a change, and which earlier ones it takes back.
+pub(crate) struct ChangeOrigin<'a> {
+    /// The tool, as the log names it.
+    pub tool: &'a str,
+    /// For each file, the changes that it takes back.
+    pub undoes: HashMap<RelPath, Vec<ChangeId>>,
+}
+
+/// Who has made a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MadeBy {
+    /// We have, and the model is shown what was done.
+    Us,
+    /// A tool that is not ours. The model knows what it sent, and is shown nothing by us.
+    ForeignTool,
+}
+
+impl<'a> ChangeOrigin<'a> {
+    /// This tool, which takes nothing back.
+    pub(crate) fn of(tool: &'a str) -> Self {
+        Self { tool, undoes: HashMap::new() }
+    }
+}
+
+impl Session {
+    /// Carries out a plan. If a file has changed since it was made, it is made anew.
+    pub fn commit(&mut self, plan: Plan) -> Outcome {
+        let edit = plan.edit.clone();
+        let result = self.apply(plan);
+        self.conclude(&edit, result)
+    }
+
+    /// Judges an edit and carries it out.
+    pub fn edit(&mut self, edit: &Edit) -> Outcome {
+        self.begin_call(&Course::default());
+        let result = self.change(edit);
+        self.conclude(edit, result)
+    }
+
+    /// Takes changes back for a person. Instructions are for models, and none are given.
+    pub fn undo(&mut self, undo: &Undo) -> Outcome {
+        self.begin_call(&Course::default());
+        let edit = Edit::Undo(undo.clone());
+        let result = self.change(&edit);
+        self.conclude_in(&[], &edit, result)
+    }
+
+    pub(crate) fn change(&mut self, edit: &Edit) -> Result<Done, Refusal> {
+        let plan = self.plan_on(Basis::Disk, edit)?;
+        self.apply(plan)
+    }
+
+    /// Commits until the files hold still.
+    fn apply(&mut self, mut plan: Plan) -> Result<Done, Refusal> {
+        let mut last = None;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                plan = self.replan(plan)?;
+            }
+            let files = match &plan.step {
+                Step::Change(files) => files,
+                Step::Undo(undo) => &undo.files,
+                Step::Nothing(path, text) => return Ok(self.same_content(path.clone(), text.clone())),
+            };
+            files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
+            let changes: Vec<Change<'_>> =
+                files.iter().map(|file| Change { planned: &file.planned, identity: file.facts.identity }).collect();
+            match commit(&self.workspace, &changes) {
+                Ok(committed) => return Ok(Done::Changed(self.record_plan(plan, committed))),
+                Err(CommitError::Changed(path)) => {
+                    // Whatever its stamp says.
+                    self.files.doubt(&path);
+                    last = Some(path);
+                }
+                Err(CommitError::Refused(refusal)) => return Err(*refusal),
+                Err(CommitError::Stopped) => {
+                    return Err(Refusal::of_call(Cause::Io { why: "the commit was stopped".to_owned() }));
+                }
+            }
+            if attempt > 3 {
+                std::thread::sleep(std::time::Duration::from_millis(1 << attempt.min(6)));
+            }
+        }
+        let path = last.expect("every attempt that comes here has set it");
+        let why = "another program keeps writing it; nothing was written. Try again when it is quiet".to_owned();
+        Err(Refusal::of(&path, Cause::Conflict { why }))
+    }
+
+    /// The same edit for what is there now; of an undo, of the same changes.
+    fn replan(&mut self, plan: Plan) -> Result<Plan, Refusal> {
+        match plan.step {
+            Step::Undo(undo) => Ok(Plan { step: Step::Undo(self.replan_undo(undo)?), edit: plan.edit }),
+            Step::Change(_) | Step::Nothing(..) => self.plan_on(Basis::Disk, &plan.edit),
+        }
+    }
+
+    /// A write of what is there already: the session knows all of it.
+    fn same_content(&mut self, path: RelPath, text: Text) -> Done {
+        self.show(&path, &text, &LineSet::whole(text.line_count()));
+        let rewrites = self.count_rewrite(&path, true);
+        Done::SameContent(SameContent { path, text, rewrites })
+    }
+
+    fn record_plan(&mut self, plan: Plan, committed: Committed) -> Changed {
+        let tool = plan.edit.tool();
+        match plan.step {
+            Step::Undo(undo) => {
+                let origin = ChangeOrigin { tool: tool.name(), undoes: undo.undoes() };
+                let (without_effect, undid) = (undo.without_effect, undo.undid);
+                let (change, files) = self.record_change(&origin, undo.files, committed, MadeBy::Us);
+                self.mark_undone(&change, &without_effect);
+                Changed { change, tool, files, undid, rewrites: 0 }
+            }
+            Step::Change(files) => {
+                let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
+                let rewrites = match (&plan.edit, files.first()) {
+                    (Edit::Write { .. }, Some(file)) if !file.planned.is_new() => {
+                        self.count_rewrite(file.planned.path(), is_alike(&file.planned))
+                    }
+                    _ => 0,
+                };
+                Changed { change, tool, files, undid: Vec::new(), rewrites }
+            }
+            Step::Nothing(..) => unreachable!("what is not committed is not recorded"),
+        }
+    }
+
+    /// Records a plan that another program has carried out: what is there now is compared with what was planned.
+    pub(crate) fn adopt(&mut self, plan: Plan) -> Option<Changed> {
+        let tool = plan.edit.tool();
+        let Step::Change(files) = plan.step else { return None };
+        // Without a stamp, each file is looked at.
+        let committed = Committed { stamps: vec![None; files.len()], how: vec![How::Swap; files.len()] };
+        let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
+        Some(Changed { change, tool, files, undid: Vec::new(), rewrites: 0 })
+    }
+
+    /// Records what was done, and what the session knows of each file afterwards.
+    fn record_change(
+        &mut self,
+        origin: &ChangeOrigin<'_>,
+        files: Vec<PlannedFile>,
+        committed: Committed,
+        by: MadeBy,
+    ) -> (ChangeId, Vec<FileOutcome>) {
+        let change = fresh_change();
+        let workspace = self.workspace().clone();
+        let _together = workspace.hold_records();
+        let mut outcomes = Vec::with_capacity(files.len());
+        for ((file, stamp), how) in files.into_iter().zip(committed.stamps).zip(committed.how) {
+            let delta = self.files.keep_change(&self.workspace, &file.planned);
+            let event = self.event(origin, &change, &file);
+            self.workspace().record(Record::Happened(Event { delta, ..event }));
+            outcomes.push(self.settle_file(file.planned, stamp, how, by));
+        }
+        (change, outcomes)
+    }
+
+    /// An event of this session about a file; what became of the file is for others to say.
+    pub(crate) fn event_of(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, path: &RelPath) -> Event {
+        Event {
+            change: change.clone(),
+            at: now(),
+            session: self.id(),
+            tool: origin.tool.to_owned(),
+            path: path.clone(),
+            moved_to: None,
+            before: None,
+            after: None,
+            mode: None,
+            undoes: origin.undoes.get(path).cloned().unwrap_or_default(),
+            delta: None,
+        }
+    }
+
+    fn event(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, file: &PlannedFile) -> Event {
+        let planned = &file.planned;
+        let moved_to = match planned.act() {
+            Act::Move { to } => Some(to.clone()),
+            Act::Write { .. } | Act::Remove => None,
+        };
+        Event {
+            moved_to,
+            before: planned.base().map(Content::version),
+            after: planned.after().map(Content::version),
+            mode: file.facts.mode.filter(|_| *planned.act() == Act::Remove),
+            ..self.event_of(origin, change, planned.path())
+        }
+    }
+
+    /// What is known of a file after a change, and what the session has seen of it.
+    fn settle_file(&mut self, planned: Planned, stamp: Option<Stamp>, how: How, by: MadeBy) -> FileOutcome {
+        let is_renamed = planned.path_after().is_none_or(|after| after != planned.path());
+        if is_renamed {
+            self.let_go(planned.path());
+        }
+        let landed = match (planned.path_after(), planned.text(), stamp) {
+            (Some(path), Some(text), Some(stamp)) => {
+                self.files.found(&self.workspace, path, text, stamp);
+                Landed::AsPlanned
+            }
+            // Another program was at it right after us: what landed counts, not what was sent.
+            (Some(path), Some(text), None) => self.landed(path, text, &planned),
+            (Some(path), None, _) => {
+                self.let_go(path);
+                Landed::AsPlanned
+            }
+            (None, ..) => Landed::AsPlanned,
+        };
+        let file = FileOutcome::of(planned, landed, written(how));
+        let view = match by {
+            MadeBy::Us => file.view_after(),
+            MadeBy::ForeignTool => file.view_untold(),
+        };
+        if let (Some(view), Some(_)) = (view, file.planned.text()) {
+            self.set_view(file.path(), view);
+        }
+        file
+    }
+
+    /// Nothing is known of a path any more: we have taken away what was there, or put something else in its place.
+    fn let_go(&mut self, path: &RelPath) {
+        self.files.doubt(path);
+        if let Some(tracker) = &mut self.tracker {
+            tracker.forget(&self.workspace, std::slice::from_ref(path));
+        }
+    }
+
+    /// What is at the path of a commit right after it.
+    fn landed(&mut self, path: &RelPath, sent: &Text, planned: &Planned) -> Landed {
+        let Ok(gathered) = self.files.gather(&self.workspace, path.as_str()) else { return Landed::AsPlanned };
+        match gathered.present {
+            Present::Text(text) if text == *sent => Landed::AsPlanned,
+            // A file that was moved keeps the view that it had: the gate will find that it is another one.
+            _ if matches!(planned.act(), Act::Move { .. }) => Landed::AsPlanned,
+            Present::Text(text) => Landed::Rewritten(Box::new(Rewritten::of(planned, sent, text))),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,
+        }
+    }
+}
+
+fn written(how: How) -> Written {
+    match how {
+        How::Swap | How::Create | How::Remove | How::Move => Written::Exchanged,
+        How::Rename => Written::Renamed,
+        How::InPlace => Written::InPlace,
+    }
+}
+
+/// Whether a rewrite left most lines as they were.
+fn is_alike(planned: &Planned) -> bool {
+    let (Some(Content::Text(base)), Some(text)) = (planned.base(), planned.text()) else { return false };
+    let kept: usize = planned.map().kept().map(|(run, _)| run.len()).sum();
+    let longer = base.line_count().max(text.line_count());
+    // Of a file of one or two lines hardly anything is left after any change: there every rewrite counts.
+    longer <= 2 || kept * 4 >= longer * 3
+}

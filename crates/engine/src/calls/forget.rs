@@ -1,0 +1,27 @@
+//! Forgets what left the context of the model.
+
+use serde::Serialize;
+use surehand_core::{Done, Refusal, outcome::Forgotten};
+
+use crate::session::Session;
+
+/// What no longer counts as read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forget {
+    /// Everything.
+    Everything,
+    /// These files, in any spelling.
+    Files(Vec<String>),
+}
+
+pub(super) fn forget(session: &mut Session, forget: &Forget) -> Result<Done, Refusal> {
+    let Forget::Files(paths) = forget else {
+        session.reset();
+        return Ok(Done::Forgotten(Forgotten::Everything));
+    };
+    let workspace = session.workspace().clone();
+    let paths = paths.iter().map(|path| session.path_of(path)).collect::<Result<Vec<_>, _>>()?;
+    let forgotten = session.tracker().map_or_else(Vec::new, |tracker| tracker.forget(&workspace, &paths));
+    Ok(Done::Forgotten(Forgotten::Files(forgotten)))
+}

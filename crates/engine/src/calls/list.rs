@@ -1,0 +1,82 @@
+//! Lists files.
+
+use serde::Serialize;
+use surehand_core::{
+    Cause, Done, Refusal, RelPath, Tool,
+    outcome::{LeftOut, Listing, Scope},
+};
+
+use crate::{
+    disk::walk::{self, Entry, Globs, Kind, Place, Visitor, Walked, place},
+    session::Session,
+};
+
+/// List files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct List {
+    /// A directory or file, in any spelling; without it, the whole workspace.
+    pub path: Option<String>,
+    /// Only files that match.
+    pub glob: Option<String>,
+    /// At most so many lines.
+    pub limit: Option<usize>,
+}
+
+const DEFAULT_LIMIT: usize = 200;
+
+pub(super) fn list(session: &mut Session, call: &List) -> Result<Done, Refusal> {
+    let limit = call.limit.unwrap_or(DEFAULT_LIMIT).min(session.limits().read_lines);
+    let workspace = session.workspace().clone();
+    let place = place(workspace.root(), call.path.as_deref().unwrap_or_default())?;
+    let (paths, left_out) = match &place {
+        Place::File(path) => (vec![path.clone()], LeftOut::default()),
+        Place::Dir(below) => {
+            let walked = walk(Tool::ListFiles, session, below.as_ref(), call.glob.as_deref(), Names::default)?;
+            let mut paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|names| names.0).collect();
+            paths.sort_unstable();
+            (paths, walked.left_out)
+        }
+    };
+    let scope = Scope { area: place.area(), glob: call.glob.clone() };
+    Ok(Done::Listed(Listing::of(&paths, scope, limit, left_out)))
+}
+
+/// The names of files.
+#[derive(Default)]
+struct Names(Vec<RelPath>);
+
+impl Visitor for Names {
+    fn visit(&mut self, entry: &Entry<'_>) {
+        if entry.kind == Kind::File {
+            self.0.push(entry.rel_path());
+        }
+    }
+}
+
+/// Walks the workspace from a directory down.
+pub(super) fn walk<V: Visitor>(
+    tool: Tool,
+    session: &Session,
+    below: Option<&RelPath>,
+    glob: Option<&str>,
+    visitor: impl Fn() -> V + Sync,
+) -> Result<Walked<V>, Refusal> {
+    let globs = glob.map_or_else(|| Ok(Globs::all()), Globs::of);
+    let bad = |error| Refusal::of_call(Cause::BadArguments { why: format!("{}: glob: {error}", tool.name()) });
+    let (course, root) = (&session.course, session.workspace().root());
+    let mut walked = walk::walk_on(course, root, below, &globs.map_err(bad)?, visitor).map_err(|error| {
+        let why = format!("cannot list it: {error}");
+        Refusal::of_spelling(below.map_or(".", RelPath::as_str), Cause::Io { why })
+    })?;
+    check_is_wanted(session)?;
+    walked.left_out.sort();
+    Ok(walked)
+}
+
+/// Whether somebody still waits for the call.
+pub(super) fn check_is_wanted(session: &Session) -> Result<(), Refusal> {
+    if session.course.is_stopped() {
+        return Err(Refusal::of_call(Cause::Io { why: "the call was cancelled".to_owned() }));
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Calls: what a session can be asked to do, as values, and what it does. [`crate::tools`] makes them from the JSON of a model;
+//! programs that use the library make them directly.
+
+mod forget;
+mod list;
+mod read;
+mod search;
+mod state;
+mod tasks;
+
+use serde::Serialize;
+use surehand_core::{Done, Edit, Outcome, Refusal, Tool};
+
+pub use self::{
+    forget::Forget,
+    list::List,
+    read::{Read, WantedLines},
+    search::Search,
+    state::StateFormat,
+    tasks::{NewTask, SetTask, Tasks},
+};
+use crate::{course::Course, session::Session};
+
+/// What a session is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// Show lines of a file.
+    Read(Read),
+    /// List files.
+    List(List),
+    /// Search files.
+    Search(Search),
+    /// Change files.
+    Edit(Edit),
+    /// Show the state of the repository.
+    State(StateFormat),
+    /// Change the list of tasks.
+    Tasks(Tasks),
+    /// Forget what was read.
+    Forget(Forget),
+}
+
+impl Call {
+    /// The tool of ours that it is a call of.
+    pub fn tool(&self) -> Tool {
+        match self {
+            Call::Read(_) => Tool::ReadFile,
+            Call::List(_) => Tool::ListFiles,
+            Call::Search(_) => Tool::SearchFiles,
+            Call::Edit(edit) => edit.tool(),
+            Call::State(_) => Tool::RepoState,
+            Call::Tasks(_) => Tool::UpdateTasks,
+            Call::Forget(_) => Tool::Forget,
+        }
+    }
+}
+
+impl Session {
+    /// Carries out a call. Whatever it asks for, this answers.
+    pub fn run(&mut self, call: &Call) -> Outcome {
+        self.run_with(&Course::default(), call)
+    }
+
+    /// The same for a call whose progress is followed, and which may be cancelled, from elsewhere.
+    pub fn run_with(&mut self, course: &Course, call: &Call) -> Outcome {
+        self.begin_call(course);
+        let result = self.carry_out(call);
+        match call {
+            Call::Edit(edit) => self.conclude(edit, result),
+            call => self.conclude(call, result),
+        }
+    }
+
+    fn carry_out(&mut self, call: &Call) -> Result<Done, Refusal> {
+        match call {
+            Call::Read(read) => read::read(self, read),
+            Call::List(list) => list::list(self, list),
+            Call::Search(search) => search::search(self, search),
+            Call::Edit(edit) => self.change(edit),
+            Call::State(format) => Ok(state::state(self, *format)),
+            Call::Tasks(tasks) => tasks::update(self, tasks),
+            Call::Forget(forget) => forget::forget(self, forget),
+        }
+    }
+}

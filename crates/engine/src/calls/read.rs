@@ -1,0 +1,77 @@
+//! Shows lines of a file.
+
+use serde::Serialize;
+use surehand_core::{
+    Cause, Done, LineNo, LineRange, LineSet, Present, Refusal,
+    outcome::{Reading, Unchanged},
+    render::Numbers,
+};
+
+use crate::session::Session;
+
+/// Show lines of a file. Those that are shown in full count as read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Read {
+    /// The file, in any spelling.
+    pub path: String,
+    /// Which lines.
+    pub lines: WantedLines,
+    /// Whether each line comes with its anchor.
+    pub anchors: bool,
+}
+
+/// The lines that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WantedLines {
+    /// From this line to the end.
+    From(LineNo),
+    /// These.
+    These(LineSet),
+}
+
+impl Read {
+    /// All lines of a file, without anchors.
+    pub fn whole(path: impl Into<String>) -> Self {
+        Self { path: path.into(), lines: WantedLines::From(LineNo::FIRST), anchors: false }
+    }
+
+    /// The same, each line with its anchor.
+    #[must_use]
+    pub fn with_anchors(self) -> Self {
+        Self { anchors: true, ..self }
+    }
+}
+
+impl WantedLines {
+    fn of(&self, total: usize) -> LineSet {
+        match self {
+            WantedLines::These(lines) => lines.clone(),
+            WantedLines::From(start) => {
+                let end = LineNo::at_index(total.saturating_sub(1)).max(*start);
+                [LineRange { start: *start, end }].into_iter().collect()
+            }
+        }
+    }
+}
+
+pub(super) fn read(session: &mut Session, call: &Read) -> Result<Done, Refusal> {
+    let gathered = session.gather(&call.path)?;
+    let path = gathered.path;
+    let text = match gathered.present {
+        Present::Text(text) => text,
+        Present::Absent if gathered.view.is_some() => return Err(Refusal::of(&path, Cause::Deleted)),
+        Present::Absent => return Err(Refusal::of(&path, Cause::NoSuchFile)),
+        Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(Refusal::of(&path, cause)),
+    };
+    let wanted = call.lines.of(text.line_count());
+    if let Some(view) = gathered.view.as_ref().filter(|_| session.policy().short_rereads && !call.anchors) {
+        let lines = wanted.clipped(text.line_count());
+        if !lines.is_empty() && view.version() == text.version() && !view.is_unknown() && view.are_fresh(&lines) {
+            let is_whole = view.is_whole();
+            return Ok(Done::Unchanged(Unchanged { path, text, lines, is_whole }));
+        }
+    }
+    let numbers = Numbers::with_anchors(call.anchors);
+    Ok(Done::Read(Reading::of(path, text, wanted, numbers, session.limits())))
+}

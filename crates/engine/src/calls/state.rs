@@ -1,0 +1,29 @@
+//! Shows the state of the repository: what is there, what was done, what is left.
+
+use serde::Serialize;
+use surehand_core::{Done, outcome::ShownState};
+
+use crate::{
+    repo::{self, RepoTracker},
+    session::Session,
+};
+
+/// In which form the state is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateFormat {
+    /// In a few hundred tokens.
+    #[default]
+    Summary,
+    /// All of it, as a JSON document.
+    Json,
+}
+
+pub(super) fn state(session: &mut Session, format: StateFormat) -> Done {
+    let state = RepoTracker::load(session.workspace().clone()).snapshot();
+    let document = match format {
+        StateFormat::Summary => None,
+        StateFormat::Json => Some(format!("{:#}\n", repo::to_json(&state))),
+    };
+    Done::State(ShownState { state, document })
+}

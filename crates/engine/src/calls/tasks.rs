@@ -1,0 +1,74 @@
+//! Keeps the list of tasks.
+
+use serde::Serialize;
+use surehand_core::{Cause, Done, Refusal, TaskStatus, Tool};
+use surehand_store::{PlanChange, StoreError, TaskChange};
+
+use crate::session::Session;
+
+/// What changes in the list of tasks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tasks {
+    /// Tasks to add, in order.
+    pub add: Vec<NewTask>,
+    /// Tasks to change.
+    pub set: Vec<SetTask>,
+    /// What the work is about.
+    pub story: Option<String>,
+}
+
+/// A task to add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewTask {
+    /// What is to be done.
+    pub description: String,
+    /// 1 comes first. Without it the task comes last.
+    pub priority: Option<u32>,
+}
+
+/// A task to change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetTask {
+    /// The number of the task.
+    pub id: u32,
+    /// How far it is.
+    pub status: Option<TaskStatus>,
+    /// Another description.
+    pub description: Option<String>,
+    /// Another priority.
+    pub priority: Option<u32>,
+}
+
+/// More tasks than this are no plan.
+const MOST_TASKS: usize = 500;
+
+pub(super) fn update(session: &mut Session, tasks: &Tasks) -> Result<Done, Refusal> {
+    check(tasks)?;
+    let add = tasks.add.iter().map(|task| (task.description.trim().to_owned(), task.priority)).collect();
+    let set = |task: &SetTask| TaskChange {
+        id: task.id,
+        status: task.status,
+        description: task.description.clone(),
+        priority: task.priority,
+    };
+    let change = PlanChange { add, set: tasks.set.iter().map(set).collect(), story: tasks.story.clone() };
+    match session.workspace().change_plan(&change) {
+        Ok(plan) => Ok(Done::Tasks(plan.tasks)),
+        Err(StoreError::NoSuchTask { id }) => Err(Refusal::of_call(Cause::NoSuchTask { id })),
+        Err(error) => Err(Refusal::of_call(Cause::Io { why: error.to_string() })),
+    }
+}
+
+fn check(tasks: &Tasks) -> Result<(), Refusal> {
+    let bad = |why: String| Err(Refusal::of_call(Cause::BadArguments { why: format!("{}: {why}", Tool::UpdateTasks.name()) }));
+    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.story.is_none() {
+        return bad("nothing to do: give add, set or story".to_owned());
+    }
+    if tasks.add.len() > MOST_TASKS {
+        return bad(format!("{} tasks at once; make fewer, larger ones (at most {MOST_TASKS})", tasks.add.len()));
+    }
+    if let Some(task) = tasks.add.iter().find(|task| task.description.trim().is_empty()) {
+        return bad(format!("a task needs a description: {:?}", task.description));
+    }
+    Ok(())
+}

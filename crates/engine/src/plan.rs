@@ -1,0 +1,199 @@
+//! Plans: an edit, judged by the gate against what is there now. A plan is committed, or dropped; or, if another program has made
+//! the edit already, adopted.
+
+use std::collections::HashMap;
+
+use surehand_core::{
+    Cause, Edit, Planned, Refusal, RelPath, Text, Tool,
+    edit::{
+        Replacement,
+        patch::{self, FilePatch},
+        replace::Replace,
+    },
+    plan::{self, PatchStep, WritePlan},
+    refusal::{BatchKind, BatchPlace},
+};
+
+use crate::{
+    course::Course,
+    files::{Gathered, PlannedFile},
+    session::{Basis, Session},
+    undo::UndoPlan,
+};
+
+/// An edit that passed the gate. Nothing has been written.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) edit: Edit,
+    pub(crate) step: Step,
+}
+
+/// What an edit comes to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// These files change.
+    Change(Vec<PlannedFile>),
+    /// The file holds already what is to be written.
+    Nothing(RelPath, Text),
+    /// These changes are taken back.
+    Undo(UndoPlan),
+}
+
+impl Plan {
+    /// The edit that it carries out.
+    pub fn edit(&self) -> &Edit {
+        &self.edit
+    }
+
+    /// What it does to each file.
+    pub fn changes(&self) -> impl Iterator<Item = &Planned> {
+        let files = match &self.step {
+            Step::Change(files) => &files[..],
+            Step::Undo(undo) => &undo.files[..],
+            Step::Nothing(..) => &[],
+        };
+        files.iter().map(|file| &file.planned)
+    }
+}
+
+impl Session {
+    /// Judges an edit and works out what it would do. Nothing is written, and a refusal is not counted.
+    pub fn plan(&mut self, edit: &Edit) -> Result<Plan, Refusal> {
+        self.begin_call(&Course::default());
+        self.plan_on(Basis::Disk, edit)
+    }
+
+    /// The same, for what is on the disk or for what the session takes to be there.
+    pub(crate) fn plan_on(&mut self, basis: Basis, edit: &Edit) -> Result<Plan, Refusal> {
+        let step = match edit {
+            Edit::Replace(replacement) => Step::Change(vec![self.plan_replace(basis, replacement)?]),
+            Edit::ReplaceMany(replacements) => Step::Change(self.plan_replace_many(basis, replacements)?),
+            Edit::Lines { path, edits } => {
+                self.check_count(edit.tool(), edits.len())?;
+                let edits: Vec<_> = edits.iter().map(|edit| edit.borrowed()).collect();
+                let gathered = self.gather_for_writing(basis, path)?;
+                let planned = plan::edit_lines(&self.target(&gathered), &edits)?;
+                Step::Change(vec![PlannedFile::of(planned, &gathered)])
+            }
+            Edit::Patch { patch } => Step::Change(self.plan_patch(basis, patch)?),
+            Edit::Write { path, content } => self.plan_write(basis, edit, path, content)?,
+            Edit::Delete { path } => {
+                let gathered = self.gather_by_name(basis, path)?;
+                let planned = plan::delete_file(&self.target(&gathered))?;
+                Step::Change(vec![PlannedFile::of(planned, &gathered)])
+            }
+            Edit::Move { from, to } => {
+                let gathered = self.gather_by_name(basis, from)?;
+                let there = self.gather_for_writing(basis, to)?;
+                let planned = plan::move_file(&self.target(&gathered), &there.path, &there.present)?;
+                Step::Change(vec![PlannedFile::of(planned, &gathered)])
+            }
+            Edit::Undo(undo) => Step::Undo(self.plan_undo(undo)?),
+        };
+        Ok(Plan { edit: edit.clone(), step })
+    }
+
+    fn plan_replace(&mut self, basis: Basis, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
+        let gathered = self.gather_for_writing(basis, &replacement.path)?;
+        let planned = plan::edit_file(&self.target(&gathered), &replace(replacement))?;
+        Ok(PlannedFile::of(planned, &gathered))
+    }
+
+    fn plan_replace_many(&mut self, basis: Basis, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
+        self.check_count(Tool::MultiEdit, all.len())?;
+        let mut batch = Batch::default();
+        let mut edits = Vec::with_capacity(all.len());
+        for (index, replacement) in all.iter().enumerate() {
+            let file = batch.find(&replacement.path, || self.gather_for_writing(basis, &replacement.path));
+            edits.push((file.map_err(|refusal| refusal.in_batch(index + 1, all.len()))?, replace(replacement)));
+        }
+        let targets: Vec<_> = batch.files.iter().map(|gathered| self.target(gathered)).collect();
+        let planned = plan::multi_edit(&targets, &edits)?;
+        Ok(planned.into_iter().zip(&batch.files).map(|(planned, gathered)| PlannedFile::of(planned, gathered)).collect())
+    }
+
+    fn plan_patch(&mut self, basis: Basis, patch: &str) -> Result<Vec<PlannedFile>, Refusal> {
+        let parsed = patch::parse(patch).map_err(|bad| Refusal::of_call(Cause::BadPatch { line: bad.line, why: bad.why }))?;
+        self.check_count(Tool::ApplyPatch, parsed.files.len())?;
+        let mut batch = Batch::default();
+        let mut steps = Vec::with_capacity(parsed.files.len());
+        for (index, file) in parsed.files.iter().enumerate() {
+            let place = BatchPlace { edit: index + 1, of: parsed.files.len(), kind: BatchKind::Patch { chunk: 0 } };
+            let mut find = |path: &str| {
+                let gathered = match loses_its_name(file) {
+                    true => self.gather_by_name(basis, path),
+                    false => self.gather_for_writing(basis, path),
+                };
+                Ok(batch.add(gathered.map_err(|refusal| refusal.at(place))?))
+            };
+            let target = find(file.path())?;
+            let to = match file {
+                FilePatch::Update { move_to: Some(to), .. } => Some(find(to)?),
+                _ => None,
+            };
+            steps.push(PatchStep { file, target, to });
+        }
+        let targets: Vec<_> = batch.files.iter().map(|gathered| self.target(gathered)).collect();
+        let planned = plan::apply_patch(&targets, &steps)?;
+        Ok(planned.into_iter().map(|(target, planned)| PlannedFile::of(planned, &batch.files[target])).collect())
+    }
+
+    fn plan_write(&mut self, basis: Basis, edit: &Edit, path: &str, content: &str) -> Result<Step, Refusal> {
+        let mut gathered = self.gather_whole(basis, path)?;
+        gathered.is_warned = self.is_warned(edit, &gathered.present);
+        Ok(match plan::write_file(&self.target(&gathered), content)? {
+            WritePlan::Write(planned) => Step::Change(vec![PlannedFile::of(*planned, &gathered)]),
+            WritePlan::Same { text } => Step::Nothing(gathered.path, text),
+        })
+    }
+
+    /// Whether a call has edits, and not too many.
+    fn check_count(&self, tool: Tool, edits: usize) -> Result<(), Refusal> {
+        let limit = self.limits().batch_edits;
+        if edits == 0 {
+            return Err(Refusal::of_call(Cause::BadArguments { why: format!("{}: edits is empty", tool.name()) }));
+        }
+        if edits > limit {
+            let (unit, setting) = ("edits in one call", "limits.batch_edits");
+            return Err(Refusal::of_call(Cause::TooLarge { unit, size: edits as u64, limit: limit as u64, setting }));
+        }
+        Ok(())
+    }
+}
+
+/// The files of an edit, each once, however it is spelled.
+#[derive(Default)]
+struct Batch {
+    files: Vec<Gathered>,
+    by_spelling: HashMap<String, usize>,
+}
+
+impl Batch {
+    /// The place of a file, which is gathered if it is not there yet.
+    fn find(&mut self, spelling: &str, gather: impl FnOnce() -> Result<Gathered, Refusal>) -> Result<usize, Refusal> {
+        match self.by_spelling.get(spelling) {
+            Some(file) => Ok(*file),
+            None => {
+                let file = self.add(gather()?);
+                self.by_spelling.insert(spelling.to_owned(), file);
+                Ok(file)
+            }
+        }
+    }
+
+    fn add(&mut self, gathered: Gathered) -> usize {
+        self.files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
+            self.files.push(gathered);
+            self.files.len() - 1
+        })
+    }
+}
+
+fn replace(replacement: &Replacement) -> Replace<'_> {
+    Replace { old: &replacement.old, new: &replacement.new, all: replacement.all }
+}
+
+/// Whether the file loses the name that it is called by.
+fn loses_its_name(file: &FilePatch<'_>) -> bool {
+    matches!(file, FilePatch::Delete { .. } | FilePatch::Update { move_to: Some(_), .. })
+}

@@ -1,0 +1,51 @@
+//! For an agent that renders a session's context anew each turn: what files hold now, and that the session knows what its prompt
+//! shows and nothing else.
+
+use surehand_core::{Lines, Present, RelPath, Text, View};
+
+use crate::session::Session;
+
+/// What a session's prompt shows of files.
+#[derive(Debug)]
+pub struct PromptViews<'a> {
+    session: &'a mut Session,
+}
+
+impl Session {
+    /// For an agent that renders the context of this session anew each turn.
+    pub fn prompt_views(&mut self) -> PromptViews<'_> {
+        PromptViews { session: self }
+    }
+}
+
+impl PromptViews<'_> {
+    /// What a file holds now; nothing where there is none, it is no text, or the name leads to another file, which has its own.
+    pub fn present(&mut self, path: &RelPath) -> Option<Text> {
+        let gathered = self.session.gather(path.as_str()).ok()?;
+        if gathered.path != *path {
+            return None;
+        }
+        match gathered.present {
+            Present::Text(text) => Some(text),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
+        }
+    }
+
+    /// The prompt shows these lines, under their numbers, and no others: they are seen, all else is forgotten.
+    pub fn show_only(&mut self, shown: &[Lines]) {
+        let workspace = self.session.workspace().clone();
+        let _together = workspace.hold_records();
+        let Some(tracker) = self.session.tracker() else { return };
+        for path in tracker.viewed(&workspace) {
+            if !shown.iter().any(|lines| lines.path == path) {
+                tracker.forget_view(&workspace, &path);
+            }
+        }
+        for Lines { path, text, lines } in shown {
+            let mut view = View::of(text);
+            view.show_set(lines);
+            self.session.keep_text(path, text);
+            self.session.set_view(path, view);
+        }
+    }
+}
