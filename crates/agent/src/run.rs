@@ -7,7 +7,14 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Reply, RepoTracker, Session, SessionId, Workspace,
     changes::{Selection, net},
-    core::{Mode, RepoState, render::cut::cut, working_set::Lines},
+    core::{
+        Mode, RepoState,
+        render::{
+            cut::cut,
+            unified::{DiffKind, FileDiff},
+        },
+        working_set::Lines,
+    },
     store::ChangeId,
 };
 
@@ -569,14 +576,19 @@ impl<'a> Run<'a> {
     fn tell_result(&mut self, call: &Call, reply: &Reply) -> Result<(), RunError> {
         let diff = reply.result["change"].as_str().map(|change| self.diff(change)).unwrap_or_default();
         let (id, tool) = (call.id.clone(), call.name.clone());
-        self.tell(Event::Result { id, tool, is_error: reply.is_error, text: reply.text.clone(), diff })
+        // `tell` redacts through JSON, and a diff does not come back from there. So no secret may be left for it to find: text
+        // and diff are redacted here, and the call was when the model answered.
+        let text = self.settings.secrets.hide(&reply.text).into_owned();
+        self.tell(Event::Result { id, tool, is_error: reply.is_error, text, diff })
     }
 
-    /// What a change did, for people.
-    fn diff(&self, change: &str) -> String {
+    /// What a change did, for people, without secrets.
+    fn diff(&self, change: &str) -> Vec<FileDiff> {
         let workspace = self.session.workspace();
         let events = workspace.select(&Selection::Change(ChangeId(change.to_owned()))).unwrap_or_default();
-        net(&events).iter().filter(|file| !file.is_nothing()).filter_map(|file| workspace.diff(file)).collect()
+        let diffs = net(&events).into_iter().filter(|file| !file.is_nothing()).filter_map(|file| workspace.diff(&file));
+        let changed = diffs.filter(|diff| diff.kind() != DiffKind::Unchanged);
+        changed.map(|diff| diff.redacted(|text| self.settings.secrets.hide(text))).collect()
     }
 
     /// Every event goes through here, or through [`Self::ask`] while the model answers, and none carries a secret.

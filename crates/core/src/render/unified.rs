@@ -82,11 +82,6 @@ pub enum RowKind {
 /// The line under a row that does not end with a newline.
 pub const NO_NEWLINE: &str = "\\ No newline at end of file";
 
-/// One file before and after, as `git diff` would show it. Empty when nothing changed.
-pub fn unified(before: (&RelPath, Option<&Content>), after: (&RelPath, Option<&Content>)) -> String {
-    FileDiff::between(before, after).to_string()
-}
-
 impl FileDiff {
     /// Compares a file before and after, each with the path that it has and its content if it is there.
     pub fn between(before: (&RelPath, Option<&Content>), after: (&RelPath, Option<&Content>)) -> Self {

@@ -6,7 +6,7 @@ use surehand_core::{
     edit::patch::{FilePatch, Patch, Row, parse},
     gate::Tracking,
     plan::{self, Act, PatchStep},
-    render::{refusal::refusal, unified::unified},
+    render::{refusal::refusal, unified::FileDiff},
     text::Ending,
 };
 
@@ -140,7 +140,8 @@ fn check_difference(before: &Page, after: &Page) {
         return;
     }
     let path = RelPath::new("a").expect("a name");
-    let shown = unified((&path, Some(&Content::Text(old.clone()))), (&path, Some(&Content::Text(new.clone()))));
+    let shown =
+        FileDiff::between((&path, Some(&Content::Text(old.clone()))), (&path, Some(&Content::Text(new.clone())))).to_string();
     let patch = parse(&shown).unwrap_or_else(|bad| panic!("{bad:?}\n{shown}"));
     let plans = apply(&patch, &[old.clone(), old.clone()]).unwrap_or_else(|no| panic!("{}\n{shown}", refusal(&no, 1)));
     let made = plans[0].1.text().expect("a text");
