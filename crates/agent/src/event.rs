@@ -1,9 +1,10 @@
 //! What happens in a run, as it happens: for the transcript, for programs (`surehand run --json`) and for the terminal. One enum, so
 //! that none of the three knows more than the others.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 pub use surehand_engine::core::Mode;
+use surehand_engine::core::file_diff::FileDiff;
 
 use crate::model::Usage;
 
@@ -84,8 +85,10 @@ pub enum Event {
         is_error: bool,
         /// In full.
         text: String,
-        /// What it did to files, as a unified diff; empty if nothing.
-        diff: String,
+        /// What it did to files, without those that are as before. In JSON it is one unified diff, a string, which is not read
+        /// back: an event that was read has no diff.
+        #[serde(serialize_with = "as_unified_diff", skip_deserializing)]
+        diff: Vec<FileDiff>,
     },
     /// Parts of the context were dropped, by name.
     Left {
@@ -115,6 +118,10 @@ pub enum Event {
         /// In words: what was done, or what to do.
         text: String,
     },
+}
+
+fn as_unified_diff<S: Serializer>(files: &[FileDiff], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&files.iter().map(FileDiff::to_string).collect::<String>())
 }
 
 /// Where a run is.

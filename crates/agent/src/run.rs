@@ -6,8 +6,12 @@ use std::{io, sync::Arc, time::Instant};
 use serde_json::{Value, json};
 use surehand_engine::{
     Call as EngineCall, Edit, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
-    changes::{Selection, net},
-    core::{ChangeId, Done, EditDialect, Lines, Mode, RepoState, render::cut::cut},
+    core::{
+        Done, EditDialect, Lines, Mode, RepoState,
+        file_diff::{DiffKind, FileDiff},
+        outcome::Changed,
+        render::cut::cut,
+    },
     render, tools,
 };
 
@@ -597,17 +601,19 @@ impl<'a> Run<'a> {
     }
 
     fn tell_result(&mut self, id: &str, tool: &str, result: &ToolResult) -> Result<(), RunError> {
-        let change = result.outcome().and_then(|outcome| outcome.change());
-        let diff = change.map(|change| self.diff(change)).unwrap_or_default();
-        let (id, tool) = (id.to_owned(), tool.to_owned());
-        self.tell(Event::Result { id, tool, is_error: result.is_error(), text: result.text.clone(), diff })
+        let changed = result.outcome().and_then(|outcome| outcome.changed());
+        let diff = changed.map(|changed| self.diff(changed)).unwrap_or_default();
+        let (id, tool, is_error) = (id.to_owned(), tool.to_owned(), result.is_error());
+        // `tell` redacts through JSON, and a diff does not come back from there. So no secret may be left for it to find: text
+        // and diff are redacted here, and the call was when the model answered.
+        let text = self.settings.secrets.hide(&result.text).into_owned();
+        self.tell(Event::Result { id, tool, is_error, text, diff })
     }
 
-    /// What a change did, for people.
-    fn diff(&self, change: &ChangeId) -> String {
-        let workspace = self.session.workspace();
-        let events = workspace.select(&Selection::Change(change.clone())).unwrap_or_default();
-        net(&events).iter().filter(|file| !file.is_nothing()).filter_map(|file| workspace.diff(file)).collect()
+    /// What a change did, for people, without secrets.
+    fn diff(&self, changed: &Changed) -> Vec<FileDiff> {
+        let diffs = changed.told().map(|file| file.unified_diff()).filter(|diff| diff.kind() != DiffKind::Unchanged);
+        diffs.map(|diff| diff.redacted(|text| self.settings.secrets.hide(text))).collect()
     }
 
     /// Every event goes through here, or through [`Self::ask`] while the model answers, and none carries a secret.

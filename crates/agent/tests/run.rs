@@ -16,7 +16,7 @@ use surehand_agent::{
 };
 use surehand_engine::{
     Config, Workspace,
-    core::{Anchor, EditDialect, LineNo, Mode},
+    core::{Anchor, EditDialect, LineNo, Mode, file_diff::FileDiff},
 };
 
 /// A scripted model that keeps what it was asked.
@@ -70,6 +70,13 @@ impl Played {
             _ => None,
         });
         texts.collect::<Vec<_>>()[index]
+    }
+}
+
+fn diffs(event: &Event) -> &[FileDiff] {
+    match event {
+        Event::Result { diff, .. } => diff,
+        _ => &[],
     }
 }
 
@@ -597,6 +604,30 @@ fn a_run_that_was_killed_in_its_first_turn_goes_on() {
     killed_at(&stage, vec![plan(&["t"])], |event| matches!(event, Event::Said { .. }));
     let resumed = stage.try_play(None, Scripted::new(vec![done()]), Cancel::default(), |_, _| {}).unwrap();
     assert!(resumed.prompts[0].system.contains("Make it work."), "{}", resumed.prompts[0].system);
+}
+
+#[test]
+fn a_diff_with_a_secret_is_told_redacted_and_whole() {
+    let secret = "sk-12345678";
+    let stage = Stage::new(&[("a.txt", &format!("one\nkey = {secret}\ntwo\n"))]).with(|settings| settings.secrets.add(secret));
+    let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
+    let delete = call("delete_file", json!({ "path": "a.txt" }));
+    let work = turn(vec![edit, delete, complete(&[1])]);
+    let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["change two"]), work, done()]);
+    let diffs: Vec<&FileDiff> = played.events.iter().flat_map(diffs).collect();
+    let counts: Vec<_> = diffs.iter().map(|diff| (diff.path_after().as_str(), diff.added(), diff.removed())).collect();
+    assert_eq!(counts, [("a.txt", 1, 1), ("a.txt", 0, 3)]);
+    let heading = "diff --git a/a.txt b/a.txt\n";
+    let edited = format!("{heading}--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n key = …\n-two\n+2\n");
+    let deleted = format!("{heading}deleted file mode 100644\n--- a/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-key = …\n-2\n");
+    assert_eq!(diffs.iter().map(ToString::to_string).collect::<Vec<_>>(), [edited.as_str(), deleted.as_str()]);
+    let runs = stage.dir.path().join(".git/surehand/checkouts/main/runs");
+    let transcript = std::fs::read_to_string(runs.join(&played.outcome.run).join("transcript.jsonl")).unwrap();
+    let lines = transcript.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let written: Vec<Value> =
+        lines.map(|line| line["diff"].clone()).filter(|diff| diff.as_str().is_some_and(|diff| !diff.is_empty())).collect();
+    assert_eq!(written, [edited, deleted]);
+    assert!(!transcript.contains(secret));
 }
 
 #[test]

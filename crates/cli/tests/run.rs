@@ -92,7 +92,21 @@ impl Stage {
     /// Every line of a transcript. None of them may be torn.
     #[track_caller]
     fn transcript(&self, run: &str) -> Vec<Event> {
-        events(&self.content(&format!(".git/surehand/checkouts/main/runs/{run}/transcript.jsonl")))
+        events(&self.transcript_lines(run))
+    }
+
+    fn transcript_lines(&self, run: &str) -> String {
+        self.content(&format!(".git/surehand/checkouts/main/runs/{run}/transcript.jsonl"))
+    }
+
+    /// The transcript is what a run with `--json` printed, except the pieces of a text that follows as a whole.
+    #[track_caller]
+    fn has_written_down(&self, run: &str, ran: &Ran) {
+        let is_kept = |event: &Value| event["event"] != "text" && event["event"] != "calling";
+        let printed: Vec<Value> = values(&ran.out).into_iter().filter(is_kept).collect();
+        assert_eq!(values(&self.transcript_lines(run)), printed);
+        // Each of them can be read.
+        assert_eq!(self.transcript(run).len(), printed.len());
     }
 
     /// The only run.
@@ -132,6 +146,12 @@ fn put(path: &Path, content: &str) {
 
 #[track_caller]
 fn events(lines: &str) -> Vec<Event> {
+    values(lines).into_iter().map(|line| serde_json::from_value(line).unwrap()).collect()
+}
+
+/// Events with their diffs, which an [`Event`] that was read does not have.
+#[track_caller]
+fn values(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
@@ -230,8 +250,11 @@ fn tells_a_story(protocol: &str, speaks: Speaks) {
     let run = stage.only_run();
     let place = stage.place(&run);
     assert_eq!((&place["stop"], &place["turn"], &place["story"]), (&json!("done"), &json!(4), &json!(STORY)));
-    let is_kept = |event: &Event| !matches!(event, Event::Text { .. } | Event::Calling { .. });
-    assert_eq!(stage.transcript(&run), ran.events().into_iter().filter(is_kept).collect::<Vec<_>>());
+    stage.has_written_down(&run, &ran);
+    let diffs: Vec<Value> =
+        values(&ran.out).into_iter().map(|event| event["diff"].clone()).filter(|diff| !diff.is_null()).collect();
+    let edit = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n";
+    assert!(diffs.contains(&json!(edit)) && diffs.contains(&json!("")), "{diffs:?}");
     let pieces = ran.events().into_iter().filter_map(|event| match event {
         Event::Text { text } => Some(text),
         _ => None,
@@ -679,8 +702,7 @@ fn two_runs_at_once_keep_apart() {
     let second = stage.runs().into_iter().find(|run| *run != first).unwrap();
     for (run, story, ran) in [(&first, "the first story", &stopped), (&second, "the second story", &ran)] {
         assert_eq!(stage.place(run)["story"], story);
-        let is_kept = |event: &Event| !matches!(event, Event::Text { .. } | Event::Calling { .. });
-        assert_eq!(stage.transcript(run), ran.events().into_iter().filter(is_kept).collect::<Vec<_>>());
+        stage.has_written_down(run, ran);
     }
 }
 

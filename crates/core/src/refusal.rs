@@ -6,11 +6,11 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
-    diff::TextDiff,
     excerpt::Excerpt,
     hash::{Anchor, ContentHash},
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
+    short_diff::TextDiff,
     view::View,
 };
 

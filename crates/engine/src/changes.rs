@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use surehand_core::{Content, ContentHash, RelPath, render::unified::unified};
+use surehand_core::{Content, ContentHash, RelPath, file_diff::FileDiff};
 use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
 
 use crate::{random::random, workspace::Workspace};
@@ -143,15 +143,15 @@ impl Workspace {
         Ok(log)
     }
 
-    /// What became of a file, as a unified diff; `None` when a version of it is no longer kept.
-    pub fn diff(&self, file: &Net) -> Option<String> {
+    /// What became of a file; `None` when a version of it is no longer kept.
+    pub fn diff(&self, file: &Net) -> Option<FileDiff> {
         let content = |path: &RelPath, version: Option<ContentHash>| match version {
             None => Some(None),
             Some(version) => self.content_at(path, &version).map(Some),
         };
         let before = content(&file.path_before, file.before)?;
         let after = content(&file.path_after, file.after)?;
-        Some(unified((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
+        Some(FileDiff::between((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
     }
 
     /// What a file held at this path, if it is still kept.

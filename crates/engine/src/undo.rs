@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
     Blob, Cause, Content, ContentHash, Present, Refusal, RelPath, Text, Tool,
-    diff::TextDiff,
     edit::{Undo, Undone, Whose},
     outcome::Undid,
     plan,
     refusal::{BatchKind, BatchPlace},
+    short_diff::TextDiff,
 };
 use surehand_store::{ChangeId, Event, Record};
 

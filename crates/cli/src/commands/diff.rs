@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use surehand_engine::{Session, changes::net};
+use surehand_engine::{Session, changes::net, core::file_diff::FileDiff};
 
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
@@ -22,7 +22,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
             anyhow::bail!("{}: what it was is no longer kept", file.path_before);
         };
         if args.json {
-            let (before, after) = (file.before, file.after);
+            let (before, after, diff) = (file.before, file.after, diff.to_string());
             files.push(
                 json!({ "path": file.path_after, "from": file.path_before, "before": before, "after": after, "diff": diff }),
             );
@@ -37,6 +37,6 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// To a program it is given as it is, to be applied.
-fn say(diff: &str) -> anyhow::Result<()> {
-    if io::stdout().is_terminal() { output::print(&coloured(diff)) } else { output::print_as_it_is(diff) }
+fn say(diff: &FileDiff) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { output::print(&coloured(diff)) } else { output::print_as_it_is(&diff.to_string()) }
 }

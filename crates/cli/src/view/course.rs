@@ -5,9 +5,10 @@ use surehand_agent::{
     event::{Mode, Phase},
     model::Usage,
 };
+use surehand_engine::core::file_diff::FileDiff;
 
 use super::{
-    diff::{self, FileDiff},
+    diff::DiffStat,
     look,
     speech::Speech,
     status::{Doing, Status},
@@ -27,7 +28,7 @@ pub struct Course {
     /// How long the turns took that were seen.
     pub seconds: f64,
     /// The files that were changed, each once, in the order of their first change.
-    pub files: Vec<FileDiff>,
+    pub files: Vec<DiffStat>,
     /// What was last told about the work: its phase and the task.
     pub told: Option<(Phase, Option<String>)>,
     /// What is going on, during a turn.
@@ -89,11 +90,11 @@ impl Course {
         }
     }
 
-    fn add(&mut self, diff: &str) {
-        for file in diff::files(diff) {
+    fn add(&mut self, diffs: &[FileDiff]) {
+        for file in diffs.iter().map(DiffStat::of) {
             match self.files.iter_mut().find(|known| known.path == file.path) {
                 Some(known) => known.and_then(&file),
-                None => self.files.push(file.numbers()),
+                None => self.files.push(file),
             }
         }
     }

@@ -54,7 +54,7 @@ pub fn lines(event: &Event, course: &mut Course, look: Look) -> String {
         Event::Result { id, tool, is_error, text, diff } => {
             let whose = if course.call.as_ref() == Some(id) { String::new() } else { format!("{}: ", safe::name(tool)) };
             let came = if *is_error { refused(&whose, text, look) } else { done(&whose, text, look) };
-            came + &diff::shown(&diff::files(diff), DIFF_LINES, look)
+            came + &diff::shown(diff, DIFF_LINES, look)
         }
         Event::Left { what } => left(what, look),
         Event::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), look),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn result(is_error: bool, text: &str) -> Event {
-        Event::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: String::new() }
+        Event::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: Vec::new() }
     }
 
     /// What is written for an event after others.
@@ -359,7 +359,7 @@ mod tests {
             tool: "edit_file".to_owned(),
             is_error: false,
             text: String::new(),
-            diff: format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"),
+            diff: vec![crate::view::tests::edit(path, "a\n", "b\n")],
         };
         let edits: Vec<Event> = (0..22).map(|at| edit(&format!("{}", at % 21))).collect();
         let end = after(&edits, &Event::Stopped { stop: Stop::Done, text: String::new() });

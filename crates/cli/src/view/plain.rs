@@ -94,7 +94,7 @@ mod tests {
         check(call(true), "repair: read_file a\n");
         let result = |is_error, text: &str| {
             let (id, tool) = ("1".to_owned(), "read_file".to_owned());
-            Event::Result { id, tool, is_error, text: text.to_owned(), diff: String::new() }
+            Event::Result { id, tool, is_error, text: text.to_owned(), diff: Vec::new() }
         };
         check(result(false, "a (4 lines)\n1|x\n"), "result: read_file: a (4 lines)\n");
         check(result(true, "Error: a is gone\nmore\n"), "refused: read_file: a is gone\n");

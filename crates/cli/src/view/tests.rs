@@ -12,6 +12,7 @@ use surehand_agent::{
     event::{Mode, Phase, Stop},
     model::Usage,
 };
+use surehand_engine::core::{Content, RelPath, file_diff::FileDiff};
 
 use super::*;
 
@@ -40,8 +41,8 @@ fn call(id: &str, tool: &str, arguments: Value, repair: bool) -> Event {
     Event::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair }
 }
 
-fn result(id: &str, tool: &str, is_error: bool, text: &str, diff: &str) -> Event {
-    Event::Result { id: id.to_owned(), tool: tool.to_owned(), is_error, text: text.to_owned(), diff: diff.to_owned() }
+fn result(id: &str, tool: &str, is_error: bool, text: &str, diff: Vec<FileDiff>) -> Event {
+    Event::Result { id: id.to_owned(), tool: tool.to_owned(), is_error, text: text.to_owned(), diff }
 }
 
 fn text(text: &str) -> Event {
@@ -56,8 +57,24 @@ fn usage(times: u64) -> Usage {
     Usage { input: 8_211 * times, cached: 6_100 * (times - 1), output: 350 * times, cost: Some(0.0123 * times as f64) }
 }
 
-const DIFF: &str = "diff --git a/src/main.rs b/src/main.rs\n--- a/src/main.rs\n+++ b/src/main.rs\n@@ -2,3 +2,3 @@\n     init();\n\
-                    -    let name = \"world\";\n+    let name = \"surehand\";\n     greet(name);\n";
+/// One side of a diff: the path of a file, and its content if it is there.
+type Side<'a> = (&'a str, Option<&'a str>);
+
+pub fn diff(before: Side<'_>, after: Side<'_>) -> FileDiff {
+    let path = |path| RelPath::new(path).unwrap();
+    let content = |text: Option<&str>| text.map(|text| Content::new(text.as_bytes().to_vec()));
+    FileDiff::between((&path(before.0), content(before.1).as_ref()), (&path(after.0), content(after.1).as_ref()))
+}
+
+pub fn edit(path: &str, before: &str, after: &str) -> FileDiff {
+    diff((path, Some(before)), (path, Some(after)))
+}
+
+/// What the edit of [`run`] did.
+fn greeting() -> FileDiff {
+    let main = |name: &str| format!("fn main() {{\n    init();\n    let name = \"{name}\";\n    greet(name);\n}}\n");
+    edit("src/main.rs", &main("world"), &main("surehand"))
+}
 
 /// What a run may look like, with a model that does not behave.
 fn run() -> Vec<Event> {
@@ -80,9 +97,9 @@ fn run() -> Vec<Event> {
         Event::Calling { tool: "read_file".to_owned() },
         said("First I look\x1b[2J at the file.\n\n"),
         call("1", "read_file", json!({ "path": "src/main.rs" }), false),
-        result("1", "read_file", false, "src/main.rs (4 lines, version 83e24e)\n1|fn main() {\n", ""),
+        result("1", "read_file", false, "src/main.rs (4 lines, version 83e24e)\n1|fn main() {\n", Vec::new()),
         call("2", "update_tasks", json!({ "add": [{}, {}] }), false),
-        result("2", "update_tasks", false, "2 tasks added\n", ""),
+        result("2", "update_tasks", false, "2 tasks added\n", Vec::new()),
         Event::TurnEnded { turn: 1, usage: usage(1), total: usage(1), seconds: 4.2 },
         Event::Turn {
             turn: 2,
@@ -94,11 +111,11 @@ fn run() -> Vec<Event> {
         },
         said(""),
         call("3", "edit_file", greet.clone(), false),
-        result("3", "edit_file", true, refusal, ""),
+        result("3", "edit_file", true, refusal, Vec::new()),
         call("4", "read_file", json!({ "path": "src/main.rs", "offset": 1, "limit": 5 }), true),
-        result("4", "read_file", false, "src/main.rs (5 lines, version 2c61b1)\n", ""),
+        result("4", "read_file", false, "src/main.rs (5 lines, version 2c61b1)\n", Vec::new()),
         call("5", "edit_file", greet, false),
-        result("5", "edit_file", false, "src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)\n", DIFF),
+        result("5", "edit_file", false, "src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)\n", vec![greeting()]),
         Event::Left { what: vec!["src/lib.rs 1-40".to_owned(), "README.md".to_owned()] },
         Event::TurnEnded { turn: 2, usage: usage(1), total: usage(2), seconds: 3.0 },
         Event::Stopped { stop: Stop::Budget, text: "2 of 2 turns are used up. One task is open.".to_owned() },
@@ -166,11 +183,13 @@ fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
     ● edit_file src/main.rs
       └ src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)
         src/main.rs +1 -1
-        @@ -2,3 +2,3 @@
+        @@ -1,5 +1,5 @@
+         fn main() {
              init();
         -    let name = "world";
         +    let name = "surehand";
              greet(name);
+         }
       left the context: src/lib.rs 1-40, README.md
       turn 2: 8.2k tokens in, 350 out, $0.01, 3.0 s
 
@@ -221,7 +240,15 @@ fn a_pipe_gets_plain_lines() {
 fn a_program_gets_the_events_as_they_are() {
     let lines = shown(View::json);
     let events: Vec<Event> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(events, run());
+    let without_diff = |mut event: Event| {
+        if let Event::Result { diff, .. } = &mut event {
+            diff.clear();
+        }
+        event
+    };
+    assert_eq!(events, run().into_iter().map(without_diff).collect::<Vec<_>>());
+    let results = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| line["event"] == "result");
+    assert_eq!(results.map(|result| result["diff"].clone()).collect::<Vec<_>>(), ["", "", "", "", &greeting().to_string()]);
 }
 
 #[test]
@@ -276,7 +303,8 @@ fn events_with(words: &str) -> Vec<Event> {
     let words = || words.to_owned();
     let keys = ["path", "from", "to", "pattern", "command", "glob", "patch", "story"];
     let arguments: Value = keys.iter().map(|key| ((*key).to_owned(), json!(words()))).collect::<serde_json::Map<_, _>>().into();
-    let diff = format!("diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-{0}\n+{0}\n", words());
+    let (from, to, more) = (format!("{}x", words()), format!("{}y", words()), format!("{0}{0}z", words()));
+    let diff = || vec![diff((&from, Some(&words())), (&to, Some(&more)))];
     let (run, story, model, session) = (words(), words(), words(), words());
     let mut events = vec![
         Event::Started { run, story, model, mode: Mode::History, session, after_turn: 3 },
@@ -291,8 +319,8 @@ fn events_with(words: &str) -> Vec<Event> {
     ];
     for tool in surehand_engine::Tool::ALL {
         events.push(call("1", tool.name(), arguments.clone(), true));
-        events.push(result("2", &words(), true, &format!("Error: {}", words()), &diff));
-        events.push(result("2", &words(), false, &words(), &diff));
+        events.push(result("2", &words(), true, &format!("Error: {}", words()), diff()));
+        events.push(result("2", &words(), false, &words(), diff()));
     }
     events.push(Event::Stopped { stop: Stop::Stuck, text: words() });
     events

@@ -3,13 +3,14 @@
 use crate::{
     change::LineMap,
     content::Content,
-    diff::Diff,
     excerpt::Excerpt,
+    file_diff::FileDiff,
     ids::ChangeId,
     lines::{LineNo, LineRange, LineSet},
     numbers::Numbers,
     path::RelPath,
     plan::{Act, Planned, Rebased},
+    short_diff::ShortDiff,
     text::Text,
     tool::Tool,
     view::View,
@@ -56,7 +57,7 @@ pub struct FileOutcome {
     /// What was planned and carried out.
     pub planned: Planned,
     /// What the model is shown of it; nothing for a file that was deleted or moved, or is no text.
-    pub diff: Diff,
+    pub diff: ShortDiff,
     /// What is at the path now.
     pub landed: Landed,
     /// How it got there.
@@ -199,6 +200,15 @@ impl FileOutcome {
         Some((text, lines))
     }
 
+    /// What became of the file, for people.
+    pub fn unified_diff(&self) -> FileDiff {
+        let (path, content) = match self.planned.origin() {
+            Some(origin) => (&origin.path, Some(Content::Text(origin.text.clone()))),
+            None => (self.planned.path(), self.planned.base().cloned()),
+        };
+        FileDiff::between((path, content.as_ref()), (self.path(), self.content().as_ref()))
+    }
+
     /// The first line that was touched, as it is numbered now.
     pub fn first_changed_line(&self) -> Option<LineNo> {
         let last = self.planned.text()?.last_line()?;
@@ -213,8 +223,8 @@ impl FileOutcome {
         let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
         // A new file is not repeated to its author.
         let diff = match (planned.act(), base, planned.text()) {
-            (Act::Write { .. }, Some(base), Some(text)) => Diff::between(base, text, planned.map()),
-            _ => Diff::default(),
+            (Act::Write { .. }, Some(base), Some(text)) => ShortDiff::between(base, text, planned.map()),
+            _ => ShortDiff::default(),
         };
         Self { planned, diff, landed, written }
     }

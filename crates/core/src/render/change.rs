@@ -3,7 +3,6 @@
 use crate::{
     change::Shift,
     content::Content,
-    diff::{Diff, DiffRow, ROW_CHARS, TextDiff},
     excerpt::clip,
     hash::Anchor,
     lines::LineNo,
@@ -12,6 +11,7 @@ use crate::{
     path::RelPath,
     plan::{Act, Planned, Rebased},
     render::{Audience, count, refusal::listed, which},
+    short_diff::{ROW_CHARS, ShortDiff, ShortDiffRow, TextDiff},
     text::{Ending, Text},
     tool::{Tool, ToolNames},
 };
@@ -106,27 +106,29 @@ pub(super) fn between(texts: &TextDiff, audience: Audience<'_>) -> String {
 }
 
 /// `-12|old`, `+12|new`, ` 13|around`.
-fn rows(diff: &Diff, base: &Text, text: &Text, numbers: Numbers, audience: Audience<'_>) -> String {
+fn rows(diff: &ShortDiff, base: &Text, text: &Text, numbers: Numbers, audience: Audience<'_>) -> String {
     let mut out = String::new();
-    let is_line = |row: &&DiffRow| matches!(row, DiffRow::Gap | DiffRow::Same(_) | DiffRow::Removed(_) | DiffRow::Added(_));
+    let is_line = |row: &&ShortDiffRow| {
+        matches!(row, ShortDiffRow::Gap | ShortDiffRow::Same(_) | ShortDiffRow::Removed(_) | ShortDiffRow::Added(_))
+    };
     for row in diff.rows.iter().filter(|row| audience.sees_lines() || !is_line(row)) {
         match row {
-            DiffRow::Gap => out.push_str("…\n"),
-            DiffRow::Same(line) => new_row(&mut out, ' ', text, *line, numbers),
-            DiffRow::Added(line) => new_row(&mut out, '+', text, *line, numbers),
-            DiffRow::Removed(line) => {
+            ShortDiffRow::Gap => out.push_str("…\n"),
+            ShortDiffRow::Same(line) => new_row(&mut out, ' ', text, *line, numbers),
+            ShortDiffRow::Added(line) => new_row(&mut out, '+', text, *line, numbers),
+            ShortDiffRow::Removed(line) => {
                 let content = clip(base.line(*line), ROW_CHARS);
                 out.push_str(&format!("-{line}|{content}{}\n", open_end(base, *line)));
             }
-            DiffRow::MoreRemoved(lines) => out.push_str(&format!("[{} more removed]\n", count(*lines, "line"))),
-            DiffRow::MoreAdded(lines) => {
+            ShortDiffRow::MoreRemoved(lines) => out.push_str(&format!("[{} more removed]\n", count(*lines, "line"))),
+            ShortDiffRow::MoreAdded(lines) => {
                 let anchor = match numbers {
                     Numbers::Plain => lines.end.to_string(),
                     Numbers::Anchors => Anchor::of(lines.end, text.line(lines.end)).to_string(),
                 };
                 out.push_str(&format!("[{} more added, up to {anchor}]\n", count(lines.count() as usize, "line")));
             }
-            DiffRow::MoreChanges(changes, lines) => {
+            ShortDiffRow::MoreChanges(changes, lines) => {
                 let at = if lines.is_empty() { String::new() } else { format!(": {}", which(lines)) };
                 out.push_str(&format!("[{} more not shown{at}]\n", count(*changes, "change")));
             }

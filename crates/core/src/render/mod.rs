@@ -15,7 +15,6 @@ pub mod scope;
 pub mod search;
 pub mod snapshot;
 pub mod tasks;
-pub mod unified;
 
 pub use self::json::json;
 pub use crate::numbers::Numbers;

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::{
-    diff::TextDiff,
     excerpt::{Excerpt, clip},
     lines::LineNo,
     numbers::Numbers,
@@ -19,6 +18,7 @@ use crate::{
         difference::{first_difference, ways},
         which,
     },
+    short_diff::TextDiff,
     tool::{Tool, ToolNames},
 };
 

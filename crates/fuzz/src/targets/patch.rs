@@ -4,9 +4,9 @@
 use surehand_core::{
     Content, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View,
     edit::patch::{FilePatch, Patch, Row, parse},
+    file_diff::FileDiff,
     gate::Tracking,
     plan::{self, Act, PatchStep},
-    render::unified::unified,
     text::Ending,
 };
 
@@ -140,7 +140,8 @@ fn check_difference(before: &Page, after: &Page) {
         return;
     }
     let path = RelPath::new("a").expect("a name");
-    let shown = unified((&path, Some(&Content::Text(old.clone()))), (&path, Some(&Content::Text(new.clone()))));
+    let shown =
+        FileDiff::between((&path, Some(&Content::Text(old.clone()))), (&path, Some(&Content::Text(new.clone())))).to_string();
     let patch = parse(&shown).unwrap_or_else(|bad| panic!("{bad:?}\n{shown}"));
     let plans = apply(&patch, &[old.clone(), old.clone()]).unwrap_or_else(|no| panic!("{}\n{shown}", no));
     let made = plans[0].1.text().expect("a text");

@@ -73,7 +73,7 @@ fn call_event(call: &Call, arguments: &Value) -> Event {
 }
 
 fn result_event(call: &Call) -> Event {
-    Event::Result { id: call.id.clone(), tool: call.name.clone(), is_error: false, text: String::new(), diff: String::new() }
+    Event::Result { id: call.id.clone(), tool: call.name.clone(), is_error: false, text: String::new(), diff: Vec::new() }
 }
 
 /// Tools that do as they are told.

@@ -16,6 +16,7 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_agent::Cancel;
+use surehand_engine::core::file_diff::DiffHunk;
 
 use self::{
     client::{Client, Places, Scope},
@@ -25,7 +26,7 @@ use self::{
 use crate::{
     args::InitArgs,
     output, place,
-    view::{Keyboard, diff::coloured},
+    view::{Keyboard, diff::coloured_hunks},
 };
 
 pub fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
@@ -185,7 +186,7 @@ impl Setup {
                 _ => "",
             };
             text.push_str(&format!("  {}{what}\n", self.places.shown(&step.path)));
-            coloured(&step.diff()).lines().for_each(|line| text.push_str(&format!("    {line}\n")));
+            coloured_hunks(step.diff().hunks()).lines().for_each(|line| text.push_str(&format!("    {line}\n")));
         }
         text
     }
@@ -283,7 +284,8 @@ impl Outcome {
             State::Declined | State::NotAsked => ("not_asked", None),
             State::Failed(why) => ("failed", Some(why)),
         };
-        let file = |(step, copy): &(Step, Option<PathBuf>)| json!({ "path": step.path, "act": step.act(), "diff": step.diff(), "backup": copy, "note": step.note });
+        let hunks = |step: &Step| step.diff().hunks().iter().map(DiffHunk::to_string).collect::<String>();
+        let file = |(step, copy): &(Step, Option<PathBuf>)| json!({ "path": step.path, "act": step.act(), "diff": hunks(step), "backup": copy, "note": step.note });
         json!({
             "client": self.client.name(),
             "installed": self.client.is_installed(&setup.places),

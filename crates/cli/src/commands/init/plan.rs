@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use surehand_engine::core::{Content, RelPath, render::unified::unified};
+use surehand_engine::core::{Content, RelPath, file_diff::FileDiff};
 
 use super::{
     client::{Client, ConfigFile, Needs, PLUGIN_MARK, Places, Scope},
@@ -52,12 +52,11 @@ impl Step {
         }
     }
 
-    /// The difference, as a unified diff without headings.
-    pub fn diff(&self) -> String {
+    /// The difference. It names the file `file`, because the path of a step is none of a workspace.
+    pub fn diff(&self) -> FileDiff {
         let name = RelPath::new("file").expect("a plain name");
         let content = |text: &Option<String>| text.as_ref().map(|text| Content::new(text.clone().into_bytes()));
-        let whole = unified((&name, content(&self.before).as_ref()), (&name, content(&self.after).as_ref()));
-        whole.find("@@ ").map(|start| whole[start..].to_owned()).unwrap_or_default()
+        FileDiff::between((&name, content(&self.before).as_ref()), (&name, content(&self.after).as_ref()))
     }
 }
 

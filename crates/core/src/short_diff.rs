@@ -12,16 +12,16 @@ use crate::{
 
 /// A short diff with fresh numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Diff {
+pub struct ShortDiff {
     /// In order.
-    pub rows: Vec<DiffRow>,
+    pub rows: Vec<ShortDiffRow>,
     /// The lines of the new text that are shown in full.
     pub shown: LineSet,
 }
 
 /// A row of a diff. Removed lines have their old numbers, all others their new ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DiffRow {
+pub enum ShortDiffRow {
     /// Lines in between are not shown.
     Gap,
     /// A line around the change.
@@ -46,10 +46,10 @@ pub struct TextDiff {
     /// The other.
     pub after: Text,
     /// What differs.
-    pub diff: Diff,
+    pub diff: ShortDiff,
 }
 
-impl Diff {
+impl ShortDiff {
     /// The diff of two texts.
     pub fn between(base: &Text, text: &Text, map: &LineMap) -> Self {
         let mut layout = Layout { base, text, diff: Self::default(), rows: 0 };
@@ -61,7 +61,7 @@ impl Diff {
 impl TextDiff {
     /// From one text to another.
     pub fn of(before: Text, after: Text) -> Self {
-        let diff = Diff::between(&before, &after, &LineMap::between(&before, &after));
+        let diff = ShortDiff::between(&before, &after, &LineMap::between(&before, &after));
         Self { before, after, diff }
     }
 }
@@ -75,7 +75,7 @@ pub(crate) const ROW_CHARS: usize = 300;
 struct Layout<'a> {
     base: &'a Text,
     text: &'a Text,
-    diff: Diff,
+    diff: ShortDiff,
     /// Rows that show a line.
     rows: usize,
 }
@@ -88,12 +88,12 @@ impl Layout<'_> {
             if self.rows >= MAX_ROWS {
                 let left = &hunks[index..];
                 let rest = left.iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect();
-                self.diff.rows.push(DiffRow::MoreChanges(left.len(), rest));
+                self.diff.rows.push(ShortDiffRow::MoreChanges(left.len(), rest));
                 return;
             }
             let start = hunk.after.start.saturating_sub(CONTEXT).max(written);
             if index > 0 && start > written {
-                self.diff.rows.push(DiffRow::Gap);
+                self.diff.rows.push(ShortDiffRow::Gap);
             }
             self.same_rows(start..hunk.after.start);
             self.old_rows(hunk.before.clone());
@@ -106,7 +106,7 @@ impl Layout<'_> {
 
     fn same_rows(&mut self, indexes: Range<usize>) {
         for line in indexes.map(LineNo::at_index) {
-            self.diff.rows.push(DiffRow::Same(line));
+            self.diff.rows.push(ShortDiffRow::Same(line));
             self.show(line);
         }
     }
@@ -116,22 +116,22 @@ impl Layout<'_> {
         let fits = MAX_ROWS.saturating_sub(self.rows) / 2;
         let count = indexes.len();
         for line in indexes.take(fits).map(LineNo::at_index) {
-            self.diff.rows.push(DiffRow::Removed(line));
+            self.diff.rows.push(ShortDiffRow::Removed(line));
             self.rows += 1;
         }
         if count > fits {
-            self.diff.rows.push(DiffRow::MoreRemoved(count - fits));
+            self.diff.rows.push(ShortDiffRow::MoreRemoved(count - fits));
         }
     }
 
     fn new_rows(&mut self, indexes: Range<usize>) {
         let fits = MAX_ROWS.saturating_sub(self.rows);
         for line in indexes.clone().take(fits).map(LineNo::at_index) {
-            self.diff.rows.push(DiffRow::Added(line));
+            self.diff.rows.push(ShortDiffRow::Added(line));
             self.show(line);
         }
         if let Some(rest) = LineRange::from_indexes(indexes.start + fits.min(indexes.len())..indexes.end) {
-            self.diff.rows.push(DiffRow::MoreAdded(rest));
+            self.diff.rows.push(ShortDiffRow::MoreAdded(rest));
         }
     }
 
