@@ -11,7 +11,7 @@ use crate::{
     deed::fresh_change,
     lookout::{Changed, who},
     session::{Reply, Session, add_changed},
-    tracker::now,
+    time::now,
     watch::{Cursor, Hints},
 };
 

@@ -20,7 +20,7 @@ use crate::{
     files::{Facts, keep_first},
     guest::Doer,
     session::{Session, random},
-    tracker::now,
+    time::now,
 };
 
 /// How often a plan is made anew because a file changed under it.

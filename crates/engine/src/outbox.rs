@@ -19,7 +19,7 @@ use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, 
 use crate::{
     disk::{self, journal, recover, stage},
     state_dir,
-    tracker::now,
+    time::now,
     workspace::Workspace,
 };
 

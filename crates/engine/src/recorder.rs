@@ -12,7 +12,7 @@ use std::{
 use surehand_core::{ContentHash, Notice, RelPath};
 use surehand_store::{Record, SessionId, Store, StoreError};
 
-use crate::{config::Versions, outbox::Outbox, tracker::now};
+use crate::{config::Versions, outbox::Outbox, time::now};
 
 /// The thread that writes to the store.
 #[derive(Debug)]

@@ -20,14 +20,14 @@ use surehand_store::Plan;
 
 use crate::{
     disk::{
+        export::EXPORT_DIR,
         read::{Found, find, read_whole},
         state_file::StateFile,
     },
-    export::EXPORT_DIR,
     later,
     scan::Index,
     state::State,
-    tracker::now,
+    time::now,
     watch::{Cursor, Hints},
     workspace::Workspace,
 };

@@ -9,20 +9,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::{self as sys, Mode},
-    io::Errno,
-};
+use rustix::{fs as sys, io::Errno};
 use surehand_core::{Notice, RelPath};
 use surehand_store::{Scope, SqliteStore, StoreError};
 
 use crate::{
     config::Config,
-    disk::rescue::{Displaced, Rescued, SecondLook},
-    export::Export,
+    disk::{
+        export::Export,
+        rescue::{Displaced, Rescued, SecondLook},
+    },
     git::WorkTree,
     repo::Repo,
-    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome, open_dir},
+    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome, make_dir},
     workspace::Ground,
 };
 
@@ -253,21 +252,6 @@ impl Parts {
         let part = |name: &str| make_dir(dir.checkout(), name);
         Ok(Self { staged: part("staged")?, locks: part("locks")?, journals: part("journal")?, outbox: part("outbox")?, dir })
     }
-}
-
-/// A directory of the state.
-pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
-    let dir = match open_dir(parent, name) {
-        Err(Errno::NOENT) => {
-            match sys::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            open_dir(parent, name)?
-        }
-        opened => opened?,
-    };
-    Ok(Arc::new(dir))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

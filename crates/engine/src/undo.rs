@@ -14,7 +14,7 @@ use crate::{
     deed::{Deed, Done, fresh_change},
     files::{Facts, Gathered},
     session::Session,
-    tracker::now,
+    time::now,
 };
 
 /// So many changes in a row may turn out to have been taken back by hand.

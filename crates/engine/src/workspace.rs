@@ -21,14 +21,14 @@ use crate::{
     config::Config,
     disk::{
         clock::Clock,
-        commit::Probe,
+        commit::{Durability, Probe},
+        export::is_internal,
         journal::{Entry, Journal, StagePlace},
         lock::LockPool,
         recover,
         rescue::{Displaced, Rescued, SecondLook, Spare},
         root::Root,
     },
-    export::EXPORT_DIR,
     git::{self, WorkTree},
     outbox::{self, Outbox},
     recorder::{Hold, Recorder},
@@ -38,16 +38,6 @@ use crate::{
     user::effective_user,
     watch::Watch,
 };
-
-/// How safe a commit is against a power cut. It is always safe against the crash of a program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Files, directories and the journal are synced.
-    #[default]
-    Full,
-    /// Nothing is synced: faster, and the last changes may be lost with the power.
-    Fast,
-}
 
 /// Why a workspace cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -113,11 +103,6 @@ impl std::fmt::Debug for Workspace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Workspace({})", self.root.path().display())
     }
-}
-
-/// Whether a part of a path is somebody's internals: git's or ours.
-pub fn is_internal(name: &str) -> bool {
-    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(EXPORT_DIR)
 }
 
 /// How long a displaced file is left alone before it is written over.

@@ -20,7 +20,17 @@ use super::{
     root::refuse_io,
     work::Work,
 };
-use crate::workspace::{Durability, Workspace};
+use crate::workspace::Workspace;
+
+/// How safe a commit is against a power cut. It is always safe against the crash of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Files, directories and the journal are synced.
+    #[default]
+    Full,
+    /// Nothing is synced: faster, and the last changes may be lost with the power.
+    Fast,
+}
 
 /// One step of a commit. The number is that of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod commit;
+pub mod export;
 pub mod journal;
 pub mod lock;
 pub mod read;

@@ -25,10 +25,11 @@ use surehand_core::{
 };
 
 use super::{
+    export::is_internal,
     read::{kind_of, open_patiently},
     root::{Root, refuse_io},
 };
-use crate::{course::Course, workspace::is_internal};
+use crate::course::Course;
 pub use again::{Fate, SecondLook};
 use queue::Queue;
 use rules::{Rules, Verdict};

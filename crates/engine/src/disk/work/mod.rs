@@ -18,7 +18,7 @@ use rustix::{
 use surehand_core::{Act, Cause, Content, ContentHash, Planned, Refusal, RelPath, Stamp, plan::Marks};
 
 use super::{
-    commit::{Change, CommitError},
+    commit::{Change, CommitError, Durability},
     journal::{Entry, How, Intent, StagePlace},
     read::{Found, find, link_count, open_patiently},
     rescue::Displaced,
@@ -28,7 +28,7 @@ use super::{
 };
 pub(super) use away::rename_to_free_name;
 
-use crate::workspace::{Durability, Staging, Workspace};
+use crate::workspace::{Staging, Workspace};
 
 /// How long to wait for others to close a file before going on without a lease.
 const LEASE_PATIENCE: Duration = Duration::from_millis(8);
