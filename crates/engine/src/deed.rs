@@ -91,7 +91,7 @@ impl Session {
             planned.iter().try_for_each(|(planned, _)| keep_first(&self.workspace, planned))?;
             let changes: Vec<Change<'_>> =
                 planned.iter().map(|(planned, facts)| Change { planned, identity: facts.identity }).collect();
-            match commit(&self.workspace, &changes) {
+            match commit(self.workspace.working_copy(), &changes) {
                 Ok(committed) => return Ok(self.record_change(deed, planned, committed)),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.

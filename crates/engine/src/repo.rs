@@ -22,11 +22,11 @@ use crate::{
     disk::{
         export::EXPORT_DIR,
         read::{Found, find, read_whole},
+        state::State,
         state_file::StateFile,
     },
+    index::Index,
     later,
-    scan::Index,
-    state::State,
     time::now,
     watch::{Cursor, Hints},
     workspace::Workspace,
@@ -219,14 +219,14 @@ impl Repo {
 
     /// The files that the last scan found and that nobody touched, by directory.
     fn untouched(&mut self, workspace: &Workspace) -> Vec<(String, usize)> {
-        let stamp = Index::stamp(workspace);
+        let stamp = Index::stamp(workspace.working_copy());
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
             // An index that cannot be read is as good as none.
-            self.index = Index::load(workspace).ok().map(|index| (stamp, index));
+            self.index = Index::load(workspace.working_copy()).ok().map(|index| (stamp, index));
         }
         let Some((_, index)) = &self.index else { return Vec::new() };
         let mut counts = index.counts();
-        let here = self.files.keys().filter_map(|path| workspace.in_root(path));
+        let here = self.files.keys().filter_map(|path| workspace.working_copy().in_root(path));
         for path in here.filter(|path| index.known(path).is_some()) {
             let dir = path.parent().map_or_else(String::new, |parent| format!("{parent}/"));
             if let Ok(at) = counts.binary_search_by(|(known, _)| known.as_str().cmp(&dir)) {
@@ -401,7 +401,7 @@ impl Repo {
             return;
         }
         let mut found = Vec::new();
-        let is_hinted = |path: &RelPath| workspace.in_root(path).is_some_and(|path| hints.covers(&path));
+        let is_hinted = |path: &RelPath| workspace.working_copy().in_root(path).is_some_and(|path| hints.covers(&path));
         for (path, tracked) in self.files.iter().filter(|(path, _)| is_hinted(path)) {
             let state = &tracked.state;
             match look(workspace, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
@@ -484,7 +484,7 @@ impl Repo {
 
 /// A file by its path in the root, if it is below that.
 fn in_root(workspace: &Workspace, state: &FileState) -> Option<FileState> {
-    Some(FileState { path: workspace.in_root(&state.path)?.into_owned(), ..state.clone() })
+    Some(FileState { path: workspace.working_copy().in_root(&state.path)?.into_owned(), ..state.clone() })
 }
 
 /// A state in the shape in which it is written.
@@ -560,7 +560,7 @@ fn parse(content: &[u8]) -> Option<Vec<FileState>> {
 
 /// What a file holds now and what the system says about it; read only if the stamp does not tell. `None` when it is gone.
 fn look(workspace: &Workspace, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
-    let Ok(Found::File { mut file, stat }) = find(workspace.tree(), path) else { return None };
+    let Ok(Found::File { mut file, stat }) = find(workspace.working_copy().tree(), path) else { return None };
     let stamp = workspace.clock().stamp(&stat);
     if let Some((hash, known)) = known
         && known.agrees_with(&stamp)
