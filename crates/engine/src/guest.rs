@@ -269,10 +269,10 @@ impl Workspace {
     pub fn leave(self: Arc<Self>) {
         const LONG: i64 = 1 << 20;
         self.flush();
-        let Some(state) = self.state().state_dir() else { return };
+        let Some(state) = self.state().state_dir().filter(|_| self.has_state_database()) else { return };
         let log = sys::statat(&**state.dir(), "state.db-wal", AtFlags::SYMLINK_NOFOLLOW);
         if log.is_ok_and(|log| log.st_size < LONG) {
-            self.repo().persist_reads(&self);
+            self.repo().persist_reads(&self.repo_sources());
             std::mem::forget(self);
         }
     }

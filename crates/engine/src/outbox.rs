@@ -150,7 +150,13 @@ fn sheet_name(name: &str, number: usize) -> String {
     format!("{name}-{number}")
 }
 
-/// A change, and content that is kept for its own sake. The texts that sessions have seen can be read again.
+/// Whether a record must not be lost with the process: a change, and content that is kept for its own sake. The texts that
+/// sessions have seen can be read again.
+pub fn must_outlive_process(record: &Record) -> bool {
+    matches!(record, Record::Happened(_) | Record::Kept { .. })
+}
+
+/// How such a record is written down.
 fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a [u8])> {
     // As paths of the work tree: whoever brings it to the store may have another root.
     let in_tree = |path: &RelPath| path.in_directory(below);

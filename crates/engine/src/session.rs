@@ -231,7 +231,7 @@ impl Session {
     pub(crate) fn track_files(&self, tool: &str, reply: &Reply) {
         let mut repo = self.workspace.repo();
         if repo.update_from_tool_result(tool, &reply.result, |path| self.files.stamp(path)) {
-            repo.persist_soon(&self.workspace);
+            repo.persist_soon(&self.workspace.repo_sources());
         }
     }
 

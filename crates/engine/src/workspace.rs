@@ -10,7 +10,7 @@ use std::{
 };
 
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{Opened, Plan, PlanChange, Record, SessionId, Store, StoreError};
 
 use crate::{
     config::Config,
@@ -21,12 +21,12 @@ use crate::{
         rescue::Rescued,
         root::Root,
         state::{SECOND_LOOK_AFTER, State, lock},
-        working_copy::{RootInTree, WorkingCopy, process_name},
+        working_copy::{RootInTree, WorkingCopy},
     },
-    outbox::{self, Outbox},
-    recorder::{Hold, Recorder},
-    repo::Repo,
+    recorder::Hold,
+    repo::{Repo, RepoSources},
     state_dir::{PassedOver, StateDir, StateDirError},
+    store_handle::{OpenStore, OpenStoreError, StoreChoice, StoreHandle, open_store},
     watch::Watch,
 };
 
@@ -49,12 +49,29 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
+/// How a workspace is opened, besides the settings of its user.
+#[derive(Default)]
+pub struct WorkspaceOptions {
+    /// The settings.
+    pub config: Config,
+    /// Where it remembers.
+    pub store: StoreChoice,
+    /// Is asked after every step of a commit, for tests of this project.
+    #[doc(hidden)]
+    pub probe: Option<Probe>,
+}
+
+impl std::fmt::Debug for WorkspaceOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkspaceOptions").field("config", &self.config).field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
 /// An open workspace. Cheap to share; several may be open on one root, in this process and in others.
 pub struct Workspace {
-    copy: WorkingCopy,
+    copy: Arc<WorkingCopy>,
     config: Config,
-    recorder: OnceLock<Recorder>,
-    reader: Mutex<Option<SqliteStore>>,
+    store: StoreHandle,
     repo: Arc<Mutex<Repo>>,
     watches: AtomicBool,
     watch: OnceLock<Watch>,
@@ -67,39 +84,50 @@ impl std::fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// Opens a workspace: makes its state directory, finishes or undoes what a crash left, opens its memory.
+    /// Opens a workspace: makes its state directory, finishes or undoes what a crash left, opens its store there.
     ///
     /// The state is that of the git work tree around `root`, or of `root` itself where there is none.
     pub fn open(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
-        Self::open_with(root, config, None)
+        Self::open_with(root, WorkspaceOptions { config, ..WorkspaceOptions::default() })
     }
 
-    /// The same with a probe that is asked after every step of a commit, for tests.
-    pub fn open_with(root: &Path, config: Config, probe: Option<Probe>) -> Result<Arc<Self>, OpenError> {
+    /// The same with more to choose than the settings.
+    ///
+    /// ```
+    /// use surehand_engine::{Config, StateHome, StoreChoice, Workspace, WorkspaceOptions};
+    ///
+    /// # let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
+    /// # let config = Config { state, ..Config::default() };
+    /// let options = WorkspaceOptions { config, store: StoreChoice::InMemory, ..WorkspaceOptions::default() };
+    /// let workspace = Workspace::open_with(dir.path(), options)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_with(root: &Path, options: WorkspaceOptions) -> Result<Arc<Self>, OpenError> {
+        let WorkspaceOptions { config, store, probe } = options;
         let place = find_root(root, &config)?;
         let dir = StateDir::open(&place.tree, &config.state)?;
         let path = dir.path().to_owned();
         let bad_state = |error| OpenError::State(StateDirError::Unusable { path: path.clone(), error });
-        let database = dir.database().map_err(bad_state)?;
-        // Before anything in it is used: a newer Surehand may keep it in another way.
-        let scope = Scope { checkout: dir.key().as_str().to_owned(), below: place.below.clone() };
-        let mut opened = SqliteStore::open(&database, &scope)?;
+        let store = open_store(store, &dir, place.below.clone()).map_err(|error| match error {
+            OpenStoreError::Directory(error) => bad_state(error),
+            OpenStoreError::Store(error) => OpenError::Store(error),
+        })?;
         let state = Arc::new(State::open(&place, dir, &config.state).map_err(bad_state)?);
-        if let Some(aside) = opened.set_aside {
+        if let OpenStore::StateDirectory(Opened { set_aside: Some(aside), .. }) = &store {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
-        let workspace = Self::new(place, state.clone(), config, probe).map_err(bad_state)?;
-        let notices = recover(&workspace.copy).map_err(bad_state)?;
+        let repo = Arc::new(Mutex::new(Repo::new(place.below.clone())));
+        let copy = WorkingCopy::new(place, state.clone(), &config.state, config.durability).map_err(bad_state)?;
+        let copy = Arc::new(copy.with_probe(probe));
+        let notices = recover(&copy).map_err(bad_state)?;
         notices.into_iter().for_each(|notice| state.notify(notice));
-        outbox::bring(&workspace.copy, &mut opened.store);
-        let name = process_name().map_err(bad_state)?;
-        let outbox = Outbox::new(state.outbox(), name, workspace.copy.below().cloned());
-        let (versions, notices) = (workspace.config.versions, state.notices.clone());
-        let repo = workspace.repo.clone();
-        let recorder = Recorder::start(opened.store, outbox, versions, notices, move || keep_house(&state, &repo));
-        let recorder = recorder.map_err(bad_state)?;
-        drop(workspace.recorder.set(recorder));
-        Ok(Arc::new(workspace))
+        let housekeeping = {
+            let repo = repo.clone();
+            move || keep_house(&state, &repo)
+        };
+        let store = StoreHandle::start(copy.clone(), store, config.versions, housekeeping).map_err(bad_state)?;
+        Ok(Arc::new(Self::new(copy, config, store, repo)))
     }
 
     /// Opens a workspace to look at it. Makes nothing: where there is no state yet it is empty, and where the state cannot be
@@ -112,20 +140,15 @@ impl Workspace {
         }
         let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
         let state = Arc::new(State::look(&place, dir, &config.state).map_err(bad_root)?);
-        Ok(Arc::new(Self::new(place, state, config, None).map_err(bad_root)?))
+        let repo = Arc::new(Mutex::new(Repo::new(place.below.clone())));
+        let copy = WorkingCopy::new(place, state, &config.state, config.durability).map_err(bad_root)?;
+        let copy = Arc::new(copy);
+        let store = StoreHandle::look(copy.clone());
+        Ok(Arc::new(Self::new(copy, config, store, repo)))
     }
 
-    fn new(place: RootInTree, state: Arc<State>, config: Config, probe: Option<Probe>) -> io::Result<Self> {
-        let repo = Arc::new(Mutex::new(Repo::new(place.below.clone())));
-        Ok(Self {
-            copy: WorkingCopy::new(place, state, &config.state, config.durability)?.with_probe(probe),
-            config,
-            recorder: OnceLock::new(),
-            reader: Mutex::new(None),
-            repo,
-            watches: AtomicBool::new(false),
-            watch: OnceLock::new(),
-        })
+    fn new(copy: Arc<WorkingCopy>, config: Config, store: StoreHandle, repo: Arc<Mutex<Repo>>) -> Self {
+        Self { copy, config, store, repo, watches: AtomicBool::new(false), watch: OnceLock::new() }
     }
 
     /// The tree.
@@ -211,11 +234,16 @@ impl Workspace {
         lock(&self.repo)
     }
 
+    /// What that is made from.
+    pub(crate) fn repo_sources(&self) -> RepoSources<'_> {
+        RepoSources { copy: &self.copy, store: &self.store, watch: self.watch() }
+    }
+
     /// Changes what there is to do, all of it or nothing.
     pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
-        let plan = self.with_store(|store| store.change_plan(change))?;
+        let plan = self.store.change_plan(change)?;
         let mut repo = self.repo();
-        repo.load(self);
+        repo.load(&self.repo_sources());
         repo.set_plan(plan.clone());
         repo.persist(self.state());
         Ok(plan)
@@ -236,65 +264,38 @@ impl Workspace {
 
     /// Hands a record to the recorder.
     pub fn record(&self, record: Record) {
-        if let Some(recorder) = self.recorder.get() {
-            recorder.record(record);
-        }
+        self.store.record(record);
     }
 
     /// Holds back what is handed to the recorder, until it is dropped: half of a change must not be on record, or it would be
     /// undone by half.
     pub(crate) fn hold_records(&self) -> Option<Hold> {
-        self.recorder.get().map(Recorder::hold)
+        self.store.hold()
     }
 
     /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
     pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
-        if let Some(recorder) = self.recorder.get() {
-            recorder.record_text(owner, path, replaced, record);
-        }
+        self.store.record_text(owner, path, replaced, record);
     }
 
     /// Waits until everything that was handed to the recorder is written.
     pub fn flush(&self) {
-        if let Some(recorder) = self.recorder.get() {
-            recorder.flush();
-        }
+        self.store.flush();
     }
 
     /// Brings to the store what processes did that have died since the start.
     pub(crate) fn bring_what_is_left(&self) {
-        if self.is_read_only() {
-            return;
-        }
-        // A store that cannot be opened says so when it is asked.
-        drop(self.with_store(|store| {
-            outbox::bring(&self.copy, store);
-            Ok(())
-        }));
+        self.store.bring_what_is_left();
     }
 
-    /// The paths of the work tree that events were about, with what was there before the first.
-    pub(crate) fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
-        let touched = self.with_store(|store| {
-            store.set_directory(None);
-            let touched = store.touched();
-            store.set_directory(self.copy.below().cloned());
-            touched
-        });
-        touched.unwrap_or_default()
+    /// Whether the store is the database in the state directory.
+    pub(crate) fn has_state_database(&self) -> bool {
+        self.store.is_in_state_directory()
     }
 
     /// Asks the store. What the recorder has not written yet is not in it.
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.with_store(|store| question(store))
-    }
-
-    fn with_store<T>(&self, act: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut reader = lock(&self.reader);
-        if reader.is_none() {
-            *reader = Some(open_store(self.state(), self.copy.below().cloned())?);
-        }
-        act(reader.as_mut().expect("opened above"))
+        self.store.ask(question)
     }
 }
 
@@ -302,19 +303,6 @@ impl Workspace {
 fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
     let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
     RootInTree::find(root, config.state.home.as_deref()).map_err(bad_root)
-}
-
-/// Opens the store, in the way in which the state is used.
-fn open_store(state: &State, below: Option<RelPath>) -> Result<SqliteStore, StoreError> {
-    let Some(dir) = state.state_dir() else { return SqliteStore::in_memory() };
-    let path = dir.path().join("state.db");
-    let failed = |error: io::Error| StoreError::Backend { path: path.display().to_string(), error: error.into() };
-    let (path, scope) = (dir.database().map_err(failed)?, Scope { checkout: dir.key().as_str().to_owned(), below });
-    match state.is_read_only() {
-        false => Ok(SqliteStore::open(&path, &scope)?.store),
-        true if path.exists() => SqliteStore::open_read_only(&path, &scope),
-        true => SqliteStore::in_memory(),
-    }
 }
 
 /// What is done now and then. Says whether there is more to do soon.
@@ -328,8 +316,8 @@ fn keep_house(state: &State, repo: &Mutex<Repo>) -> bool {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        drop(self.recorder.take());
-        lock(&self.repo).persist_reads(self);
+        self.store.close();
+        lock(&self.repo).persist_reads(&self.repo_sources());
         self.copy.close();
     }
 }
