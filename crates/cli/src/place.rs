@@ -11,9 +11,9 @@ use anyhow::Context;
 use surehand_engine::{
     Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, StateHome, Workspace, WorkspaceOptions,
     changes::Selection,
-    disk::commit::{Probe, Verdict},
     effective_user, git, state_dir,
     store::ChangeId,
+    testing::{Probe, Verdict},
 };
 
 use crate::{

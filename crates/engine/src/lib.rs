@@ -28,7 +28,7 @@ pub mod config;
 mod context;
 mod course;
 mod deed;
-pub mod disk;
+mod disk;
 mod files;
 pub mod git;
 mod guest;
@@ -56,7 +56,7 @@ mod workspace;
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
-pub use disk::{commit::Durability, export::EXPORT_DIR};
+pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
 pub use guest::{GuestCall, OwnWay, Touch};
 pub use instructions::Told;
 pub use repo_tracker::RepoTracker;
@@ -70,3 +70,9 @@ pub use undo::Since;
 pub use user::effective_user;
 pub use watch::{Cursor, Hints, Trouble, Watch};
 pub use workspace::{OpenError, Workspace, WorkspaceOptions};
+
+/// For the tests of this project: they stop a commit after one of its steps, or act as another program in between.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::disk::commit::{Probe, Step, Verdict, steps};
+}

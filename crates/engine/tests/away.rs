@@ -19,7 +19,7 @@ use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session,
-    disk::commit::{Step, Verdict, steps},
+    testing::{Step, Verdict, steps},
 };
 use surehand_testkit::scenario::tree;
 

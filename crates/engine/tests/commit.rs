@@ -23,7 +23,7 @@ use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId, Workspace,
-    disk::commit::{Step, Verdict, steps},
+    testing::{Step, Verdict, steps},
 };
 use surehand_testkit::scenario::tree;
 

@@ -15,7 +15,7 @@ use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session, StateHome, Workspace, WorkspaceOptions,
-    disk::commit::{Probe, Step, Verdict, steps},
+    testing::{Probe, Step, Verdict, steps},
 };
 
 struct Place {

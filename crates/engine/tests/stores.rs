@@ -11,8 +11,8 @@ use surehand_engine::{
     Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,
     changes::Logged,
     core::RelPath,
-    disk::commit::{Probe, Step},
     store::{Scope, SqliteStore, Store, StoreError, Which},
+    testing::{Probe, Step},
 };
 
 fn open(dir: &Path, store: StoreChoice) -> Arc<Workspace> {
