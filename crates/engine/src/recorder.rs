@@ -75,7 +75,7 @@ pub fn lock_store(store: &SharedStore) -> MutexGuard<'_, Box<dyn Store>> {
 
 /// How the record of a change is saved from a crash.
 #[derive(Debug)]
-pub enum Safety {
+pub enum CrashSafety {
     /// It is in the outbox before the change is answered for, and the store has it a moment later.
     Outbox(Outbox),
     /// The store has it before the change is answered for.
@@ -94,8 +94,7 @@ pub struct Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         let mut pending = self.queue.lock();
-        let place = pending.held.iter().position(|holder| holder.thread == self.thread);
-        let holder = place.map(|place| pending.held.swap_remove(place));
+        let has_change = pending.release(self.thread);
         if let Some(outbox) = &mut pending.outbox {
             outbox.end_parcel();
         }
@@ -105,7 +104,7 @@ impl Drop for Hold {
             self.queue.wake.notify_one();
         }
         drop(pending);
-        if self.queue.writes_through && holder.is_some_and(|holder| holder.has_change) {
+        if self.queue.writes_through && has_change {
             self.queue.flush();
         }
     }
@@ -134,7 +133,7 @@ impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub fn start(
         store: SharedStore,
-        safety: Safety,
+        safety: CrashSafety,
         versions: Versions,
         notices: Arc<Mutex<Vec<Notice>>>,
         housekeeping: impl Fn() -> bool + Send + 'static,
@@ -249,11 +248,11 @@ impl Drop for Recorder {
 }
 
 impl Queue {
-    fn new(safety: Safety) -> Self {
-        let writes_through = matches!(safety, Safety::WriteThrough);
+    fn new(safety: CrashSafety) -> Self {
+        let writes_through = matches!(safety, CrashSafety::WriteThrough);
         let outbox = match safety {
-            Safety::Outbox(outbox) => Some(outbox),
-            Safety::WriteThrough | Safety::Nothing => None,
+            CrashSafety::Outbox(outbox) => Some(outbox),
+            CrashSafety::WriteThrough | CrashSafety::Nothing => None,
         };
         let pending = Pending {
             records: Vec::new(),
@@ -326,6 +325,20 @@ impl Queue {
 }
 
 impl Pending {
+    /// Ends a hold of this thread. Says whether it kept back the record of a change that may be written now.
+    fn release(&mut self, thread: ThreadId) -> bool {
+        let Some(place) = self.held.iter().position(|holder| holder.thread == thread) else { return false };
+        let released = self.held.swap_remove(place);
+        match self.held.iter_mut().find(|holder| holder.thread == thread) {
+            // A hold around this one keeps it back still.
+            Some(outer) => {
+                outer.has_change |= released.has_change;
+                false
+            }
+            None => released.has_change,
+        }
+    }
+
     /// Notes that the record of a change has come. Says whether it must wait for what this thread hands over with it.
     fn waits_for_hold(&mut self) -> bool {
         let this_thread = thread::current().id();
@@ -390,11 +403,13 @@ fn step_back() {
 
 #[cfg(test)]
 mod tests {
+    use surehand_store::Shared;
+
     use super::*;
 
     #[test]
     fn who_waits_is_let_go_when_the_thread_ends() {
-        let queue = Queue::new(Safety::Nothing);
+        let queue = Queue::new(CrashSafety::Nothing);
         thread::scope(|scope| {
             scope.spawn(|| queue.flush());
             drop(End(&queue));
@@ -402,10 +417,22 @@ mod tests {
     }
 
     #[test]
+    fn a_change_waits_for_the_outermost_hold() {
+        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::WriteThrough)), thread: None };
+        let (outer, inner) = (recorder.hold(), recorder.hold());
+        recorder.record(Record::Kept { version: ContentHash::of(b"a"), content: Shared::new(b"a"), at: 1 });
+        drop(inner);
+        assert_eq!(recorder.queue.lock().asked, 0);
+        drop(End(&recorder.queue));
+        drop(outer);
+        assert_eq!(recorder.queue.lock().asked, 1);
+    }
+
+    #[test]
     fn what_belongs_together_is_written_together() {
         let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
         let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
-        let recorder = Recorder { queue: Arc::new(Queue::new(Safety::Outbox(outbox))), thread: None };
+        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::Outbox(outbox))), thread: None };
         let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();

@@ -16,7 +16,7 @@ use crate::{
         working_copy::{WorkingCopy, process_name},
     },
     outbox::{self, Outbox},
-    recorder::{Hold, Recorder, Safety, SharedStore, lock_store},
+    recorder::{CrashSafety, Hold, Recorder, SharedStore, lock_store},
     state_dir::StateDir,
 };
 
@@ -134,16 +134,16 @@ impl StoreHandle {
             OpenStore::StateDirectory(mut opened) => {
                 outbox::bring(&copy, &mut opened.store);
                 let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
-                (share(Box::new(opened.store)), Reader::StateDirectory(Mutex::new(None)), Safety::Outbox(outbox))
+                (share(Box::new(opened.store)), Reader::StateDirectory(Mutex::new(None)), CrashSafety::Outbox(outbox))
             }
             // Nothing goes through the outbox for these: whoever starts next would bring it to the database.
             OpenStore::InMemory(store) => {
                 let store = share(Box::new(store));
-                (store.clone(), Reader::Shared(store), Safety::Nothing)
+                (store.clone(), Reader::Shared(store), CrashSafety::Nothing)
             }
             OpenStore::Custom(store) => {
                 let store = share(store);
-                (store.clone(), Reader::Shared(store), Safety::WriteThrough)
+                (store.clone(), Reader::Shared(store), CrashSafety::WriteThrough)
             }
         };
         let notices = copy.state().notices.clone();
