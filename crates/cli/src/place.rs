@@ -9,11 +9,11 @@ use std::{
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, StateHome, Workspace,
+    Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, StateHome, Workspace, WorkspaceOptions,
     changes::Selection,
-    disk::commit::{Probe, Verdict},
     effective_user, git, state_dir,
     store::ChangeId,
+    testing::{Probe, Verdict},
 };
 
 use crate::{
@@ -90,7 +90,8 @@ pub fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
 }
 
 fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
-    Workspace::open_with(root, settings_with(root, state)?, killer()).map_err(with_hint)
+    let options = WorkspaceOptions { config: settings_with(root, state)?, probe: killer(), ..WorkspaceOptions::default() };
+    Workspace::open_with(root, options).map_err(with_hint)
 }
 
 /// What cannot be opened because nothing may be written there is told with a way out.

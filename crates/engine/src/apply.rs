@@ -20,7 +20,7 @@ use crate::{
     files::{PlannedFile, keep_first},
     plan::{Plan, Step},
     session::{Basis, Session},
-    tracker::now,
+    time::now,
 };
 
 /// How often a plan is made anew because a file changed under it.
@@ -93,7 +93,7 @@ impl Session {
             files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
             let changes: Vec<Change<'_>> =
                 files.iter().map(|file| Change { planned: &file.planned, identity: file.facts.identity }).collect();
-            match commit(&self.workspace, &changes) {
+            match commit(self.workspace.working_copy(), &changes) {
                 Ok(committed) => return Ok(Done::Changed(self.record_plan(plan, committed))),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.

@@ -10,7 +10,7 @@ use crate::{
     changes::fresh_change,
     lookout::{Changed, who},
     session::Session,
-    tracker::now,
+    time::now,
     watch::{Cursor, Hints},
 };
 

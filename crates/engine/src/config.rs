@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
 use toml::Value;
 
-use crate::{disk::settings_file, state_dir::StateHome, workspace::Durability};
+use crate::{
+    disk::{commit::Durability, settings_file},
+    state_dir::StateHome,
+};
 
 /// The settings of a workspace.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -11,7 +11,7 @@ use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 use crate::{
     disk::read::{Found, find, link_count, read_whole, stat_of_file},
     texts::Texts,
-    tracker::now,
+    time::now,
     workspace::Workspace,
 };
 

@@ -13,11 +13,11 @@ use surehand_core::{
 };
 
 use crate::{
-    disk::read::stamp_of_directory,
+    disk::{export::is_internal, read::stamp_of_directory},
     files::Files,
     tracker::FileTracker,
     watch::Hints,
-    workspace::{Workspace, is_internal},
+    workspace::Workspace,
 };
 
 /// A file of more bytes than this is not what it seems, and is not read.

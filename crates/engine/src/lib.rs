@@ -28,11 +28,11 @@ pub mod changes;
 mod command;
 pub mod config;
 mod course;
-pub mod disk;
-mod export;
+mod disk;
 mod files;
 mod foreign_tools;
 pub mod git;
+mod index;
 mod instructions;
 mod later;
 mod lookout;
@@ -42,11 +42,13 @@ mod prompt_views;
 mod random;
 mod recorder;
 pub mod repo;
+mod repo_tracker;
 pub mod scan;
 mod session;
-mod state;
 pub mod state_dir;
+mod store_handle;
 mod texts;
+mod time;
 pub mod tools;
 mod tracker;
 mod undo;
@@ -58,13 +60,14 @@ pub use calls::{Call, Forget, List, NewTask, Read, Search, SetTask, StateFormat,
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
-pub use export::EXPORT_DIR;
+pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
 pub use foreign_tools::{ForeignTools, Intent, OutcomeDiffers};
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
-pub use repo::RepoTracker;
+pub use repo_tracker::RepoTracker;
 pub use session::Session;
 pub use state_dir::{StateDirError, StateHome};
+pub use store_handle::StoreChoice;
 pub use surehand_core::{
     self as core, ChangeId, Done, Edit, Outcome, Refusal, Tool, ToolNames,
     render::{self, Reply},
@@ -73,4 +76,10 @@ pub use surehand_store::{self as store, SessionId};
 pub use tracker::{FileTracker, Holder, holders};
 pub use user::effective_user;
 pub use watch::{Cursor, Hints, Trouble, Watch};
-pub use workspace::{Durability, OpenError, Workspace};
+pub use workspace::{OpenError, Workspace, WorkspaceOptions};
+
+/// For the tests of this project: they stop a commit after one of its steps, or act as another program in between.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::disk::commit::{Probe, Step, Verdict, steps};
+}

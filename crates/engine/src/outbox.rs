@@ -17,10 +17,9 @@ use surehand_core::{ContentHash, RelPath};
 use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store, StoreError, Which};
 
 use crate::{
-    disk::{self, journal, recover, stage},
+    disk::{self, journal, recover, stage, working_copy::WorkingCopy},
     state_dir,
-    tracker::now,
-    workspace::Workspace,
+    time::now,
 };
 
 /// The outbox of a process: two sheets, one that is written to and one that the recorder is bringing to the store. They are made
@@ -151,7 +150,13 @@ fn sheet_name(name: &str, number: usize) -> String {
     format!("{name}-{number}")
 }
 
-/// A change, and content that is kept for its own sake. The texts that sessions have seen can be read again.
+/// Whether a record must not be lost with the process: a change, and content that is kept for its own sake. The texts that
+/// sessions have seen can be read again.
+pub fn must_outlive_process(record: &Record) -> bool {
+    matches!(record, Record::Happened(_) | Record::Kept { .. })
+}
+
+/// How such a record is written down.
 fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a [u8])> {
     // As paths of the work tree: whoever brings it to the store may have another root.
     let in_tree = |path: &RelPath| path.in_directory(below);
@@ -241,22 +246,22 @@ fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
 }
 
 /// Brings to the store what processes left behind that have died. What cannot be brought now stays where it is.
-pub fn bring(workspace: &Workspace, store: &mut SqliteStore) {
-    let dir = workspace.state().outbox();
+pub fn bring(copy: &WorkingCopy, store: &mut SqliteStore) {
+    let dir = copy.state().outbox();
     let Ok(names) = recover::names(&dir) else { return };
     if names.is_empty() {
         return;
     }
     store.set_directory(None);
-    bring_sheets(workspace, store, &dir, names);
-    store.set_directory(workspace.below().cloned());
+    bring_sheets(copy, store, &dir, names);
+    store.set_directory(copy.below().cloned());
 }
 
-fn bring_sheets(workspace: &Workspace, store: &mut SqliteStore, dir: &File, names: Vec<String>) {
+fn bring_sheets(copy: &WorkingCopy, store: &mut SqliteStore, dir: &File, names: Vec<String>) {
     for name in names {
         let brought = left_behind(dir, &name).map(|sheet| sheet.map(|(file, records)| (file, missing(store, records))));
         let Ok(Some((_locked, Ok(records)))) = brought else { continue };
-        let present = what_is_there(workspace, &records);
+        let present = what_is_there(copy, &records);
         if store.record(&[present, records].concat()).is_ok() {
             stage::remove(dir.as_fd(), &name);
         }
@@ -297,7 +302,7 @@ fn missing(store: &dyn Store, records: Vec<Record>) -> Result<Vec<Record>, Store
 }
 
 /// The ways back begin at what the changes wrote: it is kept whole, where it is still there.
-fn what_is_there(workspace: &Workspace, records: &[Record]) -> Vec<Record> {
+fn what_is_there(copy: &WorkingCopy, records: &[Record]) -> Vec<Record> {
     let written: HashMap<&RelPath, ContentHash> = records
         .iter()
         .filter_map(|record| match record {
@@ -306,7 +311,7 @@ fn what_is_there(workspace: &Workspace, records: &[Record]) -> Vec<Record> {
         })
         .collect();
     let present = |(path, version): (&RelPath, ContentHash)| {
-        let Ok(disk::read::Found::File { mut file, .. }) = disk::read::find(workspace.tree(), path) else { return None };
+        let Ok(disk::read::Found::File { mut file, .. }) = disk::read::find(copy.tree(), path) else { return None };
         let mut content = Vec::new();
         file.read_to_end(&mut content).ok()?;
         (ContentHash::of(&content) == version).then(|| Record::Kept { version, content: Shared::new(content), at: now() })

@@ -4,15 +4,19 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::JoinHandle,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle, ThreadId},
     time::{Duration, Instant},
 };
 
 use surehand_core::{ContentHash, Notice, RelPath};
 use surehand_store::{Record, SessionId, Store, StoreError};
 
-use crate::{config::Versions, outbox::Outbox, tracker::now};
+use crate::{
+    config::Versions,
+    outbox::{Outbox, must_outlive_process},
+    time::now,
+};
 
 /// The thread that writes to the store.
 #[derive(Debug)]
@@ -26,15 +30,17 @@ struct Queue {
     pending: Mutex<Pending>,
     /// Something has come into an empty queue, or is wanted at once.
     wake: Condvar,
-    /// Something has been written.
+    /// Something has been written, or nothing will be any more.
     written: Condvar,
+    /// Whether whoever hands over the record of a change waits until the store has it.
+    writes_through: bool,
 }
 
 #[derive(Debug)]
 struct Pending {
     records: Vec<Record>,
     /// Where records wait that must outlive the process.
-    outbox: Outbox,
+    outbox: Option<Outbox>,
     /// Where in `records` the last word on something is.
     last: HashMap<Subject, usize>,
     bytes: usize,
@@ -43,25 +49,63 @@ struct Pending {
     written: u64,
     urgent: bool,
     closed: bool,
-    /// How many are handing over what belongs together.
-    held: usize,
+    /// Whether the thread has ended, in whatever way.
+    ended: bool,
+    /// Those who are handing over what belongs together.
+    held: Vec<Holder>,
     /// Whether only holds keep the records from being written.
     is_due: bool,
 }
 
+/// Who holds the records back.
+#[derive(Debug)]
+struct Holder {
+    thread: ThreadId,
+    /// Whether the record of a change was among what this thread has handed over.
+    has_change: bool,
+}
+
+/// A store that threads take turns with.
+pub type SharedStore = Arc<Mutex<Box<dyn Store>>>;
+
+/// Takes a turn with a store. One that has panicked is asked again: what it holds is for its maker to keep in order.
+pub fn lock_store(store: &SharedStore) -> MutexGuard<'_, Box<dyn Store>> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How the record of a change is saved from a crash.
+#[derive(Debug)]
+pub enum CrashSafety {
+    /// It is in the outbox before the change is answered for, and the store has it a moment later.
+    Outbox(Outbox),
+    /// The store has it before the change is answered for.
+    WriteThrough,
+    /// Not at all, because the store ends with the process as well.
+    Nothing,
+}
+
 /// While there is one, nothing is written: what is handed over meanwhile is written together.
 #[derive(Debug)]
-pub struct Hold(Arc<Queue>);
+pub struct Hold {
+    queue: Arc<Queue>,
+    thread: ThreadId,
+}
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut pending = self.0.lock();
-        pending.held -= 1;
-        pending.outbox.end_parcel();
+        let mut pending = self.queue.lock();
+        let has_change = pending.release(self.thread);
+        if let Some(outbox) = &mut pending.outbox {
+            outbox.end_parcel();
+        }
         // Only somebody whose time has come is kept waiting by a hold; waking the thread for every change would cost more than
         // the record itself.
         if pending.is_due {
-            self.0.wake.notify_one();
+            self.queue.wake.notify_one();
+        }
+        drop(pending);
+        if self.queue.writes_through && has_change {
+            self.queue.flush();
         }
     }
 }
@@ -88,15 +132,15 @@ const TRIM_AFTER: usize = 200;
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub fn start(
-        store: impl Store + 'static,
-        outbox: Outbox,
+        store: SharedStore,
+        safety: CrashSafety,
         versions: Versions,
         notices: Arc<Mutex<Vec<Notice>>>,
         housekeeping: impl Fn() -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::new(outbox));
+        let queue = Arc::new(Queue::new(safety));
         let theirs = queue.clone();
-        let run = move || run(store, &theirs, versions, &notices, &housekeeping);
+        let run = move || run(&store, &theirs, versions, &notices, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
         Ok(Self { queue, thread: Some(thread) })
     }
@@ -110,8 +154,14 @@ impl Recorder {
         };
         let mut pending = self.queue.lock();
         // Under one lock, or it could be taken for one of the records that are being written just now.
-        pending.outbox.put(&record);
+        if let Some(outbox) = &mut pending.outbox {
+            outbox.put(&record);
+        }
+        let is_wanted_now = self.queue.writes_through && must_outlive_process(&record) && !pending.waits_for_hold();
         self.add(pending, record, subject, |_| true);
+        if is_wanted_now {
+            self.flush();
+        }
     }
 
     /// Hands over the text of a file as a session knows it now. If the one that it replaced has not been written yet, it is
@@ -151,7 +201,7 @@ impl Recorder {
         if pending.records.len() == 1 || pending.urgent {
             self.queue.wake.notify_one();
         }
-        let is_too_much = pending.bytes > MOST_BYTES && pending.held == 0;
+        let is_too_much = pending.bytes > MOST_BYTES && pending.held.is_empty();
         drop(pending);
         if is_too_much {
             self.flush();
@@ -161,23 +211,18 @@ impl Recorder {
     /// Holds back everything from here on. Whoever has it must not flush.
     pub fn hold(&self) -> Hold {
         let mut pending = self.queue.lock();
-        pending.held += 1;
-        pending.outbox.begin_parcel();
+        let thread = thread::current().id();
+        pending.held.push(Holder { thread, has_change: false });
+        if let Some(outbox) = &mut pending.outbox {
+            outbox.begin_parcel();
+        }
         drop(pending);
-        Hold(self.queue.clone())
+        Hold { queue: self.queue.clone(), thread }
     }
 
     /// Waits until everything handed over so far is written.
     pub fn flush(&self) {
-        let mut pending = self.queue.lock();
-        pending.asked += 1;
-        pending.urgent = true;
-        let batch = pending.asked;
-        self.queue.wake.notify_one();
-        while pending.written < batch && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            let wait = self.queue.written.wait_timeout(pending, Duration::from_millis(100));
-            pending = wait.expect("nobody panics while holding it").0;
-        }
+        self.queue.flush();
     }
 }
 
@@ -203,7 +248,12 @@ impl Drop for Recorder {
 }
 
 impl Queue {
-    fn new(outbox: Outbox) -> Self {
+    fn new(safety: CrashSafety) -> Self {
+        let writes_through = matches!(safety, CrashSafety::WriteThrough);
+        let outbox = match safety {
+            CrashSafety::Outbox(outbox) => Some(outbox),
+            CrashSafety::WriteThrough | CrashSafety::Nothing => None,
+        };
         let pending = Pending {
             records: Vec::new(),
             outbox,
@@ -213,20 +263,33 @@ impl Queue {
             written: 0,
             urgent: false,
             closed: false,
-            held: 0,
+            ended: false,
+            held: Vec::new(),
             is_due: false,
         };
-        Self { pending: Mutex::new(pending), wake: Condvar::new(), written: Condvar::new() }
+        Self { pending: Mutex::new(pending), wake: Condvar::new(), written: Condvar::new(), writes_through }
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().expect("nobody panics while holding it")
     }
 
+    /// Waits until everything handed over so far is written, or nothing can be any more.
+    fn flush(&self) {
+        let mut pending = self.lock();
+        pending.asked += 1;
+        pending.urgent = true;
+        let batch = pending.asked;
+        self.wake.notify_one();
+        while pending.written < batch && !pending.ended {
+            pending = self.written.wait(pending).expect("nobody panics while holding it");
+        }
+    }
+
     fn mark_written(&self, batch: u64, stored: &Result<(), StoreError>) {
         let mut pending = self.lock();
-        if stored.is_ok() {
-            pending.outbox.arrived();
+        if let (Ok(()), Some(outbox)) = (stored, &mut pending.outbox) {
+            outbox.arrived();
         }
         pending.written = batch;
         self.written.notify_all();
@@ -247,20 +310,58 @@ impl Queue {
             pending = wait(pending, left);
         }
         pending.is_due = true;
-        while pending.held > 0 {
+        while !pending.held.is_empty() {
             pending = self.wake.wait(pending).expect("nobody panics while holding it");
         }
         pending.is_due = false;
         pending.urgent = false;
         pending.bytes = 0;
         pending.last.clear();
-        pending.outbox.turn();
+        if let Some(outbox) = &mut pending.outbox {
+            outbox.turn();
+        }
         Some((std::mem::take(&mut pending.records), pending.asked, pending.closed))
     }
 }
 
-fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
+impl Pending {
+    /// Ends a hold of this thread. Says whether it kept back the record of a change that may be written now.
+    fn release(&mut self, thread: ThreadId) -> bool {
+        let Some(place) = self.held.iter().position(|holder| holder.thread == thread) else { return false };
+        let released = self.held.swap_remove(place);
+        match self.held.iter_mut().find(|holder| holder.thread == thread) {
+            // A hold around this one keeps it back still.
+            Some(outer) => {
+                outer.has_change |= released.has_change;
+                false
+            }
+            None => released.has_change,
+        }
+    }
+
+    /// Notes that the record of a change has come. Says whether it must wait for what this thread hands over with it.
+    fn waits_for_hold(&mut self) -> bool {
+        let this_thread = thread::current().id();
+        let holder = self.held.iter_mut().find(|holder| holder.thread == this_thread);
+        holder.map(|holder| holder.has_change = true).is_some()
+    }
+}
+
+/// Lets go of those who wait when the thread ends, also by a panic of the store.
+struct End<'a>(&'a Queue);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut pending) = self.0.pending.lock() {
+            pending.ended = true;
+        }
+        self.0.written.notify_all();
+    }
+}
+
+fn run(store: &SharedStore, queue: &Queue, versions: Versions, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
     step_back();
+    let _end = End(queue);
     let mut failed = false;
     let mut busy = true;
     let mut kept = 0;
@@ -269,7 +370,7 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
             busy = housekeeping();
             continue;
         };
-        let stored = store.record(&records);
+        let stored = lock_store(store).record(&records);
         queue.mark_written(batch, &stored);
         // Said once: the next batches would only say the same.
         if let (Err(error), false) = (&stored, failed) {
@@ -281,10 +382,12 @@ fn run(mut store: impl Store, queue: &Queue, versions: Versions, notices: &Mutex
         // Now and then, and by one of many short processes: it is not worth doing after every call.
         if kept > TRIM_AFTER || (closed && std::process::id().is_multiple_of(32)) {
             kept = 0;
-            drop(store.trim(versions.bytes, now() - versions.days * MILLIS_OF_A_DAY));
+            drop(lock_store(store).trim(versions.bytes, now() - versions.days * MILLIS_OF_A_DAY));
         }
         if closed {
-            queue.lock().outbox.close();
+            if let Some(outbox) = &mut queue.lock().outbox {
+                outbox.close();
+            }
             break;
         }
         busy = housekeeping();
@@ -300,13 +403,36 @@ fn step_back() {
 
 #[cfg(test)]
 mod tests {
+    use surehand_store::Shared;
+
     use super::*;
+
+    #[test]
+    fn who_waits_is_let_go_when_the_thread_ends() {
+        let queue = Queue::new(CrashSafety::Nothing);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.flush());
+            drop(End(&queue));
+        });
+    }
+
+    #[test]
+    fn a_change_waits_for_the_outermost_hold() {
+        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::WriteThrough)), thread: None };
+        let (outer, inner) = (recorder.hold(), recorder.hold());
+        recorder.record(Record::Kept { version: ContentHash::of(b"a"), content: Shared::new(b"a"), at: 1 });
+        drop(inner);
+        assert_eq!(recorder.queue.lock().asked, 0);
+        drop(End(&recorder.queue));
+        drop(outer);
+        assert_eq!(recorder.queue.lock().asked, 1);
+    }
 
     #[test]
     fn what_belongs_together_is_written_together() {
         let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
         let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
-        let recorder = Recorder { queue: Arc::new(Queue::new(outbox)), thread: None };
+        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::Outbox(outbox))), thread: None };
         let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();

@@ -5,14 +5,13 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fs::File,
-    sync::Arc,
     time::Instant,
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use surehand_core::{
-    ContentHash, FileState, FileStatus, Notice, Outcome, Outside, RelPath, RepoState, Stamp, Task,
+    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Task,
     kinds::kind_of,
     outcome::{self, TouchedFile},
     state::{self, Millis},
@@ -21,16 +20,17 @@ use surehand_store::Plan;
 
 use crate::{
     disk::{
+        export::EXPORT_DIR,
         read::{Found, find, read_whole},
+        state::State,
         state_file::StateFile,
+        working_copy::WorkingCopy,
     },
-    export::EXPORT_DIR,
+    index::Index,
     later,
-    scan::Index,
-    state::State,
-    tracker::now,
-    watch::{Cursor, Hints},
-    workspace::Workspace,
+    store_handle::StoreHandle,
+    time::now,
+    watch::{Cursor, Hints, Watch},
 };
 
 /// The name of the file, in the state directory and where other programs read it.
@@ -45,40 +45,15 @@ const BURST: f64 = 32.0;
 /// How many changes a second are written at once for good.
 const PACE: f64 = 20.0;
 
-/// Follows what tools do to the files of a workspace. All trackers of a workspace are one. A failure here never fails a tool: it is
-/// told, and the state is rebuilt the next time.
-#[derive(Debug, Clone)]
-pub struct RepoTracker {
-    workspace: Arc<Workspace>,
-}
-
-impl RepoTracker {
-    /// Loads the state of a workspace. What is damaged is made anew from the files, and told with the next reply.
-    pub fn load(workspace: Arc<Workspace>) -> Self {
-        workspace.repo().load(&workspace);
-        Self { workspace }
-    }
-
-    /// Takes in what came of a call. Sessions do that themselves.
-    pub fn update_from_tool_result(&self, outcome: &Outcome) {
-        let stamp_of = |path: &RelPath| match find(self.workspace.root(), path) {
-            Ok(Found::File { stat, .. }) => Some(self.workspace.clock().stamp(&stat)),
-            _ => None,
-        };
-        self.workspace.repo().take_touched(outcome.touched(), stamp_of);
-    }
-
-    /// The state as it is: files that are not what they were are looked at again.
-    pub fn snapshot(&self) -> RepoState {
-        self.workspace.repo().snapshot(&self.workspace)
-    }
-
-    /// Writes the state down, if what is written is behind.
-    pub fn persist(&self) {
-        let mut repo = self.workspace.repo();
-        repo.load(&self.workspace);
-        repo.persist(self.workspace.state());
-    }
+/// What the state of a repository is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct RepoSources<'a> {
+    /// The files, and the state directory.
+    pub copy: &'a WorkingCopy,
+    /// Knows what was touched and what there is to do.
+    pub store: &'a StoreHandle,
+    /// Names the files that may have changed, where the tree is watched.
+    pub watch: Option<&'a Watch>,
 }
 
 /// What is known of the files of a workspace.
@@ -215,14 +190,14 @@ impl Repo {
     }
 
     /// The state as it is: files that are not what they were are looked at again.
-    pub fn snapshot(&mut self, workspace: &Workspace) -> RepoState {
-        self.load(workspace);
-        self.validate(workspace);
-        let untouched = self.untouched(workspace);
+    pub fn snapshot(&mut self, sources: &RepoSources<'_>) -> RepoState {
+        self.load(sources);
+        self.validate(sources);
+        let untouched = self.untouched(sources.copy);
         RepoState {
-            work_dir: workspace.root().path().display().to_string(),
+            work_dir: sources.copy.root().path().display().to_string(),
             story_id: self.plan.story.clone(),
-            files: self.files.values().filter_map(|tracked| in_root(workspace, &tracked.state)).collect(),
+            files: self.files.values().filter_map(|tracked| in_root(sources.copy, &tracked.state)).collect(),
             untouched,
             tasks: self.plan.tasks.clone(),
             last_updated: self.last_updated,
@@ -230,15 +205,15 @@ impl Repo {
     }
 
     /// The files that the last scan found and that nobody touched, by directory.
-    fn untouched(&mut self, workspace: &Workspace) -> Vec<(String, usize)> {
-        let stamp = Index::stamp(workspace);
+    fn untouched(&mut self, copy: &WorkingCopy) -> Vec<(String, usize)> {
+        let stamp = Index::stamp(copy);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
             // An index that cannot be read is as good as none.
-            self.index = Index::load(workspace).ok().map(|index| (stamp, index));
+            self.index = Index::load(copy).ok().map(|index| (stamp, index));
         }
         let Some((_, index)) = &self.index else { return Vec::new() };
         let mut counts = index.counts();
-        let here = self.files.keys().filter_map(|path| workspace.in_root(path));
+        let here = self.files.keys().filter_map(|path| copy.in_root(path));
         for path in here.filter(|path| index.known(path).is_some()) {
             let dir = path.parent().map_or_else(String::new, |parent| format!("{parent}/"));
             if let Ok(at) = counts.binary_search_by(|(known, _)| known.as_str().cmp(&dir)) {
@@ -257,13 +232,13 @@ impl Repo {
     }
 
     /// Writes the state down, unless it is so large or changes so fast that this is better done a moment later.
-    pub(crate) fn persist_soon(&mut self, workspace: &Workspace) {
-        if self.is_passing_by && !self.is_loaded && self.is_large(workspace) {
+    pub(crate) fn persist_soon(&mut self, sources: &RepoSources<'_>) {
+        if self.is_passing_by && !self.is_loaded && self.is_large(sources.copy) {
             return;
         }
-        self.load(workspace);
+        self.load(sources);
         if self.bytes <= WRITTEN_AT_ONCE && self.has_time() {
-            self.persist(workspace.state());
+            self.persist(sources.copy.state());
         }
     }
 
@@ -278,26 +253,26 @@ impl Repo {
     }
 
     /// Writes down what was only read, at the end of a process. A large state is not worth it.
-    pub(crate) fn persist_reads(&mut self, workspace: &Workspace) {
-        match (self.waiting.is_empty(), self.is_large(workspace)) {
+    pub(crate) fn persist_reads(&mut self, sources: &RepoSources<'_>) {
+        match (self.waiting.is_empty(), self.is_large(sources.copy)) {
             (true, _) => {}
-            (false, false) => self.load(workspace),
-            (false, true) => self.leave_for_later(workspace),
+            (false, false) => self.load(sources),
+            (false, true) => self.leave_for_later(sources.copy),
         }
-        self.persist(workspace.state());
+        self.persist(sources.copy.state());
     }
 
     /// Leaves what was changed to whoever loads the state next.
-    fn leave_for_later(&mut self, workspace: &Workspace) {
+    fn leave_for_later(&mut self, copy: &WorkingCopy) {
         let touches = std::mem::take(&mut self.waiting).into_iter().map(|(path, did)| Touch { path, did });
         let changes: Vec<Touch> = touches.filter(Touch::is_change).collect();
         if !changes.is_empty() {
-            let _ = workspace.state().dir().and_then(|dir| later::add(&dir, &changes));
+            let _ = copy.state().dir().and_then(|dir| later::add(&dir, &changes));
         }
     }
 
-    fn is_large(&self, workspace: &Workspace) -> bool {
-        workspace.state().dir().is_ok_and(|dir| self.file.size(&dir) > WRITTEN_AT_ONCE as u64)
+    fn is_large(&self, copy: &WorkingCopy) -> bool {
+        copy.state().dir().is_ok_and(|dir| self.file.size(&dir) > WRITTEN_AT_ONCE as u64)
     }
 
     /// Writes the state down, if what is written is behind. That it could not be is told once.
@@ -347,12 +322,12 @@ impl Repo {
     }
 
     /// Loads what is written, once. What is damaged is made anew from the files.
-    pub(crate) fn load(&mut self, workspace: &Workspace) {
+    pub(crate) fn load(&mut self, sources: &RepoSources<'_>) {
         if std::mem::replace(&mut self.is_loaded, true) {
             return;
         }
-        self.plan = workspace.ask(|store| store.plan()).unwrap_or_default();
-        let dir = workspace.state().dir();
+        self.plan = sources.store.ask(|store| store.plan()).unwrap_or_default();
+        let dir = sources.copy.state().dir();
         let written = match &dir {
             Ok(dir) => self.file.read(dir),
             // There is no state yet.
@@ -364,10 +339,10 @@ impl Repo {
                 files.into_iter().for_each(|state| self.put(state, None));
                 self.is_behind = was_behind;
             }
-            Ok(None) => self.rebuild(workspace),
+            Ok(None) => self.rebuild(sources),
             Ok(Some(None)) | Err(_) => {
-                self.rebuild(workspace);
-                workspace.state().notify(Notice::RepoStateRebuilt);
+                self.rebuild(sources);
+                sources.copy.state().notify(Notice::RepoStateRebuilt);
             }
         }
         if let Ok(dir) = dir {
@@ -388,10 +363,10 @@ impl Repo {
     }
 
     /// Makes the state anew from what the store knows was touched. What is on its way there is among what waits.
-    fn rebuild(&mut self, workspace: &Workspace) {
-        for (path, before) in workspace.touched_in_tree() {
+    fn rebuild(&mut self, sources: &RepoSources<'_>) {
+        for (path, before) in sources.store.touched_in_tree() {
             let status = if before.is_some() { FileStatus::Modified } else { FileStatus::Created };
-            match look(workspace, &path, None) {
+            match look(sources.copy, &path, None) {
                 Some((hash, stamp)) => self.take_in(Touch { path, did: Did::Put { hash, stamp: Some(stamp), status } }),
                 None => {
                     let Some(hash) = before else { continue };
@@ -404,8 +379,8 @@ impl Repo {
     }
 
     /// Looks at the files that may have changed: those that the watcher names, or all, whose stamp is not the one that it was.
-    fn validate(&mut self, workspace: &Workspace) {
-        let hints = match workspace.watch() {
+    fn validate(&mut self, sources: &RepoSources<'_>) {
+        let hints = match sources.watch {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
             None => Hints::Everything,
         };
@@ -413,10 +388,10 @@ impl Repo {
             return;
         }
         let mut found = Vec::new();
-        let is_hinted = |path: &RelPath| workspace.in_root(path).is_some_and(|path| hints.covers(&path));
+        let is_hinted = |path: &RelPath| sources.copy.in_root(path).is_some_and(|path| hints.covers(&path));
         for (path, tracked) in self.files.iter().filter(|(path, _)| is_hinted(path)) {
             let state = &tracked.state;
-            match look(workspace, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
+            match look(sources.copy, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
                 Some((hash, stamp)) if hash == state.hash && state.status != FileStatus::Deleted => {
                     found.push((path.clone(), None, Some(stamp)));
                 }
@@ -495,8 +470,8 @@ impl Repo {
 }
 
 /// A file by its path in the root, if it is below that.
-fn in_root(workspace: &Workspace, state: &FileState) -> Option<FileState> {
-    Some(FileState { path: workspace.in_root(&state.path)?.into_owned(), ..state.clone() })
+fn in_root(copy: &WorkingCopy, state: &FileState) -> Option<FileState> {
+    Some(FileState { path: copy.in_root(&state.path)?.into_owned(), ..state.clone() })
 }
 
 /// A state in the shape in which it is written.
@@ -571,15 +546,15 @@ fn parse(content: &[u8]) -> Option<Vec<FileState>> {
 }
 
 /// What a file holds now and what the system says about it; read only if the stamp does not tell. `None` when it is gone.
-fn look(workspace: &Workspace, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
-    let Ok(Found::File { mut file, stat }) = find(workspace.tree(), path) else { return None };
-    let stamp = workspace.clock().stamp(&stat);
+fn look(copy: &WorkingCopy, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
+    let Ok(Found::File { mut file, stat }) = find(copy.tree(), path) else { return None };
+    let stamp = copy.clock().stamp(&stat);
     if let Some((hash, known)) = known
         && known.agrees_with(&stamp)
         && !known.is_racy()
     {
         return Some((hash, stamp));
     }
-    let now = read_whole(path, &mut file, u64::MAX, workspace.clock()).ok()?;
+    let now = read_whole(path, &mut file, u64::MAX, copy.clock()).ok()?;
     Some((ContentHash::of(&now.bytes), now.stamp))
 }

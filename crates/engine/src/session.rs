@@ -19,7 +19,8 @@ use crate::{
     instructions::{self, Instructions},
     lookout::{Changed, Ground, Lookout, who},
     random::random,
-    tracker::{FileTracker, now},
+    time::now,
+    tracker::FileTracker,
     watch::{Cursor, Hints},
     workspace::Workspace,
 };
@@ -182,7 +183,7 @@ impl Session {
     fn track_touched(&self, touched: Vec<TouchedFile>) {
         let mut repo = self.workspace.repo();
         if repo.take_touched(touched, |path| self.files.stamp(path)) {
-            repo.persist_soon(&self.workspace);
+            repo.persist_soon(&self.workspace.repo_sources());
         }
     }
 

@@ -59,11 +59,6 @@ pub fn holders(workspace: &Arc<Workspace>) -> Result<Vec<Holder>, StoreError> {
     Ok(workspace.ask(|store| store.sessions())?.into_iter().map(holder).collect())
 }
 
-/// Milliseconds since 1970.
-pub fn now() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
-
 impl FileTracker {
     /// A tracker for a session that has never been.
     pub fn new(session: SessionId) -> Self {

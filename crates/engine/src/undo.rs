@@ -16,7 +16,7 @@ use crate::{
     changes::{Net, Selection, fresh_change, net},
     files::{Gathered, PlannedFile},
     session::{Basis, Session},
-    tracker::now,
+    time::now,
 };
 
 /// So many changes in a row may turn out to have been taken back by hand.

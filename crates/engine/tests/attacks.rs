@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Config, Edit, Session, Workspace,
     core::{RefusalCode, edit::Replacement},
-    disk::commit::Step,
+    testing::Step,
 };
 
 /// A program that has the file open writes when the old file has been verified, and closes it before anybody looks again.
@@ -276,7 +276,7 @@ fn a_living_process_settles_what_a_dead_one_left() {
     let batches = std::sync::atomic::AtomicUsize::new(0);
     let in_the_second = move |number, step| {
         let batch = batches.fetch_add(usize::from(number == 0), std::sync::atomic::Ordering::SeqCst) + usize::from(number == 0);
-        if batch == 2 { crash_after(Step::Verify(0))(number, step) } else { surehand_engine::disk::commit::Verdict::GoOn }
+        if batch == 2 { crash_after(Step::Verify(0))(number, step) } else { surehand_engine::testing::Verdict::GoOn }
     };
     let mut dying = session_with(dir.path(), in_the_second);
     read(&mut dying, "p.txt");
@@ -320,7 +320,7 @@ fn a_private_file_is_never_readable_by_others_on_its_way() {
                 assert!(mode & 0o077 == 0 || !fs::read_to_string(&path).unwrap().contains("private"), "{mode:o}");
             }
         }
-        surehand_engine::disk::commit::Verdict::GoOn
+        surehand_engine::testing::Verdict::GoOn
     };
     let mut session: Session = session_with(dir.path(), watch);
     read(&mut session, "public.txt");

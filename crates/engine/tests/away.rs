@@ -18,8 +18,8 @@ mod fixture;
 use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
-    Config, Session, Workspace,
-    disk::commit::{Step, Verdict, steps},
+    Config, Session,
+    testing::{Step, Verdict, steps},
 };
 use surehand_testkit::scenario::tree;
 
@@ -401,7 +401,7 @@ fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
     let dir = lay_out(&[]);
     let root = dir.path().to_owned();
     let probe = once(|step| step == Step::Verify(0), move || fs::rename(root.join("one"), root.join("two")).unwrap());
-    let workspace = Workspace::open_with(dir.path(), Config::default(), Some(Arc::new(probe))).unwrap();
+    let workspace = open_with_probe(dir.path(), Config::default(), Arc::new(probe));
     let reply = Session::new(workspace).call("write_file", &json!({ "path": "one/sub/new.txt", "content": "new\n" }));
     assert!(!reply.is_error, "{}", reply.text);
     assert_eq!(content(dir.path(), "two/sub/new.txt"), "new\n");

@@ -23,7 +23,7 @@ use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId, Workspace,
-    disk::commit::{Step, Verdict, steps},
+    testing::{Step, Verdict, steps},
 };
 use surehand_testkit::scenario::tree;
 
@@ -333,7 +333,7 @@ fn what_else_had_changed_is_shown_also_when_a_formatter_follows() {
     let probe = Arc::new(once(|step| step == Step::End, format));
     let mut config = fast();
     config.policy.on_change = surehand_engine::core::OnChange::Rebase;
-    let mut session = Session::new(Workspace::open_with(dir.path(), config, Some(probe)).unwrap());
+    let mut session = Session::new(open_with_probe(dir.path(), config, probe));
     read(&mut session, "a.txt");
     fs::write(dir.path().join("a.txt"), "theirs\na\nb\nc\nd\n").unwrap();
     let reply = session.call("edit_file", &edit("a.txt", "c", "C"));

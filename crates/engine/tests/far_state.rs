@@ -14,8 +14,8 @@ use std::{
 use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
-    Config, Session, StateHome, Workspace,
-    disk::commit::{Probe, Step, Verdict, steps},
+    Config, Session, StateHome, Workspace, WorkspaceOptions,
+    testing::{Probe, Step, Verdict, steps},
 };
 
 struct Place {
@@ -42,7 +42,8 @@ fn place(files: &[(&str, &str)]) -> Option<Place> {
 impl Place {
     fn session(&self, probe: Option<Probe>) -> Session {
         let state = StateHome { user: Some(self.state.path().to_owned()), ..StateHome::default() };
-        Session::new(Workspace::open_with(self.tree.path(), Config { state, ..fast() }, probe).unwrap())
+        let options = WorkspaceOptions { config: Config { state, ..fast() }, probe, ..WorkspaceOptions::default() };
+        Session::new(Workspace::open_with(self.tree.path(), options).unwrap())
     }
 
     /// What is in the tree and was not put there by us or the user.

@@ -14,7 +14,7 @@ use std::{
 use fixture::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use surehand_engine::disk::commit::Step;
+use surehand_engine::testing::Step;
 use surehand_testkit::scenario::tree;
 
 static TURN: Mutex<()> = Mutex::new(());

@@ -18,7 +18,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use surehand_engine::{
     Config, Workspace,
     core::{ContentHash, RelPath},
-    scan::{Basis, Index, Progress, Scanned, scan},
+    scan::{Basis, Progress, Scanned, load_index, scan},
 };
 use surehand_testkit::scenario::tree;
 use tempfile::TempDir;
@@ -61,7 +61,7 @@ impl Fixture {
 
     #[track_caller]
     fn assert_known(&self, path: &str, content: Option<&[u8]>) {
-        let known = Index::load(&self.workspace).unwrap().known(&RelPath::new(path).unwrap());
+        let known = load_index(&self.workspace).unwrap().known(&RelPath::new(path).unwrap());
         assert_eq!(known.map(|(version, _)| version), content.map(ContentHash::of), "{path}");
     }
 }
@@ -85,7 +85,7 @@ fn the_first_scan_names_no_files_and_knows_them_all() {
     let scanned = scan(&workspace, &|_| ()).unwrap();
     assert_eq!((scanned.basis, scanned.files, scanned.hashed, scanned.bytes_hashed), (Basis::Nothing, 3, 3, 6));
     assert_eq!(said(&scanned), "");
-    let index = Index::load(&workspace).unwrap();
+    let index = load_index(&workspace).unwrap();
     assert_eq!((index.basis(), index.files(), index.size()), (Basis::LastScan, 3, 6));
     let known: Vec<_> = index.iter().map(|(path, version, stamp)| (path.to_string(), version, stamp.size)).collect();
     let file = |path: &str, content: &str| (path.to_owned(), ContentHash::of(content.as_bytes()), content.len() as u64);
@@ -327,7 +327,7 @@ fn several_scans_at_once_leave_a_whole_index() {
     let fixture = Fixture { workspace: Workspace::open(dir.path(), fast()).unwrap(), dir };
     fixture.scan();
     fixture.check("");
-    let index = Index::load(&fixture.workspace).unwrap();
+    let index = load_index(&fixture.workspace).unwrap();
     let known: BTreeMap<String, ContentHash> = index.iter().map(|(path, version, _)| (path.to_string(), version)).collect();
     let there = tree(fixture.dir.path()).into_iter().map(|(path, bytes)| (path, ContentHash::of(&bytes)));
     assert_eq!(known, there.collect());

@@ -10,7 +10,7 @@ use std::{
 };
 
 use fixture::*;
-use surehand_engine::disk::commit::Step;
+use surehand_engine::testing::Step;
 
 fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
     fs::read_dir(dir.join(".git/surehand/checkouts/main").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()

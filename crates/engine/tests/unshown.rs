@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Config, Reply, Session, SessionId, Workspace,
     core::{ContentHash, Limits},
-    disk::commit::Step,
+    testing::Step,
 };
 
 const BINARY: &[u8] = b"\x89PNG\r\n\x1a\n\0\0";

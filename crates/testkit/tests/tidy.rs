@@ -57,6 +57,63 @@ fn crates_depend_in_a_straight_line() {
     assert_eq!(ours("fuzz"), "surehand-adapters surehand-core surehand-engine surehand-testkit");
 }
 
+/// The modules of its crate that a file imports, as far as it ships.
+fn imported_modules(text: &str) -> Vec<String> {
+    let ships = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: String = ships.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let mut modules = Vec::new();
+    for path in code.split("crate::").skip(1) {
+        let Some(group) = path.strip_prefix('{') else {
+            modules.push(path);
+            continue;
+        };
+        let (mut depth, mut is_start) = (0, true);
+        for (at, character) in group.char_indices() {
+            match character {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => is_start = true,
+                _ if is_start && !character.is_whitespace() => {
+                    modules.push(&group[at..]);
+                    is_start = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    let name = |path: &str| path.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
+    modules.into_iter().map(name).collect()
+}
+
+#[test]
+fn imports_are_found_in_groups_and_paths() {
+    let text =
+        "use crate::{\n    a::{B, c},\n    d,\n};\nuse crate::e::F; // crate::g\ncrate::h::i();\n#[cfg(test)]\nuse crate::j;";
+    assert_eq!(imported_modules(text), ["a", "d", "e", "h"]);
+}
+
+#[test]
+fn lower_modules_of_the_engine_are_layers() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, rest) = page.split_once("A module imports only from modules before its arrow:\n\n").unwrap();
+    let (table, _) = rest.split_once("\n\n").unwrap();
+    // What a layer is about stands in a second column.
+    let names = table.lines().filter_map(|line| line.trim_start().split("  ").next()).collect::<Vec<_>>().join(" ");
+    let layers: Vec<Vec<&str>> = names.split('→').map(|layer| layer.split_whitespace().collect()).collect();
+    assert_eq!(layers.iter().flatten().count(), 15, "{layers:?}");
+    let folder = root().join("crates/engine/src");
+    for file in sources(&folder).into_iter().filter(|file| !file.ends_with("tests.rs")) {
+        let name = file.strip_prefix(&folder).unwrap().with_extension("");
+        let module = name.iter().next().unwrap().to_str().unwrap();
+        let Some(layer) = layers.iter().position(|layer| layer.contains(&module)) else { continue };
+        for import in imported_modules(&fs::read_to_string(&file).unwrap()) {
+            let is_below = layers[..layer].iter().any(|layer| layer.contains(&import.as_str()));
+            assert!(is_below || import == module, "{} imports {import}", file.display());
+        }
+    }
+}
+
 #[test]
 fn core_touches_no_file_clock_thread_or_environment() {
     for file in sources(&root().join("crates/core/src")) {

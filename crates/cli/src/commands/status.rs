@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use surehand_engine::{
-    Holder, RepoTracker, ToolNames, Workspace,
+    Holder, RESCUED, RepoTracker, ToolNames, Workspace,
     changes::Logged,
     core::{FileState, FileStatus, RepoState, render},
-    disk::rescue::RESCUED,
     holders,
     repo::rfc3339,
     store::Which,

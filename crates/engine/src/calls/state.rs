@@ -3,10 +3,7 @@
 use serde::Serialize;
 use surehand_core::{Done, outcome::ShownState};
 
-use crate::{
-    repo::{self, RepoTracker},
-    session::Session,
-};
+use crate::{repo, repo_tracker::RepoTracker, session::Session};
 
 /// In which form the state is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

@@ -19,8 +19,18 @@ use super::{
     recover::has_half_done,
     root::refuse_io,
     work::Work,
+    working_copy::WorkingCopy,
 };
-use crate::workspace::{Durability, Workspace};
+
+/// How safe a commit is against a power cut. It is always safe against the crash of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Files, directories and the journal are synced.
+    #[default]
+    Full,
+    /// Nothing is synced: faster, and the last changes may be lost with the power.
+    Fast,
+}
 
 /// One step of a commit. The number is that of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,14 +103,14 @@ pub enum CommitError {
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Carries out planned changes.
-pub fn commit(workspace: &Workspace, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
-    let mut run = Run::new(workspace, changes)?;
+pub fn commit(copy: &WorkingCopy, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
+    let mut run = Run::new(copy, changes)?;
     for (number, step) in steps(changes.len()).into_iter().enumerate() {
         if let Err(error) = run.step(step) {
             run.undo();
             return Err(error);
         }
-        if workspace.probe().is_some_and(|probe| probe(number, step) == Verdict::Stop) {
+        if copy.probe().is_some_and(|probe| probe(number, step) == Verdict::Stop) {
             run.abandon();
             return Err(CommitError::Stopped);
         }
@@ -109,7 +119,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>]) -> Result<Committed
 }
 
 struct Run<'a> {
-    workspace: &'a Workspace,
+    copy: &'a WorkingCopy,
     works: Vec<Work<'a>>,
     number: u64,
     journal_name: String,
@@ -118,14 +128,14 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(workspace: &'a Workspace, changes: &[Change<'a>]) -> Result<Self, CommitError> {
-        let numbered = workspace
+    fn new(copy: &'a WorkingCopy, changes: &[Change<'a>]) -> Result<Self, CommitError> {
+        let numbered = copy
             .revive_state()
-            .and_then(|()| workspace.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
+            .and_then(|()| copy.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
         let (number, journal_name) = numbered
             .map_err(|error| CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), "start the journal", &error))))?;
-        let works = changes.iter().map(|change| Work::new(workspace, *change, number)).collect();
-        Ok(Self { workspace, works, number, journal_name, begun: false, locks: None })
+        let works = changes.iter().map(|change| Work::new(copy, *change, number)).collect();
+        Ok(Self { copy, works, number, journal_name, begun: false, locks: None })
     }
 
     fn step(&mut self, step: Step) -> Result<(), CommitError> {
@@ -152,7 +162,7 @@ impl<'a> Run<'a> {
             let locks = self.take_locks()?;
             let failed = |error: io::Error| self.works[0].failed("lock", error);
             let marks = locks.marks().map_err(failed)?;
-            if !marks.iter().any(|journal| has_half_done(self.workspace, journal)) {
+            if !marks.iter().any(|journal| has_half_done(self.copy, journal)) {
                 if !marks.is_empty() {
                     // It has been settled, and the mark is all that remains.
                     locks.unmark().map_err(failed)?;
@@ -166,18 +176,18 @@ impl<'a> Run<'a> {
                 return Err(CommitError::Refused(Box::new(Refusal::of(self.works[0].path(), Cause::Conflict { why }))));
             }
             is_settling = true;
-            self.workspace.settle_what_is_left();
+            self.copy.settle_what_is_left();
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     fn take_locks(&self) -> Result<Locks, CommitError> {
         let paths = self.works.iter().flat_map(|work| [work.path()].into_iter().chain(work.to()));
-        let paths: Vec<RelPath> = paths.map(|path| self.workspace.in_tree(path)).collect();
+        let paths: Vec<RelPath> = paths.map(|path| self.copy.in_tree(path)).collect();
         let paths: Vec<&RelPath> = paths.iter().collect();
         let identities: Vec<(u64, u64)> = self.works.iter().filter_map(Work::identity).collect();
-        let locks_dir = self.workspace.state().locks();
-        let locks = self.workspace.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);
+        let locks_dir = self.copy.state().locks();
+        let locks = self.copy.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);
         locks.map_err(|error| self.works[0].failed("lock", error))?.ok_or_else(|| {
             let why = "another Surehand process holds its lock for too long; try again".to_owned();
             CommitError::Refused(Box::new(Refusal::of(self.works[0].path(), Cause::Conflict { why })))
@@ -202,7 +212,7 @@ impl<'a> Run<'a> {
     }
 
     fn end(&mut self) -> Result<(), CommitError> {
-        if self.workspace.durability() == Durability::Full {
+        if self.copy.durability() == Durability::Full {
             for work in &self.works {
                 work.sync_directories().map_err(|error| work.failed("sync", error))?;
             }
@@ -221,8 +231,8 @@ impl<'a> Run<'a> {
     }
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
-        let sync = self.workspace.durability() == Durability::Full && matches!(entry, Entry::Begin { .. });
-        self.workspace
+        let sync = self.copy.durability() == Durability::Full && matches!(entry, Entry::Begin { .. });
+        self.copy
             .with_journal(|journal| journal.write(entry, sync))
             .map_err(|error| self.works[0].failed("write the journal", error))
     }
@@ -235,12 +245,12 @@ impl<'a> Run<'a> {
         if self.begun {
             self.write_end(false);
         }
-        self.workspace.settle_commit();
+        self.copy.settle_commit();
     }
 
     /// Lets go of everything without tidying up, as a crash would.
     fn abandon(self) {
-        self.workspace.abandon();
+        self.copy.abandon();
     }
 
     fn finish(self) -> Committed {
@@ -251,9 +261,9 @@ impl<'a> Run<'a> {
             work.settle();
         }
         if let Some(locks) = self.locks {
-            self.workspace.lock_pool().give_back(locks);
+            self.copy.lock_pool().give_back(locks);
         }
-        self.workspace.settle_commit();
+        self.copy.settle_commit();
         committed
     }
 }

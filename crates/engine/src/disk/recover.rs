@@ -26,21 +26,19 @@ use super::{
     rescue::{Displaced, SecondLook},
     stage,
     work::{new_copy, rename_to_free_name},
+    working_copy::{TREE_STAGING, WorkingCopy},
 };
-use crate::{
-    state_dir,
-    workspace::{TREE_STAGING, Workspace},
-};
+use crate::state_dir;
 
 /// A longer journal is not one of ours: they are emptied long before.
 const MAX_JOURNAL: u64 = 64 << 20;
 
 /// Takes up every journal that no living process holds. What cannot be settled now is told and left for a later start.
-pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
-    let journals = workspace.state().journals();
+pub fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
+    let journals = copy.state().journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
-        if let Err(error) = take_up_journal(workspace, &journals, &name, &mut notices) {
+        if let Err(error) = take_up_journal(copy, &journals, &name, &mut notices) {
             notices.push(Notice::NotRecovered { why: error.to_string() });
         }
     }
@@ -48,12 +46,12 @@ pub fn recover(workspace: &Workspace) -> io::Result<Vec<Notice>> {
 }
 
 /// Whether there is a journal of this name that tells of a commit which was neither finished nor taken back.
-pub fn has_half_done(workspace: &Workspace, journal: &str) -> bool {
+pub fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
     if !is_plain_name(journal) {
         return false;
     }
     let mut content = Vec::new();
-    let read = match state_dir::open_file(&workspace.state().journals(), journal, MAX_JOURNAL) {
+    let read = match state_dir::open_file(&copy.state().journals(), journal, MAX_JOURNAL) {
         Ok(file) => file.take(MAX_JOURNAL).read_to_end(&mut content),
         // Not there, or nobody's.
         Err(error) if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::NotFound => return false,
@@ -62,12 +60,12 @@ pub fn has_half_done(workspace: &Workspace, journal: &str) -> bool {
     let entries = entries(&content);
     let is_open = |entry: &Entry| matches!(entry, Entry::Begin { commit, .. } if !has_ended(&entries, *commit));
     // One that cannot be read may tell of anything.
-    read.is_err() || (is_of_this_checkout(workspace, &entries) && entries.iter().any(is_open))
+    read.is_err() || (is_of_this_checkout(copy, &entries) && entries.iter().any(is_open))
 }
 
 /// Whether a journal was written for this checkout, by somebody who may read its key.
-fn is_of_this_checkout(workspace: &Workspace, entries: &[Entry]) -> bool {
-    matches!(entries.first(), Some(Entry::Start { checkout }) if checkout == workspace.state().key().as_str())
+fn is_of_this_checkout(copy: &WorkingCopy, entries: &[Entry]) -> bool {
+    matches!(entries.first(), Some(Entry::Start { checkout }) if checkout == copy.state().key().as_str())
 }
 
 fn has_ended(entries: &[Entry], number: u64) -> bool {
@@ -88,7 +86,7 @@ pub fn names(dir: &File) -> io::Result<Vec<String>> {
 }
 
 /// Works through one journal file, and removes it when it is of no more use.
-fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
+fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
     let mut content = Vec::new();
     let reader = match state_dir::open_file(journals, name, MAX_JOURNAL) {
         Ok(file) => file,
@@ -114,10 +112,10 @@ fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: 
         stage::remove(journals.as_fd(), name);
         return Ok(());
     }
-    if !is_of_this_checkout(workspace, &entries) {
+    if !is_of_this_checkout(copy, &entries) {
         return Ok(());
     }
-    let mut taking = Taking { workspace, journal: name, file, entries, notices };
+    let mut taking = Taking { copy, journal: name, file, entries, notices };
     if taking.take_up()? {
         taking.remove_staging_directories();
         // While its lock is held: a process that is just starting a journal of this name must not come in between.
@@ -128,7 +126,7 @@ fn take_up_journal(workspace: &Workspace, journals: &File, name: &str, notices: 
 
 /// A journal that is being taken up.
 struct Taking<'a> {
-    workspace: &'a Workspace,
+    copy: &'a WorkingCopy,
     journal: &'a str,
     file: File,
     entries: Vec<Entry>,
@@ -164,7 +162,7 @@ impl Taking<'_> {
 
     /// Whether the process of this journal can have meant it: no file of git or of the state, no name that it did not give.
     fn is_sound(&self, file: &Intent) -> bool {
-        let may_touch = |path: &str| RelPath::new(path).is_ok_and(|path| !self.workspace.is_protected(&path));
+        let may_touch = |path: &str| RelPath::new(path).is_ok_and(|path| !self.copy.is_protected(&path));
         let is_staged = |name: &String| is_plain_name(name) && name.starts_with(&file.place.prefix(self.journal));
         may_touch(&file.path)
             && file.to.as_deref().is_none_or(may_touch)
@@ -189,7 +187,7 @@ impl Taking<'_> {
 
     fn remove_staging_directories(&self) {
         for name in self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone()))) {
-            self.workspace.state().export().remove_made(name);
+            self.copy.state().export().remove_made(name);
         }
     }
 
@@ -201,8 +199,8 @@ impl Taking<'_> {
     /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
     fn settle(&mut self, commit: u64, files: &[Intent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
-        let locks_dir = self.workspace.state().locks();
-        let pool = self.workspace.lock_pool();
+        let locks_dir = self.copy.state().locks();
+        let pool = self.copy.lock_pool();
         let moved_to: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(file.to.as_deref()?).ok()).collect();
         let to_lock: Vec<&RelPath> = paths.iter().chain(&moved_to).collect();
         let locks = pool.lock(locks_dir.as_fd(), &to_lock, &[], Duration::from_secs(10))?;
@@ -231,12 +229,12 @@ impl Taking<'_> {
     where
         Self: 'a,
     {
-        files.iter().zip(paths).map(|(intent, path)| Left::look(self.workspace, intent, path)).collect()
+        files.iter().zip(paths).map(|(intent, path)| Left::look(self.copy, intent, path)).collect()
     }
 
     /// `true` when the commit turned out to be complete.
     fn finish_or_undo(&mut self, files: &[Left<'_>]) -> io::Result<bool> {
-        let told = |path: &RelPath| self.workspace.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
+        let told = |path: &RelPath| self.copy.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
         let paths = files.iter().map(|file| told(file.path)).collect();
         if files.iter().all(Left::is_done) {
             files.iter().for_each(Left::drop_first_name);
@@ -278,8 +276,8 @@ impl Taking<'_> {
                 }
                 Entry::Make { dirs, .. } => {
                     let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
-                    let dirs = dirs.filter(|dir| !self.workspace.is_protected(dir));
-                    dirs.for_each(|dir| self.workspace.tree().remove_dir_if_empty(&dir));
+                    let dirs = dirs.filter(|dir| !self.copy.is_protected(dir));
+                    dirs.for_each(|dir| self.copy.tree().remove_dir_if_empty(&dir));
                 }
                 _ => {}
             }
@@ -289,11 +287,11 @@ impl Taking<'_> {
 
     /// The directory in which a file for this target was staged; `None` where it is not ours to look into, or not there.
     fn staging_directory(&self, place: &StagePlace, target: &str) -> Option<Arc<File>> {
-        let target = RelPath::new(target).ok().filter(|path| !self.workspace.is_protected(path))?;
+        let target = RelPath::new(target).ok().filter(|path| !self.copy.is_protected(path))?;
         match place {
-            StagePlace::State => Some(self.workspace.state().staged()),
-            StagePlace::Tree(name) => self.workspace.state().export().open_made(name).ok().map(Arc::new),
-            StagePlace::Beside => self.workspace.tree().open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
+            StagePlace::State => Some(self.copy.state().staged()),
+            StagePlace::Tree(name) => self.copy.state().export().open_made(name).ok().map(Arc::new),
+            StagePlace::Beside => self.copy.tree().open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
         }
     }
 
@@ -305,12 +303,12 @@ impl Taking<'_> {
     fn rescue_what_nobody_names(&mut self, waiting: &[String]) -> io::Result<()> {
         let unknown = RelPath::new("unknown").expect("a name");
         let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone())));
-        let in_tree = in_tree.filter_map(|name| self.workspace.state().export().open_made(name).ok().map(Arc::new));
-        for staged in [self.workspace.state().staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
+        let in_tree = in_tree.filter_map(|name| self.copy.state().export().open_made(name).ok().map(Arc::new));
+        for staged in [self.copy.state().staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
             for name in names(&staged)? {
                 let is_waiting = waiting.iter().any(|waiting| name.starts_with(waiting.as_str()));
                 if name.starts_with(&format!("{}-", self.journal)) && !is_waiting {
-                    let to = self.workspace.rescued().take_in(staged.as_fd(), &name, &unknown)?;
+                    let to = self.copy.rescued().take_in(staged.as_fd(), &name, &unknown)?;
                     self.notices.push(Notice::Rescued { path: unknown.clone(), to });
                 }
             }
@@ -332,7 +330,7 @@ enum Thing {
 }
 
 impl Thing {
-    fn look(workspace: &Workspace, dir: &File, name: &str) -> io::Result<Self> {
+    fn look(copy: &WorkingCopy, dir: &File, name: &str) -> io::Result<Self> {
         let stat = match sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Thing::Nothing),
@@ -349,7 +347,7 @@ impl Thing {
         };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let stamp = workspace.clock().stamp(&stat);
+        let stamp = copy.clock().stamp(&stat);
         Ok(Thing::File { bytes, inode: stamp.inode, modified: stamp.modified })
     }
 
@@ -370,7 +368,7 @@ impl Thing {
 
 /// A file of a commit as the crash left it.
 struct Left<'a> {
-    workspace: &'a Workspace,
+    copy: &'a WorkingCopy,
     intent: &'a Intent,
     path: &'a RelPath,
     /// Where the target is, if that is still there.
@@ -385,21 +383,21 @@ struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    fn look(workspace: &'a Workspace, intent: &'a Intent, path: &'a RelPath) -> io::Result<Self> {
-        let dir = match workspace.tree().open_parent(path) {
+    fn look(copy: &'a WorkingCopy, intent: &'a Intent, path: &'a RelPath) -> io::Result<Self> {
+        let dir = match copy.tree().open_parent(path) {
             Ok(dir) => Some(File::from(dir)),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
             Err(errno) => return Err(errno.into()),
         };
         let target = match &dir {
-            Some(dir) => Thing::look(workspace, dir, path.name())?,
+            Some(dir) => Thing::look(copy, dir, path.name())?,
             None => Thing::Nothing,
         };
         let moved = match intent.to.as_deref().map(RelPath::new) {
-            Some(Ok(to)) => match workspace.tree().open_parent(&to) {
+            Some(Ok(to)) => match copy.tree().open_parent(&to) {
                 Ok(dir) => {
                     let dir = File::from(dir);
-                    let thing = Thing::look(workspace, &dir, to.name())?;
+                    let thing = Thing::look(copy, &dir, to.name())?;
                     Some((dir, to, thing))
                 }
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
@@ -410,16 +408,14 @@ impl<'a> Left<'a> {
         let mut staged_dir = match (&intent.place, &dir) {
             (StagePlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
             // Without it nothing can be there.
-            (StagePlace::Tree(name), _) => {
-                workspace.state().export().open_made(name).map_or_else(|_| workspace.state().staged(), Arc::new)
-            }
-            _ => workspace.state().staged(),
+            (StagePlace::Tree(name), _) => copy.state().export().open_made(name).map_or_else(|_| copy.state().staged(), Arc::new),
+            _ => copy.state().staged(),
         };
         let (mut staged_name, mut staged) = (intent.staged.clone(), Thing::Nothing);
         if let Some(name) = &intent.staged {
-            staged = Thing::look(workspace, &staged_dir, name)?;
+            staged = Thing::look(copy, &staged_dir, name)?;
             let kept = format!("{name}.old");
-            match (&staged, Thing::look(workspace, &staged_dir, &kept)?) {
+            match (&staged, Thing::look(copy, &staged_dir, &kept)?) {
                 (_, Thing::Nothing) => {}
                 (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
                 // The old file still has its first name, too.
@@ -431,12 +427,12 @@ impl<'a> Left<'a> {
         if let (How::Create, Thing::Nothing, Some(name), Some(dir)) = (intent.how, &staged, &intent.staged, &dir) {
             // A new file that was taken back while its place could not be written.
             let beside = format!(".surehand-{name}");
-            let thing = Thing::look(workspace, dir, &beside)?;
+            let thing = Thing::look(copy, dir, &beside)?;
             if !matches!(thing, Thing::Nothing) {
                 (staged_dir, staged_name, staged) = (Arc::new(dir.try_clone()?), Some(beside), thing);
             }
         }
-        Ok(Self { workspace, intent, path, dir, target, moved, staged_dir, staged_name, staged })
+        Ok(Self { copy, intent, path, dir, target, moved, staged_dir, staged_name, staged })
     }
 
     /// Whether the new content was put in place, and what came out of it is what was expected.
@@ -491,7 +487,7 @@ impl<'a> Left<'a> {
             How::Create | How::InPlace => false,
         };
         if let (Some(name), true) = (&self.staged_name, was_taken_out) {
-            self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+            self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
         }
         !was_taken_out
     }
@@ -501,13 +497,13 @@ impl<'a> Left<'a> {
         let (Some(name), false) = (&self.staged_name, matches!(self.staged, Thing::Nothing)) else { return Ok(true) };
         if !self.staged.has_inode(self.intent.inode) && !self.staged.is(self.intent.base) {
             // Not the file that was taken from there.
-            self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+            self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
             return Ok(false);
         }
         match rename_to_free_name((&self.staged_dir, name), (dir, self.path.name())) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => {
-                self.workspace.rescue(self.staged_dir.as_fd(), name, self.path);
+                self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
                 Ok(false)
             }
             Err(errno) => Err(errno.into()),
@@ -545,14 +541,14 @@ impl<'a> Left<'a> {
             }
             Err(errno) => return Err(errno.into()),
         };
-        if Thing::look(self.workspace, home, name)?.is_new_file_of(self.intent) {
+        if Thing::look(self.copy, home, name)?.is_new_file_of(self.intent) {
             if *name == beside {
                 stage::remove(home.as_fd(), name);
             }
             return Ok(true);
         }
         if rename_to_free_name((home, name), (dir, self.path.name())).is_err() {
-            self.workspace.rescue(home.as_fd(), name, self.path);
+            self.copy.rescue(home.as_fd(), name, self.path);
         }
         Ok(false)
     }
@@ -576,7 +572,7 @@ impl<'a> Left<'a> {
             return Ok(true);
         }
         let copy = new_copy(self.intent.staged.as_deref().unwrap_or_default());
-        let is_torn = match Thing::look(self.workspace, &self.staged_dir, &copy)? {
+        let is_torn = match Thing::look(self.copy, &self.staged_dir, &copy)? {
             Thing::File { bytes: new, .. } => is_mixture(now, &new, base),
             Thing::Nothing | Thing::Other => false,
         };
@@ -608,7 +604,7 @@ impl<'a> Left<'a> {
         let version = match (&self.staged, is_new) {
             (Thing::Nothing, _) => return Ok(true),
             (Thing::Other, _) => {
-                return rescued(self.workspace.rescued().take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
+                return rescued(self.copy.rescued().take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
             }
             (Thing::File { .. }, true) => self.intent.new,
             (Thing::File { .. }, false) => self.intent.base.or(self.intent.new),
@@ -616,7 +612,7 @@ impl<'a> Left<'a> {
         let Some(version) = version else { return Ok(true) };
         let (dir, path) = (self.staged_dir.clone(), self.path.clone());
         let mut displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false, held: None };
-        match displaced.look(self.workspace.rescued())? {
+        match displaced.look(self.copy.rescued())? {
             SecondLook::Untouched(_) => Ok(displaced.remove()),
             SecondLook::InUse => Ok(false),
             SecondLook::Rescued(to) => rescued(to, notices),

@@ -21,7 +21,7 @@ use super::{
     stage,
     sys::{self as lease, LeaseState},
 };
-use crate::{state::make_dir, state_dir::StateDir};
+use crate::state_dir::{StateDir, make_dir};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]

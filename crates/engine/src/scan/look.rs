@@ -8,13 +8,13 @@ use std::{
 use rustix::{fs as sys, io::Errno};
 use surehand_core::{ContentHash, ContentHasher, Stamp};
 
-use super::{
-    Progress,
+use super::Progress;
+use crate::{
+    disk::{
+        clock::Clock,
+        walk::{Entry, Kind, Visitor},
+    },
     index::{Index, Known, KnownDir, split},
-};
-use crate::disk::{
-    clock::Clock,
-    walk::{Entry, Kind, Visitor},
 };
 
 /// What the threads of a scan share.

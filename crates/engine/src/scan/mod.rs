@@ -1,7 +1,6 @@
 //! A scan: a walk of the whole workspace that finds what was created, modified and deleted since the scan before. A file whose
 //! stamp is the one that the [`Index`] has is not read. What to do about the findings is left to whoever asked.
 
-mod index;
 mod look;
 
 use std::{
@@ -11,13 +10,11 @@ use std::{
 
 use surehand_core::RelPath;
 
-pub use self::index::{Basis, Index};
-use self::{
-    index::{Writer, join, split},
-    look::{Hashed, Looker, Scene, Seen, Tally, What},
-};
+use self::look::{Hashed, Looker, Scene, Seen, Tally, What};
+pub use crate::index::{Basis, Index};
 use crate::{
     disk::walk::{Fate, Globs, SecondLook, walk},
+    index::{self, Writer, join, split},
     workspace::Workspace,
 };
 
@@ -97,8 +94,9 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Resu
     let root = || workspace.root().path().display().to_string();
     let bad_index = |error| ScanError::Index { root: root(), error };
     let bad_walk = |error| ScanError::Walk { root: root(), error };
-    workspace.revive_state().map_err(bad_index)?;
-    let index = Index::load(workspace).map_err(bad_index)?;
+    let copy = workspace.working_copy();
+    copy.revive_state().map_err(bad_index)?;
+    let index = Index::load(copy).map_err(bad_index)?;
     let mut found = look(workspace, &index, progress).map_err(bad_walk)?;
     let lost = look_again(workspace, &index, &mut found.seen).map_err(bad_walk)?;
     let is_news = index.basis() != Basis::LastScan || !found.hashed.is_empty() || !lost.is_empty();
@@ -106,12 +104,17 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Resu
         found.hashed.sort_unstable_by(|a, b| split(&a.path).cmp(&split(&b.path)));
         // A directory that changes while it is listed may give a name twice.
         found.hashed.dedup_by(|a, b| a.path == b.path);
-        index::replace(workspace, |writer| write(writer, &index, &found)).map_err(bad_index)?
+        index::replace(copy, |writer| write(writer, &index, &found)).map_err(bad_index)?
     } else {
         index.files()
     };
     let scanned = report(index.basis(), files, found, lost);
     Ok(Scanned { took: began.elapsed(), ..scanned })
+}
+
+/// What the last scan of a workspace has left.
+pub fn load_index(workspace: &Workspace) -> io::Result<Index> {
+    Index::load(workspace.working_copy())
 }
 
 /// What the threads of a scan have found together.
@@ -226,7 +229,7 @@ mod tests {
     use surehand_core::{ContentHash, Stamp};
 
     use super::*;
-    use crate::{config::Config, scan::index::Known};
+    use crate::{config::Config, index::Known};
 
     /// As if the file had been changed right after it was looked at, within one step of the clock.
     #[test]
@@ -237,16 +240,16 @@ mod tests {
         let scan = || scan(&workspace, &|_| ()).unwrap();
         scan();
         let path = RelPath::new("a").unwrap();
-        let (version, stamp) = Index::load(&workspace).unwrap().known(&path).unwrap();
+        let (version, stamp) = load_index(&workspace).unwrap().known(&path).unwrap();
         assert_eq!(version, ContentHash::of(b"after"));
         let racy = Known { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
-        index::replace(&workspace, |mut writer| {
+        index::replace(workspace.working_copy(), |mut writer| {
             writer.push("", "a", &racy)?;
             writer.finish()
         })
         .unwrap();
         let scanned = scan();
         assert_eq!((scanned.modified, scanned.hashed), (vec![path.clone()], 1));
-        assert_eq!(Index::load(&workspace).unwrap().known(&path).unwrap().0, version);
+        assert_eq!(load_index(&workspace).unwrap().known(&path).unwrap().0, version);
     }
 }

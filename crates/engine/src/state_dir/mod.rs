@@ -407,6 +407,21 @@ fn set_aside(checkouts: &File, name: &str) -> io::Result<()> {
     Err(io::Error::other("no name is free"))
 }
 
+/// Opens a directory of the state, and makes it if there is none.
+pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
+    let dir = match open_dir(parent, name) {
+        Err(Errno::NOENT) => {
+            match sys::mkdirat(parent, name, Mode::from_raw_mode(PRIVATE)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            open_dir(parent, name)?
+        }
+        opened => opened?,
+    };
+    Ok(Arc::new(dir))
+}
+
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests lay out directories")]
 mod tests;

@@ -8,9 +8,8 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use surehand_engine::{
-    EXPORT_DIR, Trouble, Watch, Workspace,
+    EXPORT_DIR, RESCUED, Trouble, Watch, Workspace,
     core::render::{count, notice::notice},
-    disk::rescue::RESCUED,
     state_dir::{PassedOver, StateDir},
 };
 

@@ -9,11 +9,10 @@ use rustix::{
 };
 
 use super::{
-    super::root::Root,
+    super::{export::is_internal, root::Root},
     DIR_FLAGS,
     rules::{Rules, Verdict},
 };
-use crate::workspace::is_internal;
 
 /// What has become of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

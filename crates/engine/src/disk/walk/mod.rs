@@ -25,10 +25,11 @@ use surehand_core::{
 };
 
 use super::{
+    export::is_internal,
     read::{kind_of, open_patiently},
     root::{Root, refuse_io},
 };
-use crate::{course::Course, workspace::is_internal};
+use crate::course::Course;
 pub use again::{Fate, SecondLook};
 use queue::Queue;
 use rules::{Rules, Verdict};
@@ -121,14 +122,6 @@ impl Place {
             Place::Dir(None) => Area::Workspace,
             Place::Dir(Some(path)) => Area::Dir(path.clone()),
             Place::File(path) => Area::File(path.clone()),
-        }
-    }
-
-    /// The directory itself, or the one that the file is in; `None` is the root.
-    pub fn directory(&self) -> Option<RelPath> {
-        match self {
-            Place::Dir(directory) => directory.clone(),
-            Place::File(path) => path.parent(),
         }
     }
 }

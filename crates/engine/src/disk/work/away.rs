@@ -17,7 +17,7 @@ impl Work<'_> {
         self.how = How::Remove;
         let (old, stat) = self.open_old(OFlags::RDONLY)?;
         self.staged = Some(self.stage_place(name, identity(&stat).0));
-        self.written = Some(self.workspace.clock().stamp(&stat));
+        self.written = Some(self.copy.clock().stamp(&stat));
         self.old = Some((old, stat));
         Ok(())
     }
@@ -28,7 +28,7 @@ impl Work<'_> {
         self.make_directories(to)?;
         self.dir_to = Some(self.open_parent(to)?);
         let (old, stat) = self.open_old(OFlags::RDONLY)?;
-        self.written = Some(self.workspace.clock().stamp(&stat));
+        self.written = Some(self.copy.clock().stamp(&stat));
         self.old = Some((old, stat));
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Work<'_> {
     pub(super) fn put_back(&mut self) {
         let Some((dir, name)) = self.staged.take() else { return };
         if rename_to_free_name((&dir, &name), (self.dir(), self.name())).is_err() {
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
+            self.copy.rescue(dir.as_fd(), &name, self.path());
         }
     }
 
@@ -82,7 +82,7 @@ impl Work<'_> {
             return;
         }
         if rename_to_free_name((dir_to, name_to), (self.dir(), self.name())).is_err() {
-            self.workspace.rescue(dir_to.as_fd(), name_to, self.path());
+            self.copy.rescue(dir_to.as_fd(), name_to, self.path());
         }
     }
 }

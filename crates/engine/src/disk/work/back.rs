@@ -22,7 +22,7 @@ impl Work<'_> {
         }
         self.release();
         for dir in self.made.iter().rev() {
-            self.workspace.root().remove_dir_if_empty(dir);
+            self.copy.root().remove_dir_if_empty(dir);
         }
     }
 
@@ -36,7 +36,7 @@ impl Work<'_> {
         if let (false, Some(version)) = (stage::remove(dir.as_fd(), &name), held) {
             // Where nothing may be removed now, it is tried again later.
             let path = self.path().clone();
-            self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false, held: None });
+            self.copy.displace(Displaced { dir, name, path, version, stamp: None, reusable: false, held: None });
         }
     }
 
@@ -52,14 +52,14 @@ impl Work<'_> {
         } else if let Some((dir, name)) = self.staged.take() {
             // The old content is not back, for whatever reason: the copy of it is all there is.
             stage::remove(dir.as_fd(), &new_copy(&name));
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
+            self.copy.rescue(dir.as_fd(), &name, self.path());
         }
     }
 
     /// Where a new file goes when it is taken back. The journal names the place, so that it is found after a crash.
     pub(super) fn retreat(&self) -> Option<(Arc<File>, String)> {
         let place = || {
-            let device = self.written.map_or(self.workspace.state().device(), |stamp| stamp.device);
+            let device = self.written.map_or(self.copy.state().device(), |stamp| stamp.device);
             self.stage_place(self.own_name.clone(), device)
         };
         Some(self.staged.clone().unwrap_or_else(place))
@@ -75,7 +75,7 @@ impl Work<'_> {
         if self.is_ours(&dir, &name) {
             self.displace_ours(dir, name);
         } else if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
+            self.copy.rescue(dir.as_fd(), &name, self.path());
         }
     }
 
@@ -97,20 +97,20 @@ impl Work<'_> {
         if exchange().is_err() {
             // Nothing has the name any more: what came out gets it back.
             if sys::renameat_with(&*dir, &name, self.dir(), self.name(), RenameFlags::NOREPLACE).is_err() {
-                self.workspace.rescue(dir.as_fd(), &name, self.path());
+                self.copy.rescue(dir.as_fd(), &name, self.path());
             }
         } else if self.is_ours(&dir, &name) {
             self.displace_ours(dir, name);
         } else {
             let _ = exchange();
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
+            self.copy.rescue(dir.as_fd(), &name, self.path());
         }
     }
 
     fn rename_back(&mut self) {
         let Some((dir, name)) = self.staged.take() else { return };
         if !self.is_ours(self.dir(), self.name()) || sys::renameat(&*dir, &name, self.dir(), self.name()).is_err() {
-            self.workspace.rescue(dir.as_fd(), &name, self.path());
+            self.copy.rescue(dir.as_fd(), &name, self.path());
         }
     }
 
@@ -125,6 +125,6 @@ impl Work<'_> {
     fn displace_ours(&self, dir: Arc<File>, name: String) {
         let Some(version) = self.planned.after().map(Content::version) else { return };
         let path = self.path().clone();
-        self.workspace.displace(Displaced { dir, name, path, version, stamp: None, reusable: false, held: None });
+        self.copy.displace(Displaced { dir, name, path, version, stamp: None, reusable: false, held: None });
     }
 }

@@ -18,24 +18,23 @@ use rustix::{
 use surehand_core::{Act, Cause, Content, ContentHash, Planned, Refusal, RelPath, Stamp, plan::Marks};
 
 use super::{
-    commit::{Change, CommitError},
+    commit::{Change, CommitError, Durability},
     journal::{Entry, How, Intent, StagePlace},
     read::{Found, find, link_count, open_patiently},
     rescue::Displaced,
     root::refuse_io,
     stage::{self, Staged},
     sys::{LeaseState, drop_lease, lease_state, take_lease},
+    working_copy::{Staging, WorkingCopy},
 };
 pub(super) use away::rename_to_free_name;
-
-use crate::workspace::{Durability, Staging, Workspace};
 
 /// How long to wait for others to close a file before going on without a lease.
 const LEASE_PATIENCE: Duration = Duration::from_millis(8);
 
 /// One file on its way.
 pub struct Work<'a> {
-    workspace: &'a Workspace,
+    copy: &'a WorkingCopy,
     planned: &'a Planned,
     identity: Option<(u64, u64)>,
     commit: u64,
@@ -77,9 +76,9 @@ enum Progress {
 
 impl<'a> Work<'a> {
     /// A file that nothing has been done about yet.
-    pub fn new(workspace: &'a Workspace, change: Change<'a>, commit: u64) -> Self {
+    pub fn new(copy: &'a WorkingCopy, change: Change<'a>, commit: u64) -> Self {
         Self {
-            workspace,
+            copy,
             planned: change.planned,
             identity: change.identity,
             commit,
@@ -127,12 +126,12 @@ impl<'a> Work<'a> {
     pub fn intent(&self) -> Intent {
         let staged = if self.how == How::Create { self.retreat() } else { self.staged.clone() };
         Intent {
-            path: self.workspace.in_tree(self.path()).to_string(),
-            to: self.to().map(|to| self.workspace.in_tree(to).to_string()),
+            path: self.copy.in_tree(self.path()).to_string(),
+            to: self.to().map(|to| self.copy.in_tree(to).to_string()),
             how: self.how,
             base: self.planned.base().map(Content::version),
             new: self.planned.after().map(Content::version),
-            place: staged.as_ref().map_or(StagePlace::State, |(dir, name)| self.workspace.place_of(dir, name)),
+            place: staged.as_ref().map_or(StagePlace::State, |(dir, name)| self.copy.place_of(dir, name)),
             staged: staged.map(|(_, name)| name),
             inode: self.written.map_or(0, |stamp| stamp.inode),
             modified: self.written.map_or(0, |stamp| stamp.modified),
@@ -179,9 +178,7 @@ impl<'a> Work<'a> {
     }
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
-        self.workspace
-            .with_journal(|journal| journal.write(entry, false))
-            .map_err(|error| self.failed("write the journal", error))
+        self.copy.with_journal(|journal| journal.write(entry, false)).map_err(|error| self.failed("write the journal", error))
     }
 
     /// Writes the new content where nobody looks.
@@ -198,7 +195,7 @@ impl<'a> Work<'a> {
             Act::Move { to } => self.stage_move(to)?,
         }
         let Some(new) = &self.new else { return Ok(()) };
-        if self.workspace.durability() == Durability::Full {
+        if self.copy.durability() == Durability::Full {
             new.sync_all().map_err(|error| self.failed("sync", error))?;
         }
         if self.how != How::InPlace && self.written.is_none() {
@@ -208,25 +205,25 @@ impl<'a> Work<'a> {
     }
 
     fn stamp_of(&self, file: &File) -> Option<Stamp> {
-        sys::fstat(file).ok().map(|stat| self.workspace.clock().stamp(&stat))
+        sys::fstat(file).ok().map(|stat| self.copy.clock().stamp(&stat))
     }
 
     fn open_parent(&self, path: &RelPath) -> Result<Arc<File>, CommitError> {
         if path.parent().is_none() {
-            return Ok(self.workspace.root_dir());
+            return Ok(self.copy.root_dir());
         }
-        let dir = self.workspace.root().open_parent(path).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
+        let dir = self.copy.root().open_parent(path).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
         Ok(Arc::new(File::from(dir)))
     }
 
     fn make_directories(&mut self, path: &RelPath) -> Result<(), CommitError> {
-        let root = self.workspace.root();
+        let root = self.copy.root();
         let missing = root.missing_parents(path).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
         if missing.is_empty() {
             return Ok(());
         }
         // Written down first, so that a crash leaves no empty directories.
-        let dirs = missing.iter().map(|dir| self.workspace.in_tree(dir).to_string()).collect();
+        let dirs = missing.iter().map(|dir| self.copy.in_tree(dir).to_string()).collect();
         self.write_journal(&Entry::Make { commit: self.commit, dirs })?;
         for dir in missing {
             if root.make_dir(&dir).map_err(|errno| self.refuse_place(errno, "create its directory"))? {
@@ -262,7 +259,7 @@ impl<'a> Work<'a> {
         self.staged = Some((dir.clone(), name.clone()));
         self.announce(&dir, &name)?;
         let file = stage::copy(dir.as_fd(), &name, self.content()).map_err(|error| self.failed_unless_gone("write", error))?;
-        let mode = Mode::from_raw_mode(0o666 & !self.workspace.umask());
+        let mode = Mode::from_raw_mode(0o666 & !self.copy.umask());
         sys::fchmod(&file, mode).map_err(|errno| self.failed("write", errno))?;
         self.give_marks(&file)?;
         self.new = Some(file);
@@ -275,7 +272,7 @@ impl<'a> Work<'a> {
         let given = match marks {
             Marks::Usual => Ok(()),
             Marks::Mode(mode) => sys::fchmod(file, Mode::from_raw_mode(mode & 0o777)),
-            Marks::Of(other) => match find(self.workspace.root(), other) {
+            Marks::Of(other) => match find(self.copy.root(), other) {
                 Ok(Found::File { file: other, stat }) => stage::give_marks(&other, &stat, file),
                 _ => return Err(CommitError::Changed(other.clone())),
             },
@@ -290,7 +287,7 @@ impl<'a> Work<'a> {
         }
         let (dir, mut name) = self.stage_place(name, identity(&stat).0);
         if link_count(&stat) == 1 {
-            let spare = self.workspace.take_spare(&dir).map(|(spare, its_name)| {
+            let spare = self.copy.take_spare(&dir).map(|(spare, its_name)| {
                 name = its_name;
                 spare
             });
@@ -302,9 +299,9 @@ impl<'a> Work<'a> {
             let staged = stage::replacement(dir.as_fd(), &name, spare, self.content(), &old, &stat);
             if let Staged::Ready { file, has_attributes, stat: new } = staged.map_err(|error| self.failed("write", error))? {
                 self.how = How::Swap;
-                self.is_ordinary = !has_attributes && self.workspace.is_owner(&stat);
+                self.is_ordinary = !has_attributes && self.copy.is_owner(&stat);
                 self.may_be_held = is_writable && self.is_ordinary;
-                self.written = Some(self.workspace.clock().stamp(&new));
+                self.written = Some(self.copy.clock().stamp(&new));
                 self.new = Some(file);
                 self.old = Some((old, stat));
                 return Ok(());
@@ -326,21 +323,21 @@ impl<'a> Work<'a> {
 
     /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
     fn announce(&self, dir: &Arc<File>, name: &str) -> Result<(), CommitError> {
-        let (path, place) = (self.workspace.in_tree(self.path()).to_string(), self.workspace.place_of(dir, name));
+        let (path, place) = (self.copy.in_tree(self.path()).to_string(), self.copy.place_of(dir, name));
         self.write_journal(&Entry::Stage { commit: self.commit, path, place, staged: name.to_owned() })
     }
 
     /// Where to stage a file for a target on this device: it must be possible to exchange the two. The state directory is best,
     /// because nobody looks there and what a crash leaves is in nobody's way.
     fn stage_place(&self, name: String, device: u64) -> (Arc<File>, String) {
-        let far = self.workspace.state().device() != device;
-        match self.workspace.staging() {
-            Staging::InState if !far => return (self.workspace.state().staged(), name),
+        let far = self.copy.state().device() != device;
+        match self.copy.staging() {
+            Staging::InState if !far => return (self.copy.state().staged(), name),
             Staging::InState | Staging::InTree => {}
             Staging::Beside => return self.beside(name),
         }
         let is_near = |dir: &Arc<File>| sys::fstat(dir).is_ok_and(|stat| identity(&stat).0 == device);
-        match self.workspace.tree_staging() {
+        match self.copy.tree_staging() {
             Ok((dir, _)) if is_near(&dir) => (dir, name),
             _ => self.beside(name),
         }
@@ -382,7 +379,7 @@ impl<'a> Work<'a> {
         }
         self.leased = self.take_lease();
         let (old, _) = self.old();
-        if self.how == How::InPlace && !self.leased && self.workspace.rescued().leases_exist() {
+        if self.how == How::InPlace && !self.leased && self.copy.rescued().leases_exist() {
             // Nothing would show what somebody wrote into it while we did.
             let why = "has several names, so it can only be written in place, and another program has it open; try again when it is closed";
             let refusal = Refusal::of(self.path(), Cause::Conflict { why: why.to_owned() });
@@ -446,7 +443,7 @@ impl<'a> Work<'a> {
 
     fn exchange(&mut self) -> Result<(), CommitError> {
         let (staged_dir, staged) = self.staged();
-        let exchanged = if self.workspace.can_exchange() {
+        let exchanged = if self.copy.can_exchange() {
             sys::renameat_with(staged_dir, staged, self.dir(), self.name(), RenameFlags::EXCHANGE)
         } else {
             Err(Errno::OPNOTSUPP)
@@ -465,7 +462,7 @@ impl<'a> Work<'a> {
 
     fn staged_too_far(&self) {
         if let Some((dir, _)) = &self.staged {
-            self.workspace.staged_too_far(dir);
+            self.copy.staged_too_far(dir);
         }
     }
 
@@ -516,7 +513,7 @@ impl<'a> Work<'a> {
         let came_out =
             sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.failed("look at the old file", errno))?;
         let same_file = identity(&came_out) == identity(old_stat);
-        let stamp = self.workspace.clock().stamp(&came_out);
+        let stamp = self.copy.clock().stamp(&came_out);
         // Asked after the stamp was taken: what is written later than that shows.
         let state = if self.leased { lease_state(old.as_fd()) } else { LeaseState::Broken };
         // A name that was added meanwhile must not lose its file. One that is only taken away, or moved, loses nothing. One that was
@@ -551,7 +548,7 @@ impl<'a> Work<'a> {
         self.dir().sync_all()?;
         self.dir_to.as_ref().map_or(Ok(()), |dir| dir.sync_all())?;
         for made in &self.made {
-            match self.workspace.root().open_parent(made) {
+            match self.copy.root().open_parent(made) {
                 Ok(parent) => File::from(parent).sync_all()?,
                 // Somebody has moved it or taken it away since; where it is now is theirs to sync.
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
@@ -571,7 +568,7 @@ impl<'a> Work<'a> {
             _ => (self.dir(), self.name()),
         };
         let stat = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let (now, then) = (self.workspace.clock().stamp(&stat), self.written?);
+        let (now, then) = (self.copy.clock().stamp(&stat), self.written?);
         // A rename changes neither size nor time of the content.
         (now.same_file(&then) && (now.size, now.modified) == (then.size, then.modified)).then_some(now)
     }
@@ -595,7 +592,7 @@ impl<'a> Work<'a> {
             How::Swap | How::Rename | How::Remove => {
                 let Some(version) = self.base_version() else { return };
                 let path = self.path().clone();
-                self.workspace.displace(Displaced { dir, name, path, version, stamp: self.out, reusable, held });
+                self.copy.displace(Displaced { dir, name, path, version, stamp: self.out, reusable, held });
             }
         }
     }

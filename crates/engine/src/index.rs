@@ -21,7 +21,10 @@ use rustix::{
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
 
-use crate::{disk::stage, state_dir, workspace::Workspace};
+use crate::{
+    disk::{stage, working_copy::WorkingCopy},
+    state_dir,
+};
 
 /// What is known of the files of a workspace since the last scan.
 #[derive(Debug)]
@@ -70,9 +73,9 @@ struct Tail {
 }
 
 impl Index {
-    /// What the last scan of a workspace has left.
-    pub fn load(workspace: &Workspace) -> io::Result<Self> {
-        let opened = workspace.state().dir().and_then(|dir| state_dir::open_file(&dir, &name(workspace), MAX_BYTES));
+    /// What the last scan of this root has left.
+    pub(crate) fn load(copy: &WorkingCopy) -> io::Result<Self> {
+        let opened = copy.state().dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
         let mut file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(Basis::Nothing)),
             // Not a file that we made.
@@ -87,10 +90,10 @@ impl Index {
     }
 
     /// By what the index of the last scan is told from another: inode and time.
-    pub(crate) fn stamp(workspace: &Workspace) -> Option<(u64, i64)> {
-        let dir = workspace.state().dir().ok()?;
-        let stat = sys::statat(&*dir, name(workspace), sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((stat.st_ino, workspace.clock().stamp(&stat).modified))
+    pub(crate) fn stamp(copy: &WorkingCopy) -> Option<(u64, i64)> {
+        let dir = copy.state().dir().ok()?;
+        let stat = sys::statat(&*dir, name(copy), sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((stat.st_ino, copy.clock().stamp(&stat).modified))
     }
 
     fn empty(basis: Basis) -> Self {
@@ -155,12 +158,12 @@ impl Index {
     }
 
     /// The directories that have files, by path.
-    pub(super) fn dirs(&self) -> impl Iterator<Item = KnownDir<'_>> {
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = KnownDir<'_>> {
         (0..self.tail.dirs).filter_map(|nth| self.dir_at(nth))
     }
 
     /// The files of a directory; its path is empty for the root.
-    pub(super) fn dir(&self, path: &str) -> Option<KnownDir<'_>> {
+    pub(crate) fn dir(&self, path: &str) -> Option<KnownDir<'_>> {
         let (mut low, mut high) = (0, self.tail.dirs);
         while low < high {
             let middle = low.midpoint(high);
@@ -200,7 +203,7 @@ impl Index {
 
 /// The files of one directory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KnownDir<'a> {
+pub(crate) struct KnownDir<'a> {
     /// Its path; empty for the root.
     pub path: &'a str,
     /// The number that its first file has among all.
@@ -212,7 +215,7 @@ pub(super) struct KnownDir<'a> {
 
 /// A file as it was.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(crate) struct Known {
     pub version: ContentHash,
     pub stamp: Stamp,
 }
@@ -283,12 +286,12 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The directory, empty for the root, and the name.
-pub(super) fn split(path: &str) -> (&str, &str) {
+pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
 /// The path of a file in a directory.
-pub(super) fn join(dir: &str, name: &str) -> String {
+pub(crate) fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
 
@@ -339,7 +342,7 @@ fn checksum(so_far: u64, chunk: &[u8]) -> u64 {
 
 /// Writes an index, file by file in the order of the directories and, in each, of the names.
 #[derive(Debug)]
-pub(super) struct Writer<W> {
+pub(crate) struct Writer<W> {
     out: W,
     pending: Vec<u8>,
     checksum: u64,
@@ -446,13 +449,13 @@ impl<W: Write> Writer<W> {
 
 /// Puts a new index in the place of the old one. Of several processes that do so at once the last one has its way; each of
 /// them leaves a whole index. Not synced: if it is lost with the power, the next scan is a first one.
-pub(super) fn replace<T>(workspace: &Workspace, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
+pub fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
-    let state = workspace.state();
+    let state = copy.state();
     let lock = File::from(sys::openat(&*state.locks(), LOCK_NAME, create, mode)?);
     lock.lock()?;
-    let (dir, name) = (state.dir()?, name(workspace));
+    let (dir, name) = (state.dir()?, name(copy));
     let new = format!("{name}.new");
     // Whatever has the name, it is not written into: a pipe would never end.
     stage::remove((*dir).as_fd(), &new);
@@ -463,8 +466,8 @@ pub(super) fn replace<T>(workspace: &Workspace, write: impl FnOnce(Writer<&File>
 }
 
 /// The name of the index: a root below the top of its work tree has one of its own.
-fn name(workspace: &Workspace) -> String {
-    match workspace.below() {
+fn name(copy: &WorkingCopy) -> String {
+    match copy.below() {
         None => NAME.to_owned(),
         Some(below) => format!("{NAME}-{}", &ContentHash::of(below.as_str().as_bytes()).to_string()[..12]),
     }

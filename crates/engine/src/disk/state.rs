@@ -9,21 +9,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::{self as sys, Mode},
-    io::Errno,
-};
-use surehand_core::{Notice, RelPath};
-use surehand_store::{Scope, SqliteStore, StoreError};
+use rustix::{fs as sys, io::Errno};
+use surehand_core::Notice;
 
-use crate::{
-    config::Config,
-    disk::rescue::{Displaced, Rescued, SecondLook},
+use super::{
     export::Export,
+    rescue::{Displaced, Rescued, SecondLook},
+    working_copy::RootInTree,
+};
+use crate::{
     git::WorkTree,
-    repo::Repo,
-    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome, open_dir},
-    workspace::Ground,
+    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome, make_dir},
 };
 
 /// What a workspace shares with its recorder thread.
@@ -40,7 +36,6 @@ pub struct State {
     pub(crate) tidying: Mutex<()>,
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
     work_dir: String,
-    pub(crate) repo: Mutex<Repo>,
     export: Export,
 }
 
@@ -63,34 +58,33 @@ struct Parts {
 }
 
 /// How long a displaced file is kept before the second look.
-const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
+pub const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
 
 impl State {
-    pub(crate) fn open(ground: &Ground, dir: StateDir, config: &Config) -> io::Result<Self> {
+    pub(crate) fn open(place: &RootInTree, dir: StateDir, home: &StateHome) -> io::Result<Self> {
         let parts = Arc::new(Parts::open(Arc::new(dir))?);
         let rescued = Rescued::of(parts.dir.clone())?;
         let device = rescued.clock().stamp(&sys::fstat(&**parts.dir.checkout())?).device;
-        Ok(Self { device, ..Self::new(ground, config, Handles::Open(parts), rescued)? })
+        Ok(Self { device, ..Self::new(place, home, Handles::Open(parts), rescued)? })
     }
 
-    pub(crate) fn look(ground: &Ground, dir: Option<StateDir>, config: &Config) -> io::Result<Self> {
-        Self::new(ground, config, Handles::Look(dir.map(Arc::new)), Rescued::none())
+    pub(crate) fn look(place: &RootInTree, dir: Option<StateDir>, home: &StateHome) -> io::Result<Self> {
+        Self::new(place, home, Handles::Look(dir.map(Arc::new)), Rescued::none())
     }
 
-    fn new(ground: &Ground, config: &Config, handles: Handles, rescued: Rescued) -> io::Result<Self> {
-        let root = Arc::new(File::from(ground.tree_root.dir().try_clone_to_owned()?));
+    fn new(place: &RootInTree, home: &StateHome, handles: Handles, rescued: Rescued) -> io::Result<Self> {
+        let root = Arc::new(File::from(place.tree_root.dir().try_clone_to_owned()?));
         Ok(Self {
-            export: Export::new(root, ground.tree.git.as_ref().map(|git| git.own.clone())),
-            tree: ground.tree.clone(),
-            home: config.state.clone(),
+            export: Export::new(root, place.tree.git.as_ref().map(|git| git.own.clone())),
+            tree: place.tree.clone(),
+            home: home.clone(),
             handles: Mutex::new(handles),
             device: 0,
             rescued,
             displaced: Mutex::default(),
             tidying: Mutex::default(),
             notices: Arc::default(),
-            work_dir: ground.tree.root.display().to_string(),
-            repo: Mutex::new(Repo::new(ground.below.clone())),
+            work_dir: place.tree.root.display().to_string(),
         })
     }
 
@@ -136,19 +130,6 @@ impl State {
     /// The random name of this checkout; an empty one where there is no state.
     pub(crate) fn key(&self) -> CheckoutKey {
         self.state_dir().map(|dir| dir.key().clone()).unwrap_or_default()
-    }
-
-    /// Opens the store, in the way in which the state is used.
-    pub(crate) fn open_store(&self, below: Option<RelPath>) -> Result<SqliteStore, StoreError> {
-        let Some(dir) = self.state_dir() else { return SqliteStore::in_memory() };
-        let path = dir.path().join("state.db");
-        let failed = |error: io::Error| StoreError::Backend { path: path.display().to_string(), error: error.into() };
-        let (path, scope) = (dir.database().map_err(failed)?, Scope { checkout: dir.key().as_str().to_owned(), below });
-        match self.is_read_only() {
-            false => Ok(SqliteStore::open(&path, &scope)?.store),
-            true if path.exists() => SqliteStore::open_read_only(&path, &scope),
-            true => SqliteStore::in_memory(),
-        }
     }
 
     /// Whether something is staged under a name that begins with this one. Where nobody can tell, something may be.
@@ -214,15 +195,6 @@ impl State {
         lock(&self.notices).push(notice);
     }
 
-    /// What is done now and then. Says whether there is more to do soon.
-    pub(crate) fn keep_house(&self) -> bool {
-        // Whoever has it now may be waiting for the thread that this runs on.
-        if let Ok(mut repo) = self.repo.try_lock() {
-            repo.persist(self);
-        }
-        self.tidy(SECOND_LOOK_AFTER)
-    }
-
     /// Takes a second look at the displaced files that are old enough. Says whether some are left.
     pub(crate) fn tidy(&self, age: Duration) -> bool {
         self.tidy_alone(&lock(&self.tidying), age)
@@ -253,21 +225,6 @@ impl Parts {
         let part = |name: &str| make_dir(dir.checkout(), name);
         Ok(Self { staged: part("staged")?, locks: part("locks")?, journals: part("journal")?, outbox: part("outbox")?, dir })
     }
-}
-
-/// A directory of the state.
-pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
-    let dir = match open_dir(parent, name) {
-        Err(Errno::NOENT) => {
-            match sys::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            open_dir(parent, name)?
-        }
-        opened => opened?,
-    };
-    Ok(Arc::new(dir))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -15,8 +15,8 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::state_file;
 use crate::{
-    disk::state_file,
     git,
     state_dir::{self, check_private, open_dir},
     user::effective_user,
@@ -24,6 +24,11 @@ use crate::{
 
 /// The name of the directory.
 pub const EXPORT_DIR: &str = ".surehand";
+
+/// Whether a part of a path names what is internal to git or to Surehand.
+pub fn is_internal(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(EXPORT_DIR)
+}
 
 /// Where the exported file is written before it takes its place: in the state directory, so that the tree never shows it.
 const STAGED: &str = "repostate.out";

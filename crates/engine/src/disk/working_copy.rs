@@ -1,0 +1,440 @@
+//! The working copy: the files of a work tree together with the state directory that guards them. Commits and recovery act on
+//! it. It has the journal, the locks, the places for staged files and the displaced files that wait for a second look; it knows
+//! nothing of stores, sessions and settings.
+
+use std::{
+    borrow::Cow,
+    fs::File,
+    io,
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::fs as sys;
+use surehand_core::{Notice, RelPath};
+
+use super::{
+    clock::Clock,
+    commit::{Durability, Probe},
+    export::is_internal,
+    journal::{Entry, Journal, StagePlace},
+    lock::LockPool,
+    recover::recover,
+    rescue::{Displaced, Rescued, SecondLook, Spare},
+    root::Root,
+    state::{State, lock},
+};
+use crate::{
+    git::{self, WorkTree},
+    state_dir::StateHome,
+    user::effective_user,
+};
+
+/// A root in its work tree, with the state that belongs to it.
+pub struct WorkingCopy {
+    root: Arc<Root>,
+    root_dir: Arc<File>,
+    /// The work tree that the root is in; mostly the root itself.
+    tree: Arc<Root>,
+    /// The way from the tree to the root.
+    below: Option<RelPath>,
+    /// Directories of the tree that hold what git and we believe, under whatever name.
+    protected: Vec<RelPath>,
+    /// Whether the root itself lies in such a directory.
+    is_all_protected: bool,
+    durability: Durability,
+    state: Arc<State>,
+    journal: Mutex<Option<Journal>>,
+    lock_pool: LockPool,
+    /// As whom we make files.
+    owner: (u32, u32),
+    probe: Option<Probe>,
+    can_exchange: AtomicBool,
+    /// Where files are staged at least; see [`Staging`].
+    staging: AtomicU8,
+    /// The directory for staging in the tree, once it was needed.
+    tree_staging: Mutex<Option<(Arc<File>, String)>>,
+}
+
+/// Where files are staged, from the best place to the last resort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Staging {
+    /// In the state directory.
+    InState = 0,
+    /// In a directory of the tree, because the state is on another file system.
+    InTree = 1,
+    /// Beside the target, because that is on yet another one.
+    Beside = 2,
+}
+
+impl std::fmt::Debug for WorkingCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WorkingCopy({})", self.root.path().display())
+    }
+}
+
+/// How long a displaced file is left alone before it is written over.
+const SPARE_AFTER: Duration = Duration::from_micros(500);
+/// When so many displaced files wait, the next ones are not kept open.
+const MAX_HELD: usize = 16;
+/// More displaced files than this are looked at earlier.
+const MAX_DISPLACED: usize = 256;
+
+impl WorkingCopy {
+    /// A working copy. `home` names the directories of the user that no tool may write.
+    pub fn new(place: RootInTree, state: Arc<State>, home: &StateHome, durability: Durability) -> io::Result<Self> {
+        let (protected, is_all_protected) = place.protected(home, state.path().as_deref());
+        let root_dir = place.root.dir().try_clone_to_owned()?;
+        Ok(Self {
+            root_dir: Arc::new(File::from(root_dir)),
+            root: place.root,
+            tree: place.tree_root,
+            below: place.below,
+            protected,
+            is_all_protected,
+            durability,
+            journal: Mutex::new(None),
+            lock_pool: LockPool::default(),
+            owner: (effective_user(), rustix::process::getegid().as_raw()),
+            probe: None,
+            can_exchange: AtomicBool::new(true),
+            staging: AtomicU8::new(Staging::InState as u8),
+            tree_staging: Mutex::new(None),
+            state,
+        })
+    }
+
+    /// The same with a probe that is asked after every step of a commit.
+    pub fn with_probe(self, probe: Option<Probe>) -> Self {
+        Self { probe, ..self }
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The root, open; always the same handle.
+    pub fn root_dir(&self) -> Arc<File> {
+        self.root_dir.clone()
+    }
+
+    /// The work tree that the root is in.
+    pub fn tree(&self) -> &Root {
+        &self.tree
+    }
+
+    /// The way from the work tree to the root.
+    pub fn below(&self) -> Option<&RelPath> {
+        self.below.as_ref()
+    }
+
+    /// A path of the root, as a path of the work tree.
+    pub fn in_tree(&self, path: &RelPath) -> RelPath {
+        path.in_directory(self.below.as_ref())
+    }
+
+    /// A path of the work tree, as a path of the root; `None` where it is not below it.
+    pub fn in_root<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, RelPath>> {
+        match &self.below {
+            None => Some(Cow::Borrowed(path)),
+            Some(below) => path.relative_to(below).map(Cow::Owned),
+        }
+    }
+
+    /// Whether a path of the work tree leads to what git or we believe: nothing there is written for anybody.
+    pub fn is_protected(&self, path: &RelPath) -> bool {
+        let is_below =
+            |dir: &RelPath| path == dir || path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        self.is_all_protected || path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
+    }
+
+    /// How safe commits are against a power cut.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
+    /// Takes stamps of files.
+    pub fn clock(&self) -> Clock {
+        self.state.rescued.clock()
+    }
+
+    /// The rescued files.
+    pub fn rescued(&self) -> &Rescued {
+        &self.state.rescued
+    }
+
+    /// Says that this file system cannot exchange two files, as a test or the user may know.
+    pub fn without_exchange(&self) {
+        self.can_exchange.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether two files can be exchanged in one call.
+    pub fn can_exchange(&self) -> bool {
+        self.can_exchange.load(Ordering::Relaxed)
+    }
+
+    /// The best place for staging that may still work.
+    pub fn staging(&self) -> Staging {
+        match self.staging.load(Ordering::Relaxed) {
+            0 => Staging::InState,
+            1 => Staging::InTree,
+            _ => Staging::Beside,
+        }
+    }
+
+    /// A file that was staged in this directory turned out to be on another file system than its target: from now on a worse place
+    /// is taken. Only the system's answer tells: a bind mount has the same device number and is another one all the same.
+    pub fn staged_too_far(&self, dir: &Arc<File>) {
+        let next = if self.tree_staging_name(dir).is_some() { Staging::Beside } else { Staging::InTree };
+        self.staging.fetch_max(next as u8, Ordering::Relaxed);
+    }
+
+    /// The directory for staging in the tree, made when it is first needed. The journal names it before it is there.
+    pub fn tree_staging(&self) -> io::Result<(Arc<File>, String)> {
+        let mut staging = lock(&self.tree_staging);
+        if let Some(staging) = &*staging {
+            return Ok(staging.clone());
+        }
+        let name = format!("{TREE_STAGING}{:016x}", random()?);
+        let entry = Entry::StageDir { name: name.clone() };
+        self.with_journal(|journal| journal.begin_with(&entry))?;
+        let dir = Arc::new(self.state.export().make_private(&*self.state.dir()?, &name)?);
+        Ok(staging.insert((dir, name)).clone())
+    }
+
+    /// Where a file of this name in this directory is staged.
+    pub fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
+        match self.tree_staging_name(dir) {
+            Some(name) => StagePlace::Tree(name),
+            None if name.starts_with('.') => StagePlace::Beside,
+            None => StagePlace::State,
+        }
+    }
+
+    /// The name of the directory for staging in the tree, if this is it.
+    pub fn tree_staging_name(&self, dir: &Arc<File>) -> Option<String> {
+        lock(&self.tree_staging).as_ref().filter(|(known, _)| Arc::ptr_eq(known, dir)).map(|(_, name)| name.clone())
+    }
+
+    /// The locks of this process.
+    pub fn lock_pool(&self) -> &LockPool {
+        &self.lock_pool
+    }
+
+    /// What is asked after every step of a commit.
+    pub fn probe(&self) -> Option<&Probe> {
+        self.probe.as_ref()
+    }
+
+    /// Whether a file is as one that we make, as far as its owner goes.
+    pub fn is_owner(&self, stat: &sys::Stat) -> bool {
+        (stat.st_uid, stat.st_gid) == self.owner
+    }
+
+    /// The bits that new files do not get.
+    pub fn umask(&self) -> u32 {
+        // There is no way to ask without setting it, except here.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+    }
+
+    /// Runs something with the journal of this process, which is started when it is first needed.
+    pub fn with_journal<T>(&self, act: impl FnOnce(&mut Journal) -> io::Result<T>) -> io::Result<T> {
+        let mut journal = lock(&self.journal);
+        if journal.is_none() {
+            *journal = Some(self.start_journal()?);
+        }
+        act(journal.as_mut().expect("started above"))
+    }
+
+    /// Makes the state directory anew if somebody has removed it.
+    pub fn revive_state(&self) -> io::Result<()> {
+        if self.state.is_read_only() {
+            return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state can only be looked at"));
+        }
+        if self.state.revive()? {
+            *lock(&self.journal) = None;
+            *lock(&self.tree_staging) = None;
+            self.lock_pool.clear();
+            self.state.notify(Notice::StateLost);
+        }
+        Ok(())
+    }
+
+    fn start_journal(&self) -> io::Result<Journal> {
+        let sync = self.durability() == Durability::Full;
+        Journal::start(self.state.journals(), process_name()?, self.state.key().as_str(), sync)
+    }
+
+    /// Lets go of everything as a crash would: the journal is unlocked and not removed, and no file is open.
+    pub fn abandon(&self) {
+        *lock(&self.journal) = None;
+        lock(&self.state.displaced).iter_mut().for_each(|(_, displaced)| displaced.let_go());
+    }
+
+    /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.
+    pub fn settle_what_is_left(&self) {
+        let notices = recover(self).unwrap_or_default();
+        notices.into_iter().for_each(|notice| self.state.notify(notice));
+    }
+
+    /// Keeps a displaced file for a second look.
+    pub fn displace(&self, mut displaced: Displaced) {
+        let mut waiting = lock(&self.state.displaced);
+        if waiting.len() >= MAX_HELD {
+            displaced.let_go();
+        }
+        waiting.push_back((Instant::now(), displaced));
+    }
+
+    /// A commit is over. Keeps the journal short and the displaced files few.
+    pub fn settle_commit(&self) {
+        let is_long = lock(&self.journal).as_mut().is_some_and(|journal| {
+            journal.settle_commit();
+            journal.is_long()
+        });
+        if !is_long && lock(&self.state.displaced).len() <= MAX_DISPLACED {
+            return;
+        }
+        let tidying = lock(&self.state.tidying);
+        let none_left = !self.state.tidy_alone(&tidying, Duration::ZERO);
+        if is_long && none_left {
+            let mut journal = lock(&self.journal);
+            if journal.as_mut().is_some_and(|journal| journal.empty().is_err()) {
+                // Without its first line it would count for nothing: the next commit begins another one.
+                *journal = None;
+            }
+        }
+    }
+
+    /// A displaced file that is of no more use, to be written over and swapped in: it saves making a file and removing another.
+    /// Gives it with its name; the journal says that it holds nothing of value any more.
+    pub fn take_spare(&self, dir: &Arc<File>) -> Option<(Spare, String)> {
+        let (since, mut displaced) = lock(&self.state.displaced).pop_front()?;
+        let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
+        let spare = match fits.then(|| displaced.look(&self.state.rescued)) {
+            Some(Ok(SecondLook::Untouched(Some(spare)))) => spare,
+            Some(Ok(SecondLook::Untouched(None))) => {
+                // It may be removed, but not become another file.
+                if !displaced.remove() {
+                    lock(&self.state.displaced).push_front((since, displaced));
+                }
+                return None;
+            }
+            Some(Ok(SecondLook::Rescued(to))) => {
+                self.state.notify(Notice::Rescued { path: displaced.path, to });
+                return None;
+            }
+            Some(Ok(SecondLook::InUse) | Err(_)) | None => {
+                lock(&self.state.displaced).push_front((since, displaced));
+                return None;
+            }
+        };
+        let place = self.place_of(&displaced.dir, &displaced.name);
+        let path = self.in_tree(&displaced.path).to_string();
+        let reuse = Entry::Reuse { path, place, staged: displaced.name.clone() };
+        if self.with_journal(|journal| journal.write(&reuse, false)).is_err() {
+            // Not written down, it may not be written over, and still has to be removed some time.
+            lock(&self.state.displaced).push_front((since, displaced));
+            return None;
+        }
+        Some((spare, displaced.name))
+    }
+
+    /// Moves somebody's bytes to safety and says so with the next reply.
+    pub fn rescue(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) {
+        match self.state.rescued.take_in(dir, name, path) {
+            Ok(to) => self.state.notify(Notice::Rescued { path: path.clone(), to }),
+            // Left where it is, it will be found at the next start.
+            Err(error) => {
+                self.state.notify(Notice::NotRemembered { why: format!("{path}: a displaced version stays in {name}: {error}") })
+            }
+        }
+    }
+
+    /// Tidies up behind this process: nothing more will come.
+    pub fn close(&self) {
+        self.state.tidy(Duration::ZERO);
+        // A journal with files that somebody still has open, or that could not be removed, is left for the next start.
+        if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty())
+            && !self.state.has_staged(journal.name())
+        {
+            journal.remove();
+            if let Some((_, name)) = lock(&self.tree_staging).take() {
+                self.state.export().remove_made(&name);
+            }
+        }
+    }
+}
+
+/// A root, and the work tree that it is in.
+#[derive(Debug)]
+pub struct RootInTree {
+    /// The root.
+    pub root: Arc<Root>,
+    /// The work tree, as git has it.
+    pub tree: WorkTree,
+    /// The top of the work tree.
+    pub tree_root: Arc<Root>,
+    /// The way from there to the root; `None` where both are one.
+    pub below: Option<RelPath>,
+}
+
+impl RootInTree {
+    /// Finds the work tree around a root. `home` is the home directory, which is a work tree only if it is the root.
+    pub fn find(root: &Path, home: Option<&Path>) -> io::Result<Self> {
+        let root = Arc::new(Root::open(root)?);
+        // Whoever names the home directory means it.
+        let home = home.filter(|home| !git::is_same_file(home, root.path()));
+        let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree::without_git(root.path().to_owned()));
+        let below = root.path().strip_prefix(&tree.root).ok().and_then(Path::to_str).and_then(|below| RelPath::new(below).ok());
+        let is_named = below.is_some() || tree.root == root.path();
+        if !is_named {
+            // The way down has a name that is not UTF-8: then it is a tree of its own.
+            let tree = WorkTree::without_git(root.path().to_owned());
+            return Ok(Self { tree_root: root.clone(), root, tree, below: None });
+        }
+        let tree_root = if below.is_some() { Arc::new(Root::open(&tree.root)?) } else { root.clone() };
+        Ok(Self { root, tree, tree_root, below })
+    }
+
+    /// The directories of git, of the state and of the user's settings that lie in the tree, under whatever name; and whether
+    /// the root lies in one of them, or in a bare repository.
+    fn protected(&self, home: &StateHome, state: Option<&Path>) -> (Vec<RelPath>, bool) {
+        let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
+        let users = [&home.fixed, &home.user, &home.settings].into_iter().flatten().map(PathBuf::as_path);
+        // Git's and the state's have no links in them.
+        let users = users.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let others = git.chain(self.tree.points_to.as_deref()).chain(state).map(Path::to_owned);
+        let dirs: Vec<PathBuf> = users.chain(others).collect();
+        let is_inside = dirs.iter().any(|dir| self.root.path().starts_with(dir)) || git::is_in_bare_repository(self.root.path());
+        let inside = |path: &PathBuf| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
+        (dirs.iter().filter_map(inside).collect(), is_inside)
+    }
+}
+
+/// What the name of a directory for staging in the tree begins with.
+pub const TREE_STAGING: &str = "staged-";
+
+/// A name for files of this process, which no other has, nor had.
+pub fn process_name() -> io::Result<String> {
+    Ok(format!("{}-{:016x}", std::process::id(), random()?))
+}
+
+fn random() -> io::Result<u64> {
+    let mut random = [0_u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_ne_bytes(random))
+}

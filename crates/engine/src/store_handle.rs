@@ -1,0 +1,310 @@
+//! The store of a workspace as its sessions use it: questions are answered at once, records are written in the background.
+//! Which store that is, is the caller's choice; the journal, the locks and the staged files do not depend on it.
+
+use std::{
+    fmt, io,
+    sync::{Arc, Mutex},
+};
+
+use surehand_core::{ContentHash, RelPath};
+use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError};
+
+use crate::{
+    config::Versions,
+    disk::{
+        state::lock,
+        working_copy::{WorkingCopy, process_name},
+    },
+    outbox::{self, Outbox},
+    recorder::{CrashSafety, Hold, Recorder, SharedStore, lock_store},
+    state_dir::StateDir,
+};
+
+/// Where a workspace remembers views, versions, events and tasks.
+///
+/// Commits are as safe with any of them: journal, locks and staged files are in the state directory always.
+#[derive(Default)]
+pub enum StoreChoice {
+    /// In SQLite in the state directory, which all processes share.
+    #[default]
+    StateDirectory,
+    /// In memory. It ends with the workspace, and no other process sees it.
+    InMemory,
+    /// In a store that the caller brings. It must be of this root alone, since paths are relative to the root. A change is in it
+    /// before the reply says that it was made; everything else follows within about 100 ms.
+    Custom(Box<dyn Store>),
+}
+
+impl fmt::Debug for StoreChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StateDirectory => "StateDirectory",
+            Self::InMemory => "InMemory",
+            Self::Custom(_) => "Custom",
+        })
+    }
+}
+
+/// A store that was opened by [`open_store`].
+pub enum OpenStore {
+    /// The one in the state directory.
+    StateDirectory(surehand_store::Opened),
+    /// One in memory, which ends with the process.
+    InMemory(SqliteStore),
+    /// The caller's.
+    Custom(Box<dyn Store>),
+}
+
+/// Opens the store that was chosen, before anything else in the state directory is used: a newer Surehand may keep that in another
+/// way, and its database says so.
+pub fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelPath>) -> Result<OpenStore, OpenStoreError> {
+    match choice {
+        StoreChoice::StateDirectory => {
+            let database = dir.database().map_err(OpenStoreError::Directory)?;
+            Ok(OpenStore::StateDirectory(SqliteStore::open(&database, &scope(dir, below))?))
+        }
+        StoreChoice::InMemory => {
+            check_format(dir)?;
+            Ok(OpenStore::InMemory(SqliteStore::in_memory()?))
+        }
+        StoreChoice::Custom(store) => {
+            check_format(dir)?;
+            Ok(OpenStore::Custom(store))
+        }
+    }
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug)]
+pub enum OpenStoreError {
+    /// The state directory does not allow it.
+    Directory(io::Error),
+    /// The store itself failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for OpenStoreError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn scope(dir: &StateDir, below: Option<RelPath>) -> Scope {
+    Scope { checkout: dir.key().as_str().to_owned(), below }
+}
+
+/// A database of a newer Surehand forbids the whole directory. One that is damaged does not, where it is not used.
+fn check_format(dir: &StateDir) -> Result<(), StoreError> {
+    if !dir.path().join("state.db").exists() {
+        return Ok(());
+    }
+    let Ok(database) = dir.database() else { return Ok(()) };
+    match SqliteStore::open_read_only(&database, &scope(dir, None)) {
+        Err(error @ StoreError::Newer { .. }) => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// The store of an open workspace, with the recorder that writes to it.
+pub struct StoreHandle {
+    copy: Arc<WorkingCopy>,
+    reader: Reader,
+    /// `None` where the state is only looked at.
+    recorder: Option<Recorder>,
+}
+
+/// What questions are put to.
+enum Reader {
+    /// A connection of its own to the database in the state directory, opened with the first question.
+    StateDirectory(Mutex<Option<SqliteStore>>),
+    /// The store that the recorder writes to.
+    Shared(SharedStore),
+}
+
+impl StoreHandle {
+    /// Starts the recorder of a store. `housekeeping` is run now and then on its thread; it says whether there is more to do soon.
+    pub fn start(
+        copy: Arc<WorkingCopy>,
+        store: OpenStore,
+        versions: Versions,
+        housekeeping: impl Fn() -> bool + Send + 'static,
+    ) -> io::Result<Self> {
+        let share = |store: Box<dyn Store>| Arc::new(Mutex::new(store));
+        let (store, reader, safety) = match store {
+            OpenStore::StateDirectory(mut opened) => {
+                outbox::bring(&copy, &mut opened.store);
+                let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
+                (share(Box::new(opened.store)), Reader::StateDirectory(Mutex::new(None)), CrashSafety::Outbox(outbox))
+            }
+            // Nothing goes through the outbox for these: whoever starts next would bring it to the database.
+            OpenStore::InMemory(store) => {
+                let store = share(Box::new(store));
+                (store.clone(), Reader::Shared(store), CrashSafety::Nothing)
+            }
+            OpenStore::Custom(store) => {
+                let store = share(store);
+                (store.clone(), Reader::Shared(store), CrashSafety::WriteThrough)
+            }
+        };
+        let notices = copy.state().notices.clone();
+        let recorder = Recorder::start(store, safety, versions, notices, housekeeping)?;
+        Ok(Self { copy, reader, recorder: Some(recorder) })
+    }
+
+    /// The database in the state directory, only to be asked.
+    pub fn look(copy: Arc<WorkingCopy>) -> Self {
+        Self { copy, reader: Reader::StateDirectory(Mutex::new(None)), recorder: None }
+    }
+
+    /// Whether it is the database in the state directory.
+    pub fn is_in_state_directory(&self) -> bool {
+        matches!(self.reader, Reader::StateDirectory(_))
+    }
+
+    /// Hands a record to the recorder.
+    pub fn record(&self, record: Record) {
+        if let Some(recorder) = &self.recorder {
+            recorder.record(record);
+        }
+    }
+
+    /// Holds back what is handed to the recorder, until it is dropped.
+    pub fn hold(&self) -> Option<Hold> {
+        self.recorder.as_ref().map(Recorder::hold)
+    }
+
+    /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
+    pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+        if let Some(recorder) = &self.recorder {
+            recorder.record_text(owner, path, replaced, record);
+        }
+    }
+
+    /// Waits until everything that was handed to the recorder is written.
+    pub fn flush(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.flush();
+        }
+    }
+
+    /// Ends the recorder, when it has written everything.
+    pub fn close(&mut self) {
+        drop(self.recorder.take());
+    }
+
+    /// Brings to the database what processes did that have died since the start. What they left is not for another store: it would
+    /// be gone with that, or be missing in the database.
+    pub fn bring_what_is_left(&self) {
+        if let (Reader::StateDirectory(reader), false) = (&self.reader, self.copy.state().is_read_only()) {
+            // A store that cannot be opened says so when it is asked.
+            drop(self.with_database(reader, |store| {
+                outbox::bring(&self.copy, store);
+                Ok(())
+            }));
+        }
+    }
+
+    /// The paths of the work tree that events were about, with what was there before the first.
+    pub fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
+        let touched = match &self.reader {
+            Reader::StateDirectory(reader) => self.with_database(reader, |store| {
+                store.set_directory(None);
+                let touched = store.touched();
+                store.set_directory(self.copy.below().cloned());
+                touched
+            }),
+            Reader::Shared(store) => lock_store(store)
+                .touched()
+                .map(|touched| touched.into_iter().map(|(path, before)| (self.copy.in_tree(&path), before)).collect()),
+        };
+        touched.unwrap_or_default()
+    }
+
+    /// Asks the store. What the recorder has not written yet is not in it.
+    pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match &self.reader {
+            Reader::StateDirectory(reader) => self.with_database(reader, |store| question(store)),
+            Reader::Shared(store) => question(&**lock_store(store)),
+        }
+    }
+
+    /// Changes what there is to do, all of it or nothing.
+    pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
+        match &self.reader {
+            Reader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
+            Reader::Shared(store) => lock_store(store).change_plan(change),
+        }
+    }
+
+    fn with_database<T>(
+        &self,
+        reader: &Mutex<Option<SqliteStore>>,
+        act: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut reader = lock(reader);
+        if reader.is_none() {
+            *reader = Some(open_database(&self.copy)?);
+        }
+        act(reader.as_mut().expect("opened above"))
+    }
+}
+
+/// Opens the database, in the way in which the state is used.
+fn open_database(copy: &WorkingCopy) -> Result<SqliteStore, StoreError> {
+    let Some(dir) = copy.state().state_dir() else { return SqliteStore::in_memory() };
+    let path = dir.path().join("state.db");
+    let failed = |error: io::Error| StoreError::Backend { path: path.display().to_string(), error: error.into() };
+    let (path, scope) = (dir.database().map_err(failed)?, scope(&dir, copy.below().cloned()));
+    match copy.state().is_read_only() {
+        false => Ok(SqliteStore::open(&path, &scope)?.store),
+        true if path.exists() => SqliteStore::open_read_only(&path, &scope),
+        true => SqliteStore::in_memory(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use surehand_store::{ChangeId, Event, Which};
+
+    use super::*;
+    use crate::{
+        config::Config,
+        workspace::{Workspace, WorkspaceOptions},
+    };
+
+    fn open(dir: &std::path::Path, store: StoreChoice) -> Arc<Workspace> {
+        let options = WorkspaceOptions { config: Config::default(), store, ..WorkspaceOptions::default() };
+        Workspace::open_with(dir, options).unwrap()
+    }
+
+    /// Leaves the record of a change in the outbox, as a process that was killed does.
+    fn leave_behind(workspace: &Workspace) {
+        let mut outbox = Outbox::new(workspace.state().outbox(), "1-dead".to_owned(), None);
+        outbox.put(&Record::Happened(Event {
+            change: ChangeId("0badcafe".to_owned()),
+            at: 7,
+            session: SessionId("s".to_owned()),
+            tool: "edit_file".to_owned(),
+            path: RelPath::new("a.txt").unwrap(),
+            moved_to: None,
+            before: None,
+            after: None,
+            mode: None,
+            undoes: Vec::new(),
+            delta: None,
+        }));
+    }
+
+    #[test]
+    fn what_a_dead_process_left_waits_for_the_database() {
+        let dir = surehand_testkit::repository();
+        let changes = |workspace: &Workspace| workspace.log(&Which::default(), 10).unwrap().len();
+        let in_memory = open(dir.path(), StoreChoice::InMemory);
+        leave_behind(&in_memory);
+        assert_eq!(changes(&in_memory), 0);
+        assert_eq!(changes(&open(dir.path(), StoreChoice::InMemory)), 0);
+        let custom = StoreChoice::Custom(Box::new(SqliteStore::in_memory().unwrap()));
+        assert_eq!(changes(&open(dir.path(), custom)), 0);
+        assert_eq!(changes(&open(dir.path(), StoreChoice::StateDirectory)), 1);
+    }
+}

@@ -1,0 +1,171 @@
+//! A workspace opens with any store. Views, changes and undo work with each; commits do not depend on which it is.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+mod fixture;
+
+use std::{fs, path::Path, sync::Arc};
+
+use fixture::*;
+use serde_json::json;
+use surehand_engine::{
+    Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,
+    changes::Logged,
+    core::RelPath,
+    store::{Scope, SqliteStore, Store, StoreError, Which},
+    testing::{Probe, Step},
+};
+
+fn open(dir: &Path, store: StoreChoice) -> Arc<Workspace> {
+    try_open(dir, store, None).unwrap()
+}
+
+fn try_open(dir: &Path, store: StoreChoice, probe: Option<Probe>) -> Result<Arc<Workspace>, OpenError> {
+    Workspace::open_with(dir, WorkspaceOptions { config: fast(), store, probe })
+}
+
+#[track_caller]
+fn pass(session: &mut Session, tool: &str, call: serde_json::Value) {
+    let reply = session.call(tool, &call);
+    assert!(!reply.is_error, "{}", reply.text);
+}
+
+fn log(workspace: &Workspace) -> Vec<Logged> {
+    workspace.log(&Which::default(), 10).unwrap()
+}
+
+#[test]
+fn in_memory_files_are_read_edited_and_brought_back() {
+    let dir = lay_out(&[("a.txt", "one\ntwo\n"), ("b.txt", "b\n")]);
+    let workspace = open(dir.path(), StoreChoice::InMemory);
+    let mut session = Session::new(workspace.clone());
+    assert!(session.call("edit_file", &edit("a.txt", "two", "2")).text.contains("was not read"));
+    read(&mut session, "a.txt");
+    pass(&mut session, "edit_file", edit("a.txt", "two", "2"));
+    pass(&mut session, "delete_file", json!({ "path": "a.txt" }));
+    assert_eq!(log(&workspace).len(), 2);
+    pass(&mut session, "undo", json!({ "all": true }));
+    assert_eq!(content(dir.path(), "a.txt"), "one\ntwo\n");
+    drop((session, workspace));
+    assert_tidy(dir.path());
+}
+
+#[test]
+fn in_memory_a_session_goes_on_as_long_as_the_workspace_is_open() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let workspace = open(dir.path(), StoreChoice::InMemory);
+    let continued = |workspace: &Arc<Workspace>| Session::continued(workspace.clone(), SessionId("s".to_owned()));
+    read(&mut continued(&workspace), "a.txt");
+    workspace.flush();
+    pass(&mut continued(&workspace), "edit_file", edit("a.txt", "one", "1"));
+    drop(workspace);
+    let reply = continued(&open(dir.path(), StoreChoice::InMemory)).call("edit_file", &edit("a.txt", "1", "one"));
+    assert!(reply.text.contains("was not read"), "{}", reply.text);
+}
+
+#[test]
+fn in_memory_nothing_is_left_for_another_process() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let workspace = open(dir.path(), StoreChoice::InMemory);
+    let mut session = Session::new(workspace.clone());
+    read(&mut session, "a.txt");
+    pass(&mut session, "edit_file", edit("a.txt", "one", "1"));
+    let state = dir.path().join(".git/surehand");
+    assert!(!state.join("state.db").exists());
+    assert_eq!(fs::read_dir(state.join("checkouts/main/outbox")).unwrap().count(), 0);
+    assert_eq!(log(&workspace).len(), 1);
+    assert_eq!(log(&open(dir.path(), StoreChoice::InMemory)), []);
+    assert_eq!(log(&open(dir.path(), StoreChoice::StateDirectory)), []);
+}
+
+#[test]
+fn in_memory_tasks_are_changed_and_shown() {
+    let dir = lay_out(&[]);
+    let mut session = Session::new(open(dir.path(), StoreChoice::InMemory));
+    pass(&mut session, "update_tasks", json!({ "add": [{ "description": "water the plants" }] }));
+    assert!(session.call("repo_state", &json!({})).text.contains("water the plants"));
+}
+
+/// Files are in the journal, whatever the store: the next start settles what a crash left.
+#[test]
+fn in_memory_a_crash_is_recovered_from() {
+    let files = [("a.txt", "one\n"), ("b.txt", "one\n")];
+    let dir = lay_out(&files);
+    let probe: Probe = Arc::new(crash_after(Step::Swap(0)));
+    let mut session = Session::new(try_open(dir.path(), StoreChoice::InMemory, Some(probe)).unwrap());
+    files.iter().for_each(|(path, _)| read(&mut session, path));
+    let batch = json!({ "edits": [edit("a.txt", "one", "two"), edit("b.txt", "one", "two")] });
+    assert!(session.call("multi_edit", &batch).is_error);
+    assert_eq!((content(dir.path(), "a.txt"), content(dir.path(), "b.txt")), ("two\n".to_owned(), "one\n".to_owned()));
+    let next = open(dir.path(), StoreChoice::InMemory);
+    assert_eq!((content(dir.path(), "a.txt"), content(dir.path(), "b.txt")), ("one\n".to_owned(), "one\n".to_owned()));
+    assert_eq!(next.take_notices().len(), 1);
+    drop((session, next));
+    assert_tidy(dir.path());
+}
+
+/// A store of the caller's; gives a second connection to it as well.
+fn custom(dir: &Path) -> (StoreChoice, SqliteStore) {
+    let connect = || SqliteStore::open(&dir.join("custom.db"), &Scope::default()).unwrap().store;
+    (StoreChoice::Custom(Box::new(connect())), connect())
+}
+
+#[test]
+fn a_custom_store_has_a_change_before_it_is_answered_for() {
+    let (dir, elsewhere) = (lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]), tempfile::tempdir().unwrap());
+    let (store, theirs) = custom(elsewhere.path());
+    let mut session = Session::new(open(dir.path(), store));
+    let events = || theirs.events(&Which::default(), 10).unwrap();
+    read(&mut session, "a.txt");
+    read(&mut session, "b.txt");
+    pass(&mut session, "edit_file", edit("a.txt", "one", "two"));
+    assert_eq!(events().len(), 1);
+    pass(&mut session, "multi_edit", json!({ "edits": [edit("a.txt", "two", "three"), edit("b.txt", "one", "three")] }));
+    assert_eq!(events().len(), 3);
+    pass(&mut session, "undo", json!({ "all": true }));
+    assert_eq!(events().len(), 5);
+    assert_eq!((content(dir.path(), "a.txt"), content(dir.path(), "b.txt")), ("one\n".to_owned(), "one\n".to_owned()));
+}
+
+#[test]
+fn a_custom_store_knows_the_session_in_the_next_workspace() {
+    let (dir, elsewhere) = (lay_out(&[("sub/a.txt", "one\n")]), tempfile::tempdir().unwrap());
+    let root = dir.path().join("sub");
+    let session = || Session::continued(open(&root, custom(elsewhere.path()).0), SessionId("s".to_owned()));
+    read(&mut session(), "a.txt");
+    pass(&mut session(), "edit_file", edit("a.txt", "one", "two"));
+    pass(&mut session(), "undo", json!({}));
+    assert_eq!(content(&root, "a.txt"), "one\n");
+    let (_, theirs) = custom(elsewhere.path());
+    assert_eq!(theirs.touched().unwrap()[0].0, RelPath::new("a.txt").unwrap(), "paths are those of the root");
+    assert!(!dir.path().join(".git/surehand/state.db").exists());
+}
+
+/// What is known of the files is made anew from the store, by the paths of the work tree.
+#[test]
+fn the_state_of_the_repository_is_rebuilt_from_any_store() {
+    let (dir, elsewhere) = (lay_out(&[("sub/a.txt", "one\n")]), tempfile::tempdir().unwrap());
+    let root = dir.path().join("sub");
+    let session = || Session::new(open(&root, custom(elsewhere.path()).0));
+    pass(&mut session(), "write_file", json!({ "path": "new.txt", "content": "new\n" }));
+    fs::remove_file(dir.path().join(".git/surehand/checkouts/main/repostate.json")).unwrap();
+    let state = surehand_engine::RepoTracker::load(session().workspace().clone()).snapshot();
+    let paths: Vec<&str> = state.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["new.txt"]);
+}
+
+/// The database tells the format of the whole state directory, so it counts also where it is not used.
+#[test]
+fn state_of_a_newer_program_is_not_opened_with_any_store() {
+    /// Where a database says which format it has, for programs to use.
+    const USER_VERSION: std::ops::Range<usize> = 60..64;
+    let (dir, elsewhere) = (lay_out(&[]), tempfile::tempdir().unwrap());
+    drop(Workspace::open(dir.path(), Config::default()).unwrap());
+    let database = dir.path().join(".git/surehand/state.db");
+    let mut bytes = fs::read(&database).unwrap();
+    bytes[USER_VERSION].copy_from_slice(&99_u32.to_be_bytes());
+    fs::write(&database, bytes).unwrap();
+    for store in [StoreChoice::StateDirectory, StoreChoice::InMemory, custom(elsewhere.path()).0] {
+        let opened = try_open(dir.path(), store, None);
+        assert!(matches!(opened, Err(OpenError::Store(StoreError::Newer { found: 99, .. }))), "{opened:?}");
+    }
+}
