@@ -19,7 +19,7 @@ const MOST_SHELLS: usize = 4;
 
 impl Process {
     /// The process of this number, if it is there.
-    pub fn find(number: u32) -> Option<Self> {
+    pub(crate) fn find(number: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         // The name of the program, in brackets, may hold anything.
         let mut fields = status.rsplit_once(')')?.1.split_whitespace();
@@ -29,7 +29,7 @@ impl Process {
 
     /// Who has started this program, or had a shell start it. Where another program stands between, it is that one: then it is nobody whom
     /// others know, and nothing is taken for what it is not.
-    pub fn client() -> Option<Self> {
+    pub(crate) fn client() -> Option<Self> {
         let this = Self::find(process::id())?;
         std::iter::successors(Self::find(this.parent), |above| Self::find(above.parent))
             .take(MOST_SHELLS + 1)
@@ -44,12 +44,12 @@ impl Process {
     }
 
     /// A name that no other process has or had.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}-{}", self.number, self.begun)
     }
 
     /// Whether the process of this name is there.
-    pub fn is_alive(name: &str) -> bool {
+    pub(crate) fn is_alive(name: &str) -> bool {
         let number = name.split('-').next().and_then(|number| number.parse().ok());
         number.and_then(Self::find).is_some_and(|process| process.name() == name)
     }

@@ -13,7 +13,7 @@ use crate::{model, tool_result::ToolResult};
 
 /// What the model knew when it wrote an answer, and what has come to light since.
 #[derive(Debug, Default)]
-pub struct Blind {
+pub(crate) struct Blind {
     /// The files that are to be written over.
     whole: HashMap<RelPath, Whole>,
     /// Files that turned out to be others than the model thought.
@@ -32,7 +32,7 @@ struct Whole {
 
 impl Blind {
     /// Before an answer is carried out.
-    pub fn before(session: &mut Session, calls: &[model::Call]) -> Self {
+    pub(crate) fn before(session: &mut Session, calls: &[model::Call]) -> Self {
         let mut whole = HashMap::new();
         for call in calls.iter().filter(|call| Tool::named(&call.name) == Some(Tool::WriteFile)) {
             let Ok(arguments) = serde_json::from_str(&call.arguments) else { continue };
@@ -46,7 +46,7 @@ impl Blind {
     }
 
     /// Why the next call must not be carried out: it would change what the model has not seen.
-    pub fn objection(&mut self, session: &mut Session, edit: &Edit) -> Option<String> {
+    pub(crate) fn objection(&mut self, session: &mut Session, edit: &Edit) -> Option<String> {
         self.look(session, |whole, now| whole.is_news |= whole.version != now);
         let is_write = matches!(edit, Edit::Write { .. });
         let is_unseen = |path: &RelPath| {
@@ -61,13 +61,13 @@ impl Blind {
     }
 
     /// Why the run is not done: the model says so without knowing what came of its other calls.
-    pub fn is_done_too_early(&self) -> Option<String> {
+    pub(crate) fn is_done_too_early(&self) -> Option<String> {
         let why = "Not done: another call of the same answer has failed. See what came of it, then go on or call done.";
         self.has_failed.then(|| why.to_owned())
     }
 
     /// A call has come to this.
-    pub fn saw(&mut self, session: &mut Session, result: &ToolResult) {
+    pub(crate) fn saw(&mut self, session: &mut Session, result: &ToolResult) {
         self.has_failed |= result.has_failed();
         let Some(outcome) = result.outcome() else { return };
         if let Some(refusal) = outcome.refusal()

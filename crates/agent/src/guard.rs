@@ -30,7 +30,7 @@ impl Default for Patience {
 
 /// What has come of a run lately.
 #[derive(Debug, Default)]
-pub struct Guard {
+pub(crate) struct Guard {
     patience: Patience,
     empty: u32,
     looking: u32,
@@ -49,7 +49,7 @@ struct Turn {
 
 /// What is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Advice {
+pub(crate) enum Advice {
     /// Nothing.
     GoOn,
     /// The model should be told this.
@@ -60,12 +60,12 @@ pub enum Advice {
 
 impl Guard {
     /// With so much patience.
-    pub fn new(patience: Patience) -> Self {
+    pub(crate) fn new(patience: Patience) -> Self {
         Self { patience, ..Self::default() }
     }
 
     /// A call has come to this.
-    pub fn saw(&mut self, tool: &str, result: &ToolResult) {
+    pub(crate) fn saw(&mut self, tool: &str, result: &ToolResult) {
         let Patience { refusals, rewrites, .. } = self.patience;
         if let Some((code, repeat)) = result.refusal()
             && repeat >= refusals
@@ -93,7 +93,7 @@ impl Guard {
     }
 
     /// A turn is over.
-    pub fn turn_ended(&mut self) -> Advice {
+    pub(crate) fn turn_ended(&mut self) -> Advice {
         let turn = std::mem::take(&mut self.turn);
         if let Some(why) = self.stop.take() {
             return Advice::Stop(why);

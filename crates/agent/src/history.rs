@@ -10,7 +10,7 @@ use crate::{
 
 /// The context of a run in history mode.
 #[derive(Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     messages: Vec<(Message, usize)>,
     window: usize,
     /// Calls of the last turn that changed nothing because there was nothing to change. They leave once the model has seen that.
@@ -28,7 +28,7 @@ pub enum Line {
 
 /// What folding came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Folded {
+pub(crate) struct Folded {
     /// How many messages are gone.
     pub messages: usize,
     /// Whether the last exchange is still there.
@@ -37,7 +37,7 @@ pub struct Folded {
 
 impl History {
     /// A conversation that goes on from what was said.
-    pub fn new(window: usize, said: Vec<Line>) -> Self {
+    pub(crate) fn new(window: usize, said: Vec<Line>) -> Self {
         let mut history = Self { window, ..Self::default() };
         for line in said {
             history.push(match line {
@@ -54,12 +54,12 @@ impl History {
     }
 
     /// Says something to the model.
-    pub fn say(&mut self, text: impl Into<String>) {
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.push(Message::User(text.into()));
     }
 
     /// A turn is over.
-    pub fn took(&mut self, said: &str, calls: Vec<Call>, results: Vec<CallResult>, noops: Vec<String>) {
+    pub(crate) fn took(&mut self, said: &str, calls: Vec<Call>, results: Vec<CallResult>, noops: Vec<String>) {
         let old = std::mem::replace(&mut self.noops, noops);
         self.drop_calls(&old);
         self.push(Message::Assistant { text: said.to_owned(), calls });
@@ -90,7 +90,7 @@ impl History {
     }
 
     /// Whether the conversation is near its window, and folding it would help.
-    pub fn is_full(&self, scene: &Scene<'_>) -> bool {
+    pub(crate) fn is_full(&self, scene: &Scene<'_>) -> bool {
         let tokens = self.tokens(scene);
         tokens > self.window * 4 / 5 && self.last_answer() > 1 || tokens > self.window && self.messages.len() > 1
     }
@@ -108,7 +108,7 @@ impl History {
 
     /// Folds the conversation into the state, except for the last exchange: the model has not seen yet what came of its last calls. If
     /// that alone is too long it goes as well. Whoever folds must forget what was read before.
-    pub fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> Folded {
+    pub(crate) fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> Folded {
         let now = request(state, scene.phase);
         let state = state_text(state, scene.phase);
         let text = |folded: usize, more: &str| {
@@ -132,7 +132,7 @@ impl History {
     }
 
     /// The prompt of the next turn.
-    pub fn render(&mut self, scene: &Scene<'_>) -> Rendered {
+    pub(crate) fn render(&mut self, scene: &Scene<'_>) -> Rendered {
         // A conversation begins with what was asked of the model, also one that goes on.
         if !matches!(self.messages.first(), Some((Message::User(_), _))) {
             let text = format!("{}\n{}", state_text(scene.state, scene.phase), request(scene.state, scene.phase));

@@ -8,7 +8,7 @@ use surehand_engine::{
 
 /// What can be done about a refused edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repair {
+pub(crate) struct Repair {
     /// Shows what changed.
     pub read: Read,
     /// The edit once more with fresh anchors, if all of them are known.
@@ -16,7 +16,7 @@ pub struct Repair {
 }
 
 /// What can be done about a refusal.
-pub fn repair(edit: &Edit, refusal: &Refusal) -> Option<Repair> {
+pub(crate) fn repair(edit: &Edit, refusal: &Refusal) -> Option<Repair> {
     let is_partial = match refusal.code() {
         RefusalCode::Stale | RefusalCode::AnchorMismatch => false,
         RefusalCode::Partial => true,

@@ -10,13 +10,13 @@ use crate::commands::init;
 /// The file-state layer for coding agents: knows what a model has seen of each file, and keeps everybody's changes safe.
 #[derive(Parser)]
 #[command(name = "surehand", version, max_term_width = 100)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     pub command: Command,
 }
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Work on a story with a model: plan, change files, run commands, until it is done.
     Run(RunArgs),
     /// Serve the file tools to MCP clients, over standard input and output or over HTTP.
@@ -53,7 +53,7 @@ pub enum Command {
 
 impl Command {
     /// Whether what is printed is to be JSON.
-    pub fn json(&self) -> bool {
+    pub(crate) fn json(&self) -> bool {
         match self {
             Command::Run(args) => args.json,
             Command::Init(args) => args.json,
@@ -71,7 +71,7 @@ impl Command {
 }
 
 #[derive(Arguments)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// What is to be done; `-` reads it from standard input.
     #[arg(required_unless_present = "resume")]
     pub story: Option<String>,
@@ -120,19 +120,19 @@ pub struct RunArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ProtocolArg {
+pub(crate) enum ProtocolArg {
     Openai,
     Anthropic,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ModeArg {
+pub(crate) enum ModeArg {
     Snapshot,
     History,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum DialectArg {
+pub(crate) enum DialectArg {
     #[value(alias = "replace")]
     Text,
     Lines,
@@ -140,7 +140,7 @@ pub enum DialectArg {
 }
 
 #[derive(Arguments)]
-pub struct McpArgs {
+pub(crate) struct McpArgs {
     /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default. Without a token, only
     /// processes of the same user on this machine are served.
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "")]
@@ -163,7 +163,7 @@ pub struct McpArgs {
 }
 
 #[derive(Arguments)]
-pub struct HookArgs {
+pub(crate) struct HookArgs {
     /// Whose hook it is.
     #[arg(value_parser = client)]
     pub client: Client,
@@ -177,7 +177,7 @@ fn client(name: &str) -> Result<Client, String> {
 }
 
 #[derive(Arguments)]
-pub struct InitArgs {
+pub(crate) struct InitArgs {
     /// Which clients of claude, codex, gemini, cursor, opencode; by default those that are installed, or with --remove those
     /// that are set up.
     #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true)]
@@ -205,20 +205,20 @@ pub struct InitArgs {
 }
 
 #[derive(Arguments)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// For which shell.
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Arguments)]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Write a page for each command into this directory.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
 #[derive(Arguments)]
-pub struct CallArgs {
+pub(crate) struct CallArgs {
     #[arg(help = tools())]
     pub tool: String,
     /// Its arguments as a JSON object; `-` reads them from standard input.
@@ -241,7 +241,7 @@ fn tools() -> String {
 }
 
 #[derive(Arguments)]
-pub struct StateArgs {
+pub(crate) struct StateArgs {
     /// Print a JSON object.
     #[arg(long)]
     pub json: bool,
@@ -250,7 +250,7 @@ pub struct StateArgs {
 }
 
 #[derive(Arguments)]
-pub struct TasksArgs {
+pub(crate) struct TasksArgs {
     #[command(subcommand)]
     pub act: Option<TasksAct>,
     /// Print a JSON object.
@@ -261,7 +261,7 @@ pub struct TasksArgs {
 }
 
 #[derive(Subcommand)]
-pub enum TasksAct {
+pub(crate) enum TasksAct {
     /// Add a task.
     Add {
         /// What is to be done.
@@ -303,7 +303,7 @@ pub enum TasksAct {
 }
 
 #[derive(Arguments)]
-pub struct LogArgs {
+pub(crate) struct LogArgs {
     /// Only changes of this file.
     pub path: Option<String>,
     /// Only changes of this session.
@@ -320,7 +320,7 @@ pub struct LogArgs {
 }
 
 #[derive(Arguments)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
     /// Print a JSON array of files, each with its diff.
@@ -331,7 +331,7 @@ pub struct DiffArgs {
 }
 
 #[derive(Arguments)]
-pub struct UndoArgs {
+pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
     /// Overwrite what has been done since. It can be brought back in turn.
@@ -346,7 +346,7 @@ pub struct UndoArgs {
 
 /// Which changes are meant.
 #[derive(Arguments)]
-pub struct SelectionArgs {
+pub(crate) struct SelectionArgs {
     /// A file, for its last change, or the name of a change as `surehand log` shows it; without it, the last change.
     #[arg(value_name = "PATH|CHANGE", conflicts_with = "session")]
     pub what: Option<String>,
@@ -356,7 +356,7 @@ pub struct SelectionArgs {
 }
 
 #[derive(Arguments)]
-pub struct ScanArgs {
+pub(crate) struct ScanArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -365,14 +365,14 @@ pub struct ScanArgs {
 }
 
 #[derive(Arguments)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Print one JSON object with what was counted.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Arguments)]
-pub struct PlaceArgs {
+pub(crate) struct PlaceArgs {
     /// The workspace; by default the work tree around the current directory, or else that directory. Nothing outside is touched.
     #[arg(long, value_name = "DIR", global = true)]
     pub root: Option<PathBuf>,

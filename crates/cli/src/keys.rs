@@ -7,12 +7,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use surehand_agent::{Secrets, model::KEY_VARIABLES};
 
 /// The keys that were in the environment, which has them no more.
-pub struct Keys(Vec<(&'static str, String)>);
+pub(crate) struct Keys(Vec<(&'static str, String)>);
 
 impl Keys {
     /// Takes the keys out of the environment, and closes this process to other processes of the same user: its memory, its initial
     /// environment and its open files. Must be called before any thread is started.
-    pub fn take() -> Self {
+    pub(crate) fn take() -> Self {
         close_to_others();
         let keys = Self(KEY_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect());
         let secrets = keys.secrets();
@@ -21,13 +21,13 @@ impl Keys {
     }
 
     /// A variable of the environment, as it was.
-    pub fn variable(&self, name: &str) -> Option<String> {
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let taken = self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
         taken.or_else(|| std::env::var(name).ok())
     }
 
     /// What must not be shown.
-    pub fn secrets(&self) -> Secrets {
+    pub(crate) fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
         self.0.iter().for_each(|(_, value)| secrets.add(value));
         secrets
@@ -35,7 +35,7 @@ impl Keys {
 }
 
 /// Takes all variables that hold a secret out of the environment. Must be called before any thread is started.
-pub fn clear_of(secrets: &Secrets) {
+pub(crate) fn clear_of(secrets: &Secrets) {
     clear_environment(|_, value| secrets.are_in(value));
 }
 

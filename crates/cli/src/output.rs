@@ -12,7 +12,7 @@ use crate::view::safe::prose;
 
 /// Prints text. Colours are left out where nobody sees them, and a terminal obeys nothing else that is in it: the name of a file can
 /// be anything.
-pub fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let text = if io::stdout().is_terminal() { without_commands(text) } else { text.to_owned() };
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
@@ -33,13 +33,13 @@ fn without_commands(text: &str) -> String {
 }
 
 /// Prints text without a change, whatever is in it.
-pub fn print_as_it_is(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print_as_it_is(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
 /// Prints what came of a call: its text, or with `json` its result object with the text in it. A refusal is exit code 1.
-pub fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         reply.result["text"] = reply.text.into();
         print(&format!("{:#}\n", reply.result))?;
@@ -50,7 +50,7 @@ pub fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// Says why a command could not be carried out: to people on standard error, to programs as an object on standard output.
-pub fn fail(why: &str, json: bool) {
+pub(crate) fn fail(why: &str, json: bool) {
     if !json {
         anstream::eprintln!("error: {}", prose(why));
     } else if print(&format!("{}\n", serde_json::json!({ "error": why }))).is_err() {
@@ -59,17 +59,17 @@ pub fn fail(why: &str, json: bool) {
 }
 
 /// A refusal as an error of the command.
-pub fn refused(refused: Refusal) -> anyhow::Error {
+pub(crate) fn refused(refused: Refusal) -> anyhow::Error {
     anyhow::Error::new(refused)
 }
 
 /// Milliseconds since 1970.
-pub fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
 /// How long ago something was, as people say it.
-pub fn ago(millis: i64) -> String {
+pub(crate) fn ago(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;
     match seconds {
         0..60 => format!("{seconds} s ago"),
@@ -80,7 +80,7 @@ pub fn ago(millis: i64) -> String {
 }
 
 /// Whether the reader of our output has gone away.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 

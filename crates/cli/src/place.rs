@@ -25,12 +25,12 @@ use crate::{
 const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
 /// Opens the workspace that a command is about, to work in it.
-pub fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     open_at(&root(place)?, user::state_home()?)
 }
 
 /// Opens the workspace that a command is about, to look at it: nothing is made.
-pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+pub(crate) fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
     let workspace = Workspace::look(&root, settings(&root)?).map_err(with_hint)?;
     if let Some(state_dir::PassedOver { path, why }) = workspace.passed_over_state() {
@@ -46,7 +46,7 @@ pub fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 }
 
 /// The root of the workspace that a command is about.
-pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
+pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
         let root = nearest_root(&std::env::current_dir().context("the current directory is gone")?, &user::state_home()?)?;
         let is_bare = git::is_in_bare_repository(&root);
@@ -58,7 +58,7 @@ pub fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
 }
 
 /// The settings that count in a root: the user's, those of its file as far as a repository may set them, and the environment.
-pub fn settings(root: &Path) -> anyhow::Result<Config> {
+pub(crate) fn settings(root: &Path) -> anyhow::Result<Config> {
     settings_with(root, user::state_home()?)
 }
 
@@ -69,7 +69,7 @@ fn settings_with(root: &Path, state: StateHome) -> anyhow::Result<Config> {
 }
 
 /// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.
-pub fn ignored_settings(config: &Config) -> Vec<String> {
+pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
     const MOST: usize = 20;
     let in_words = |ignored: &IgnoredSetting| match ignored.what.as_str() {
         "surehand.toml" => format!("surehand.toml of the workspace is ignored: {}", ignored.why),
@@ -84,7 +84,7 @@ pub fn ignored_settings(config: &Config) -> Vec<String> {
 }
 
 /// Opens the workspace that a directory is in, to work in it.
-pub fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
+pub(crate) fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
     let state = user::state_home()?;
     open_at(&nearest_root(directory, &state)?, state)
 }
@@ -111,7 +111,7 @@ fn with_hint(error: OpenError) -> anyhow::Error {
 }
 
 /// Which changes are meant. What is not the name of a change is a file.
-pub fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<Selection> {
+pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<Selection> {
     if let Some(id) = &typed.session {
         return Ok(Selection::Session(SessionId(id.clone())));
     }

@@ -11,7 +11,7 @@ use surehand_engine::{StateHome, effective_user};
 const STATE_DIR: &str = "SUREHAND_STATE_DIR";
 
 /// Where state may be kept.
-pub fn state_home() -> anyhow::Result<StateHome> {
+pub(crate) fn state_home() -> anyhow::Result<StateHome> {
     let fixed = match std::env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from) {
         Some(dir) if dir.is_relative() => anyhow::bail!("{STATE_DIR} must be an absolute path: {}", dir.display()),
         fixed => fixed,
@@ -25,7 +25,7 @@ pub fn state_home() -> anyhow::Result<StateHome> {
 ///
 /// With `sudo` the environment may name the directories of the user who called it. To keep anything there would lock that user
 /// out of it, so the account's own home is taken instead.
-pub fn state_dir() -> Option<PathBuf> {
+pub(crate) fn state_dir() -> Option<PathBuf> {
     let in_home = |home: PathBuf| home.join(".local/state");
     let named = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(in_home));
     let dir = named.filter(|dir| is_ours(dir)).or_else(|| account_home().map(in_home).filter(|dir| is_ours(dir)))?;

@@ -222,17 +222,17 @@ pub(crate) struct Known {
 
 impl<'a> KnownDir<'a> {
     /// A directory of which nothing is known.
-    pub fn unknown() -> Self {
+    pub(crate) fn unknown() -> Self {
         Self { path: "", first: 0, records: &[], names: &[] }
     }
 
     /// How many files it has.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.records.len() / RECORD
     }
 
     /// The place of a file in it.
-    pub fn find(&self, name: &str) -> Option<usize> {
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -246,7 +246,7 @@ impl<'a> KnownDir<'a> {
     }
 
     /// The name of the file at a place. `None` if what stands there makes no sense.
-    pub fn name(&self, nth: usize) -> Option<&'a str> {
+    pub(crate) fn name(&self, nth: usize) -> Option<&'a str> {
         str::from_utf8(self.name_bytes(nth)?).ok()
     }
 
@@ -257,7 +257,7 @@ impl<'a> KnownDir<'a> {
     }
 
     /// The file at a place.
-    pub fn file(&self, nth: usize) -> Known {
+    pub(crate) fn file(&self, nth: usize) -> Known {
         let record = self.record(nth);
         let time = |at: usize| u64_at(record, at).cast_signed();
         let stamp = Stamp {
@@ -357,7 +357,7 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    pub fn new(out: W) -> Self {
+    pub(crate) fn new(out: W) -> Self {
         let mut pending = MAGIC.to_vec();
         pending.extend(u64::from(VERSION).to_le_bytes());
         Self {
@@ -375,7 +375,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds the next file.
-    pub fn push(&mut self, dir: &str, name: &str, known: &Known) -> io::Result<()> {
+    pub(crate) fn push(&mut self, dir: &str, name: &str, known: &Known) -> io::Result<()> {
         if self.dir != dir {
             self.end_dir()?;
             dir.clone_into(&mut self.dir);
@@ -394,7 +394,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the file; gives how many files are in it.
-    pub fn finish(mut self) -> io::Result<usize> {
+    pub(crate) fn finish(mut self) -> io::Result<usize> {
         self.end_dir()?;
         self.tail.table = self.position();
         let (table, paths) = (std::mem::take(&mut self.table), std::mem::take(&mut self.paths));
@@ -449,7 +449,7 @@ impl<W: Write> Writer<W> {
 
 /// Puts a new index in the place of the old one. Of several processes that do so at once the last one has its way; each of
 /// them leaves a whole index. Not synced: if it is lost with the power, the next scan is a first one.
-pub fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
     let state = copy.state();

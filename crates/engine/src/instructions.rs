@@ -31,7 +31,7 @@ const MOST_HINTS: usize = 100;
 
 /// What is known of the directories that a session has been in.
 #[derive(Debug, Default)]
-pub struct Instructions {
+pub(crate) struct Instructions {
     /// By directory; the root is the empty one.
     looked: BTreeMap<String, Looked>,
     /// The directories that are to be looked at after any hint.
@@ -68,7 +68,7 @@ struct Found {
 }
 
 /// What a session has, as far as this needs it.
-pub struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     /// Where.
     pub workspace: &'a Workspace,
     /// What it has been given, if anybody keeps track.
@@ -79,7 +79,7 @@ pub struct Ground<'a> {
 
 impl Instructions {
     /// Takes back what is known of directories where something may have changed.
-    pub fn listen(&mut self, hints: &Hints, settings: &Settings) {
+    pub(crate) fn listen(&mut self, hints: &Hints, settings: &Settings) {
         match hints {
             Hints::Paths(paths) if paths.is_empty() => {}
             Hints::Paths(paths) if paths.len() <= MOST_HINTS => {
@@ -104,13 +104,13 @@ impl Instructions {
     }
 
     /// Forgets what a session was given of which nobody keeps track.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.given = Given::default();
     }
 
     /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.
     /// `None` is the root. What does not fit into one reply is left for the next one.
-    pub fn tell(&mut self, ground: &mut Ground<'_>, directories: &[Option<RelPath>]) -> Option<Told> {
+    pub(crate) fn tell(&mut self, ground: &mut Ground<'_>, directories: &[Option<RelPath>]) -> Option<Told> {
         if ground.workspace.config().instructions.names.is_empty() {
             return None;
         }

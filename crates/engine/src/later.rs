@@ -14,7 +14,7 @@ use crate::state_dir;
 const NAME: &str = "repostate.later";
 
 /// Adds lines.
-pub fn add(dir: &File, lines: &[impl Serialize]) -> io::Result<()> {
+pub(crate) fn add(dir: &File, lines: &[impl Serialize]) -> io::Result<()> {
     let mut text = Vec::new();
     for line in lines {
         serde_json::to_writer(&mut text, line)?;
@@ -24,12 +24,12 @@ pub fn add(dir: &File, lines: &[impl Serialize]) -> io::Result<()> {
 }
 
 /// The lines that there are. What cannot be read is left out.
-pub fn read<T: DeserializeOwned>(dir: &File) -> Vec<T> {
+pub(crate) fn read<T: DeserializeOwned>(dir: &File) -> Vec<T> {
     open(dir, OFlags::empty()).ok().map(|mut file| lines(&mut file)).unwrap_or_default()
 }
 
 /// The same, and they are there no more.
-pub fn take<T: DeserializeOwned>(dir: &File) -> Vec<T> {
+pub(crate) fn take<T: DeserializeOwned>(dir: &File) -> Vec<T> {
     let Ok(mut file) = open(dir, OFlags::empty()) else { return Vec::new() };
     let lines = lines(&mut file);
     let _ = file.set_len(0);

@@ -22,7 +22,7 @@ const LAST_EVENTS: usize = 64;
 
 /// What is still to be looked at.
 #[derive(Debug, Default)]
-pub struct Lookout {
+pub(crate) struct Lookout {
     left: BTreeSet<RelPath>,
     last: Option<RelPath>,
     /// How many looks the next time may take.
@@ -30,7 +30,7 @@ pub struct Lookout {
 }
 
 /// What a session has, as far as the lookout needs it.
-pub struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     /// Where.
     pub workspace: &'a Workspace,
     /// What it has seen.
@@ -41,7 +41,7 @@ pub struct Ground<'a> {
 
 /// A file that is not what the session takes it to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// The file.
     pub path: RelPath,
     /// What the session was last shown or told.
@@ -52,7 +52,7 @@ pub struct Changed {
 
 impl Lookout {
     /// Notes what may have changed since the last time. What the session has just been told about needs no look.
-    pub fn listen(&mut self, ground: &mut Ground<'_>, hints: &Hints, fresh: &[RelPath]) {
+    pub(crate) fn listen(&mut self, ground: &mut Ground<'_>, hints: &Hints, fresh: &[RelPath]) {
         self.room = match ground.workspace.watch() {
             Some(_) => MOST_LOOKS,
             // The first call of a session may be its last, in this process.
@@ -71,13 +71,13 @@ impl Lookout {
     }
 
     /// Looks, and gives the files that the session must be told about, each once.
-    pub fn look(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
+    pub(crate) fn look(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
         let next = self.next();
         self.look_at(ground, next)
     }
 
     /// The same for these files.
-    pub fn look_at(&mut self, ground: &mut Ground<'_>, paths: Vec<RelPath>) -> Vec<Changed> {
+    pub(crate) fn look_at(&mut self, ground: &mut Ground<'_>, paths: Vec<RelPath>) -> Vec<Changed> {
         let mut changed = Vec::new();
         for path in paths {
             let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
@@ -93,13 +93,13 @@ impl Lookout {
     }
 
     /// The same at once for all that is left: what a command did must come to light when it has ended, or it is nobody's.
-    pub fn look_at_all(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
+    pub(crate) fn look_at_all(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
         self.room = usize::MAX;
         self.look(ground)
     }
 
     /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
-    pub fn peek(&self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
+    pub(crate) fn peek(&self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
         self.left.iter().map(|path| (path.clone(), ground.files.look(ground.workspace, path))).collect()
     }
 
@@ -118,7 +118,7 @@ impl Lookout {
 
 /// Who made a file what it is, if one of us did: only where our events lead all the way from what it was. Somebody may have put
 /// back what one of us had made of it once.
-pub fn who(workspace: &Workspace, session: &SessionId, changed: &Changed) -> By {
+pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &Changed) -> By {
     let which = Which { path: Some(changed.path.clone()), ..Which::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
     let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);

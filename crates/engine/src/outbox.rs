@@ -25,7 +25,7 @@ use crate::{
 /// The outbox of a process: two sheets, one that is written to and one that the recorder is bringing to the store. They are made
 /// when they are first needed, because most processes change nothing, and held under a lock while the process lives.
 #[derive(Debug)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     dir: Arc<File>,
     name: String,
     /// The way from the work tree to the root that records are about.
@@ -73,24 +73,24 @@ enum Line {
 
 impl Outbox {
     /// An outbox under this name, which no other process has.
-    pub fn new(dir: Arc<File>, name: String, below: Option<RelPath>) -> Self {
+    pub(crate) fn new(dir: Arc<File>, name: String, below: Option<RelPath>) -> Self {
         Self { dir, name, below, sheets: [None, None], current: 0, parcels: HashMap::new() }
     }
 
     /// What this thread puts in from here on belongs together: all of it is there in the end, or nothing.
-    pub fn begin_parcel(&mut self) {
+    pub(crate) fn begin_parcel(&mut self) {
         self.parcels.entry(thread::current().id()).or_default();
     }
 
     /// What this thread has put in since is complete.
-    pub fn end_parcel(&mut self) {
+    pub(crate) fn end_parcel(&mut self) {
         if let Some(parcel) = self.parcels.remove(&thread::current().id()) {
             self.send(&parcel);
         }
     }
 
     /// Writes a record down, if it is one that must not be lost.
-    pub fn put(&mut self, record: &Record) {
+    pub(crate) fn put(&mut self, record: &Record) {
         let Some((line, bytes)) = line_of(record, self.below.as_ref()) else { return };
         if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
             return add(parcel, &line, bytes);
@@ -122,12 +122,12 @@ impl Outbox {
     }
 
     /// What has been put in is on its way; the other sheet is written to from here on.
-    pub fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         self.current = 1 - self.current;
     }
 
     /// What was put in before the last turn is in the store.
-    pub fn arrived(&mut self) {
+    pub(crate) fn arrived(&mut self) {
         if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
             // If it stays, whoever finds it will see that the store has it.
             if sheet.file.set_len(0).is_ok() {
@@ -137,7 +137,7 @@ impl Outbox {
     }
 
     /// Everything is in the store, and nothing more will come.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         for (number, sheet) in self.sheets.iter_mut().enumerate() {
             if sheet.take().is_some_and(|sheet| sheet.size == 0) {
                 stage::remove(self.dir.as_fd(), &sheet_name(&self.name, number));
@@ -152,7 +152,7 @@ fn sheet_name(name: &str, number: usize) -> String {
 
 /// Whether a record must not be lost with the process: a change, and content that is kept for its own sake. The texts that
 /// sessions have seen can be read again.
-pub fn must_outlive_process(record: &Record) -> bool {
+pub(crate) fn must_outlive_process(record: &Record) -> bool {
     matches!(record, Record::Happened(_) | Record::Kept { .. })
 }
 
@@ -246,7 +246,7 @@ fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
 }
 
 /// Brings to the store what processes left behind that have died. What cannot be brought now stays where it is.
-pub fn bring(copy: &WorkingCopy, store: &mut SqliteStore) {
+pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore) {
     let dir = copy.state().outbox();
     let Ok(names) = recover::names(&dir) else { return };
     if names.is_empty() {

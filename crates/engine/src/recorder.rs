@@ -20,7 +20,7 @@ use crate::{
 
 /// The thread that writes to the store.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
@@ -66,16 +66,16 @@ struct Holder {
 }
 
 /// A store that threads take turns with.
-pub type SharedStore = Arc<Mutex<Box<dyn Store>>>;
+pub(crate) type SharedStore = Arc<Mutex<Box<dyn Store>>>;
 
 /// Takes a turn with a store. One that has panicked is asked again: what it holds is for its maker to keep in order.
-pub fn lock_store(store: &SharedStore) -> MutexGuard<'_, Box<dyn Store>> {
+pub(crate) fn lock_store(store: &SharedStore) -> MutexGuard<'_, Box<dyn Store>> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How the record of a change is saved from a crash.
 #[derive(Debug)]
-pub enum CrashSafety {
+pub(crate) enum CrashSafety {
     /// It is in the outbox before the change is answered for, and the store has it a moment later.
     Outbox(Outbox),
     /// The store has it before the change is answered for.
@@ -86,7 +86,7 @@ pub enum CrashSafety {
 
 /// While there is one, nothing is written: what is handed over meanwhile is written together.
 #[derive(Debug)]
-pub struct Hold {
+pub(crate) struct Hold {
     queue: Arc<Queue>,
     thread: ThreadId,
 }
@@ -131,7 +131,7 @@ const TRIM_AFTER: usize = 200;
 
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
-    pub fn start(
+    pub(crate) fn start(
         store: SharedStore,
         safety: CrashSafety,
         versions: Versions,
@@ -146,7 +146,7 @@ impl Recorder {
     }
 
     /// Hands over a record.
-    pub fn record(&self, record: Record) {
+    pub(crate) fn record(&self, record: Record) {
         let subject = match &record {
             Record::Viewed { session, path, .. } => Some(Subject::View(session.clone(), path.clone())),
             Record::Found { path, .. } => Some(Subject::File(path.clone())),
@@ -166,7 +166,7 @@ impl Recorder {
 
     /// Hands over the text of a file as a session knows it now. If the one that it replaced has not been written yet, it is
     /// dropped for this one: the session is never compared with it again, and how to get it back is a record of its own.
-    pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
         let is_replaced = |last: &Record| matches!(last, Record::Kept { version, .. } if Some(*version) == replaced);
         self.add(self.queue.lock(), record, Some(Subject::Text(owner.clone(), path.clone())), is_replaced);
     }
@@ -209,7 +209,7 @@ impl Recorder {
     }
 
     /// Holds back everything from here on. Whoever has it must not flush.
-    pub fn hold(&self) -> Hold {
+    pub(crate) fn hold(&self) -> Hold {
         let mut pending = self.queue.lock();
         let thread = thread::current().id();
         pending.held.push(Holder { thread, has_change: false });
@@ -221,7 +221,7 @@ impl Recorder {
     }
 
     /// Waits until everything handed over so far is written.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         self.queue.flush();
     }
 }

@@ -133,7 +133,7 @@ impl Touch {
 
 impl Repo {
     /// One that has not looked at anything yet.
-    pub fn new(below: Option<RelPath>) -> Self {
+    pub(crate) fn new(below: Option<RelPath>) -> Self {
         Self {
             below,
             is_export_broken: false,
@@ -157,7 +157,7 @@ impl Repo {
     /// Takes in what was done to files. Says whether one was changed.
     ///
     /// `stamp_of` gives what the system says about a file, for those that are there.
-    pub fn take_touched(&mut self, touched: Vec<TouchedFile>, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
+    pub(crate) fn take_touched(&mut self, touched: Vec<TouchedFile>, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
         let mut touches: Vec<Touch> = touched.into_iter().map(|touched| Touch::of(touched, &stamp_of)).collect();
         touches.iter_mut().for_each(|touch| touch.path = touch.path.in_directory(self.below.as_ref()));
         let is_change = touches.iter().any(Touch::is_change);
@@ -190,7 +190,7 @@ impl Repo {
     }
 
     /// The state as it is: files that are not what they were are looked at again.
-    pub fn snapshot(&mut self, sources: &RepoSources<'_>) -> RepoState {
+    pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>) -> RepoState {
         self.load(sources);
         self.validate(sources);
         let untouched = self.untouched(sources.copy);

@@ -46,7 +46,7 @@ impl fmt::Debug for StoreChoice {
 }
 
 /// A store that was opened by [`open_store`].
-pub enum OpenStore {
+pub(crate) enum OpenStore {
     /// The one in the state directory.
     StateDirectory(surehand_store::Opened),
     /// One in memory, which ends with the process.
@@ -57,7 +57,7 @@ pub enum OpenStore {
 
 /// Opens the store that was chosen, before anything else in the state directory is used: a newer Surehand may keep that in another
 /// way, and its database says so.
-pub fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelPath>) -> Result<OpenStore, OpenStoreError> {
+pub(crate) fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelPath>) -> Result<OpenStore, OpenStoreError> {
     match choice {
         StoreChoice::StateDirectory => {
             let database = dir.database().map_err(OpenStoreError::Directory)?;
@@ -76,7 +76,7 @@ pub fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelPath>) -
 
 /// Why a store cannot be opened.
 #[derive(Debug)]
-pub enum OpenStoreError {
+pub(crate) enum OpenStoreError {
     /// The state directory does not allow it.
     Directory(io::Error),
     /// The store itself failed.
@@ -106,7 +106,7 @@ fn check_format(dir: &StateDir) -> Result<(), StoreError> {
 }
 
 /// The store of an open workspace, with the recorder that writes to it.
-pub struct StoreHandle {
+pub(crate) struct StoreHandle {
     copy: Arc<WorkingCopy>,
     reader: Reader,
     /// `None` where the state is only looked at.
@@ -123,7 +123,7 @@ enum Reader {
 
 impl StoreHandle {
     /// Starts the recorder of a store. `housekeeping` is run now and then on its thread; it says whether there is more to do soon.
-    pub fn start(
+    pub(crate) fn start(
         copy: Arc<WorkingCopy>,
         store: OpenStore,
         versions: Versions,
@@ -152,49 +152,49 @@ impl StoreHandle {
     }
 
     /// The database in the state directory, only to be asked.
-    pub fn look(copy: Arc<WorkingCopy>) -> Self {
+    pub(crate) fn look(copy: Arc<WorkingCopy>) -> Self {
         Self { copy, reader: Reader::StateDirectory(Mutex::new(None)), recorder: None }
     }
 
     /// Whether it is the database in the state directory.
-    pub fn is_in_state_directory(&self) -> bool {
+    pub(crate) fn is_in_state_directory(&self) -> bool {
         matches!(self.reader, Reader::StateDirectory(_))
     }
 
     /// Hands a record to the recorder.
-    pub fn record(&self, record: Record) {
+    pub(crate) fn record(&self, record: Record) {
         if let Some(recorder) = &self.recorder {
             recorder.record(record);
         }
     }
 
     /// Holds back what is handed to the recorder, until it is dropped.
-    pub fn hold(&self) -> Option<Hold> {
+    pub(crate) fn hold(&self) -> Option<Hold> {
         self.recorder.as_ref().map(Recorder::hold)
     }
 
     /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
-    pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
         if let Some(recorder) = &self.recorder {
             recorder.record_text(owner, path, replaced, record);
         }
     }
 
     /// Waits until everything that was handed to the recorder is written.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         if let Some(recorder) = &self.recorder {
             recorder.flush();
         }
     }
 
     /// Ends the recorder, when it has written everything.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         drop(self.recorder.take());
     }
 
     /// Brings to the database what processes did that have died since the start. What they left is not for another store: it would
     /// be gone with that, or be missing in the database.
-    pub fn bring_what_is_left(&self) {
+    pub(crate) fn bring_what_is_left(&self) {
         if let (Reader::StateDirectory(reader), false) = (&self.reader, self.copy.state().is_read_only()) {
             // A store that cannot be opened says so when it is asked.
             drop(self.with_database(reader, |store| {
@@ -205,7 +205,7 @@ impl StoreHandle {
     }
 
     /// The paths of the work tree that events were about, with what was there before the first.
-    pub fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
+    pub(crate) fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
         let touched = match &self.reader {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| {
                 store.set_directory(None);
@@ -221,7 +221,7 @@ impl StoreHandle {
     }
 
     /// Asks the store. What the recorder has not written yet is not in it.
-    pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match &self.reader {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| question(store)),
             Reader::Shared(store) => question(&**lock_store(store)),
@@ -229,7 +229,7 @@ impl StoreHandle {
     }
 
     /// Changes what there is to do, all of it or nothing.
-    pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
+    pub(crate) fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
         match &self.reader {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
             Reader::Shared(store) => lock_store(store).change_plan(change),

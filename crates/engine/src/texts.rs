@@ -10,7 +10,7 @@ const BUDGET: usize = 6 << 20;
 /// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been
 /// asked for meanwhile is dropped.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub(crate) struct Texts {
     young: HashMap<ContentHash, Text>,
     old: HashMap<ContentHash, Text>,
     young_bytes: usize,
@@ -18,7 +18,7 @@ pub struct Texts {
 
 impl Texts {
     /// Keeps a text.
-    pub fn keep(&mut self, text: &Text) {
+    pub(crate) fn keep(&mut self, text: &Text) {
         if self.young.insert(text.version(), text.clone()).is_some() {
             return;
         }
@@ -31,7 +31,7 @@ impl Texts {
     }
 
     /// A text, if it is still there.
-    pub fn get(&mut self, version: &ContentHash) -> Option<Text> {
+    pub(crate) fn get(&mut self, version: &ContentHash) -> Option<Text> {
         if let Some(text) = self.young.get(version) {
             return Some(text.clone());
         }

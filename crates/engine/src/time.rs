@@ -3,6 +3,6 @@
 use surehand_store::Millis;
 
 /// Milliseconds since 1970.
-pub fn now() -> Millis {
+pub(crate) fn now() -> Millis {
     jiff::Timestamp::now().as_millisecond()
 }

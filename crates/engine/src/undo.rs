@@ -38,7 +38,7 @@ pub(crate) struct UndoPlan {
 
 impl UndoPlan {
     /// For each file, the changes that are taken back.
-    pub fn undoes(&self) -> HashMap<RelPath, Vec<ChangeId>> {
+    pub(crate) fn undoes(&self) -> HashMap<RelPath, Vec<ChangeId>> {
         let both = |net: &Net| [net.path_after.clone(), net.path_before.clone()].map(|path| (path, net.changes.clone()));
         self.nets.iter().flat_map(both).collect()
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::source::Source;
 
 /// Any small value.
-pub fn any(source: &mut Source<'_>, depth: usize) -> Value {
+pub(crate) fn any(source: &mut Source<'_>, depth: usize) -> Value {
     match source.below(if depth == 0 { 8 } else { 10 }) {
         0 => Value::Null,
         1 => json!(source.flag()),
@@ -23,7 +23,7 @@ pub fn any(source: &mut Source<'_>, depth: usize) -> Value {
 }
 
 /// A value along a schema; `text` gives the texts, by the name of the field. Now and then it is something else.
-pub fn fitting(
+pub(crate) fn fitting(
     source: &mut Source<'_>,
     schema: &Value,
     name: &str,
@@ -66,7 +66,7 @@ fn object(source: &mut Source<'_>, schema: &Value, text: &mut dyn FnMut(&mut Sou
 }
 
 /// The value with one of its parts left out or replaced, somewhere.
-pub fn spoiled(source: &mut Source<'_>, value: &mut Value) {
+pub(crate) fn spoiled(source: &mut Source<'_>, value: &mut Value) {
     let parts = count(value);
     let mut nth = usize::from(source.byte()) % parts.max(1);
     let with = source.flag().then(|| any(source, 2));

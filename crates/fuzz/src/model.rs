@@ -41,7 +41,7 @@ const LINES: &[&str] = &[
 
 /// A line with who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// Its identity.
     pub id: u32,
     /// Without its ending.
@@ -52,7 +52,7 @@ pub struct Line {
 
 /// A text by lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub(crate) struct Page {
     /// From top to bottom.
     pub lines: Vec<Line>,
     /// The next identity that nobody has.
@@ -61,7 +61,7 @@ pub struct Page {
 
 /// Which endings the lines of a page have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endings {
+pub(crate) enum Endings {
     /// All the same one.
     Lf,
     /// All the same one.
@@ -72,7 +72,7 @@ pub enum Endings {
 
 impl Endings {
     /// Any of them.
-    pub fn draw(source: &mut Source<'_>) -> Self {
+    pub(crate) fn draw(source: &mut Source<'_>) -> Self {
         source.pick(&[Endings::Lf, Endings::Lf, Endings::CrLf, Endings::Mixed])
     }
 
@@ -86,7 +86,7 @@ impl Endings {
 }
 
 /// A line of the few, or one of its own.
-pub fn line(source: &mut Source<'_>) -> String {
+pub(crate) fn line(source: &mut Source<'_>) -> String {
     let byte = source.byte();
     match LINES.get(usize::from(byte) % 64) {
         Some(line) => (*line).to_owned(),
@@ -95,7 +95,7 @@ pub fn line(source: &mut Source<'_>) -> String {
 }
 
 /// Lines put together as somebody writes them.
-pub fn written(source: &mut Source<'_>, most: usize) -> String {
+pub(crate) fn written(source: &mut Source<'_>, most: usize) -> String {
     let lines: Vec<String> = (0..source.below(most + 1)).map(|_| line(source)).collect();
     let end = if source.flag() { "\n" } else { "" };
     lines.join("\n") + if lines.is_empty() { "" } else { end }
@@ -103,7 +103,7 @@ pub fn written(source: &mut Source<'_>, most: usize) -> String {
 
 impl Page {
     /// A page of up to so many lines. The last one may have no ending.
-    pub fn draw(source: &mut Source<'_>, most: usize, endings: Endings) -> Self {
+    pub(crate) fn draw(source: &mut Source<'_>, most: usize, endings: Endings) -> Self {
         let mut page = Self { lines: Vec::new(), next: 0 };
         for _ in 0..source.below(most + 1) {
             let text = line(source);
@@ -129,27 +129,27 @@ impl Page {
     }
 
     /// As a file.
-    pub fn text(&self) -> Text {
+    pub(crate) fn text(&self) -> Text {
         Text::of(self.content()).expect("lines of text are text")
     }
 
     /// All of it.
-    pub fn content(&self) -> String {
+    pub(crate) fn content(&self) -> String {
         self.lines.iter().flat_map(|line| [line.text.as_str(), line.ending.as_str()]).collect()
     }
 
     /// What its lines read, without endings.
-    pub fn words(&self) -> Vec<&str> {
+    pub(crate) fn words(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.text.as_str()).collect()
     }
 
     /// Where a line is.
-    pub fn place(&self, id: u32) -> Option<usize> {
+    pub(crate) fn place(&self, id: u32) -> Option<usize> {
         self.lines.iter().position(|line| line.id == id)
     }
 
     /// Replaces lines by new ones. Lines at the rim that read the same stay who they are.
-    pub fn replace(&mut self, range: std::ops::Range<usize>, with: &[&str]) {
+    pub(crate) fn replace(&mut self, range: std::ops::Range<usize>, with: &[&str]) {
         let old = &self.lines[range.clone()];
         let same = |(line, new): &(&Line, &&str)| line.text == **new;
         // Of several equal lines the old one is the last.
@@ -167,7 +167,7 @@ impl Page {
     }
 
     /// What somebody else makes of it: in a few places lines go, come or are replaced.
-    pub fn changed(&self, source: &mut Source<'_>) -> Self {
+    pub(crate) fn changed(&self, source: &mut Source<'_>) -> Self {
         let mut page = self.clone();
         for _ in 0..=source.below(3) {
             let start = source.below(page.lines.len() + 1);
@@ -192,7 +192,7 @@ impl Page {
 
     /// Lines that nobody could tell from those of an older page are those lines: one that stands once in both, and those between two such
     /// lines (or the rims of the file) that all read as they did.
-    pub fn recognise(&mut self, old: &Page) {
+    pub(crate) fn recognise(&mut self, old: &Page) {
         let once = |page: &Page| {
             let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
             for (index, line) in page.lines.iter().enumerate() {
@@ -245,11 +245,11 @@ impl Page {
 }
 
 /// The lines of a text without endings; a lone return at the end of one may have been part of an ending.
-pub fn words_of(text: &Text) -> Vec<&str> {
+pub(crate) fn words_of(text: &Text) -> Vec<&str> {
     text.lines().map(|(_, line)| line.trim_end_matches('\r')).collect()
 }
 
 /// The line at this index.
-pub fn number(index: usize) -> LineNo {
+pub(crate) fn number(index: usize) -> LineNo {
     LineNo::at_index(index)
 }

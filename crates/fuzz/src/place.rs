@@ -12,16 +12,16 @@ use surehand_engine::{Config, Durability, StateHome, Workspace};
 use tempfile::TempDir;
 
 /// All files below a directory, links as what they point to.
-pub type Tree = BTreeMap<String, Vec<u8>>;
+pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The workspace and what is around it.
-pub struct Place {
+pub(crate) struct Place {
     dir: TempDir,
     root: PathBuf,
 }
 
 /// The files that calls are about.
-pub const FILES: &[&str] = &[
+pub(crate) const FILES: &[&str] = &[
     "a.txt",
     "src/b.rs",
     "crlf.txt",
@@ -35,7 +35,7 @@ pub const FILES: &[&str] = &[
 ];
 
 /// Paths that lead elsewhere, or to what nobody may write.
-pub const OTHERS: &[&str] = &[
+pub(crate) const OTHERS: &[&str] = &[
     "",
     ".",
     "..",
@@ -68,7 +68,7 @@ pub const OTHERS: &[&str] = &[
 
 impl Place {
     /// A new one. In memory where that is possible: an input may take thousands of writes.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let dir = dir.expect("a directory for the test");
@@ -110,22 +110,22 @@ impl Place {
     }
 
     /// The workspace.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Where clients keep what they keep.
-    pub fn outside(&self) -> PathBuf {
+    pub(crate) fn outside(&self) -> PathBuf {
         self.dir.path().join("outside")
     }
 
     /// Opens the workspace.
-    pub fn open(&self) -> Result<Arc<Workspace>, String> {
+    pub(crate) fn open(&self) -> Result<Arc<Workspace>, String> {
         Workspace::open(&self.root, self.config()).map_err(|error| error.to_string())
     }
 
     /// Opens the workspace to look at it.
-    pub fn look(&self) -> Result<Arc<Workspace>, String> {
+    pub(crate) fn look(&self) -> Result<Arc<Workspace>, String> {
         Workspace::look(&self.root, self.config()).map_err(|error| error.to_string())
     }
 
@@ -135,26 +135,26 @@ impl Place {
     }
 
     /// What a file of the workspace says, as far as it can be shown.
-    pub fn shown(&self, path: &str) -> String {
+    pub(crate) fn shown(&self, path: &str) -> String {
         let bytes = fs::read(self.root.join(path)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
     }
 
     /// Another program writes a file.
-    pub fn write(&self, path: &str, content: &[u8]) {
+    pub(crate) fn write(&self, path: &str, content: &[u8]) {
         // Where it cannot, it has not done anything.
         drop(fs::write(self.root.join(path), content));
     }
 
     /// What the tools may change.
-    pub fn tree(&self) -> Tree {
+    pub(crate) fn tree(&self) -> Tree {
         let mut tree = Tree::new();
         gather(&self.root, "", &mut tree);
         tree
     }
 
     /// What nobody may change: all that is outside.
-    pub fn surroundings(&self) -> Tree {
+    pub(crate) fn surroundings(&self) -> Tree {
         let mut tree = Tree::new();
         gather(&self.outside(), "", &mut tree);
         let names = fs::read_dir(self.dir.path()).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -184,7 +184,7 @@ fn gather(dir: &Path, below: &str, tree: &mut Tree) {
 }
 
 /// Which files differ, for a message.
-pub fn difference(before: &Tree, after: &Tree) -> String {
+pub(crate) fn difference(before: &Tree, after: &Tree) -> String {
     let names = before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name));
     let show = |tree: &Tree, name: &str| tree.get(name).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     names.map(|name| format!("{name}: {:?} -> {:?}\n", show(before, name), show(after, name))).collect()

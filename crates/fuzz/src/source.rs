@@ -3,52 +3,52 @@
 
 /// Bytes that are used up from the front.
 #[derive(Debug, Clone)]
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Source<'a> {
     /// All of these bytes.
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
     /// Whether all bytes are used up.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// The next byte.
-    pub fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         *first
     }
 
     /// A number below `end`, which is not 0 and at most 256.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end
     }
 
     /// Whether something is so.
-    pub fn flag(&mut self) -> bool {
+    pub(crate) fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
     /// One of several, of which there is at least one.
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
     /// At most so many bytes.
-    pub fn take(&mut self, most: usize) -> &'a [u8] {
+    pub(crate) fn take(&mut self, most: usize) -> &'a [u8] {
         let (taken, rest) = self.bytes.split_at(most.min(self.bytes.len()));
         self.bytes = rest;
         taken
     }
 
     /// Bytes up to a zero byte or the end, at most so many.
-    pub fn until_zero(&mut self, most: usize) -> &'a [u8] {
+    pub(crate) fn until_zero(&mut self, most: usize) -> &'a [u8] {
         let end = self.bytes.iter().take(most).position(|byte| *byte == 0);
         let taken = self.take(end.unwrap_or(most));
         if end.is_some() {
@@ -58,7 +58,7 @@ impl<'a> Source<'a> {
     }
 
     /// All that is left.
-    pub fn rest(&mut self) -> &'a [u8] {
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.take(usize::MAX)
     }
 }

@@ -15,7 +15,7 @@ const FUSE: FsWord = 0x6573_5546;
 
 /// What a file system can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capable {
+pub(crate) struct Capable {
     /// Two files can be exchanged in one call.
     pub exchange: bool,
     /// There are write leases.
@@ -24,7 +24,7 @@ pub struct Capable {
 
 impl Capable {
     /// Tries it out.
-    pub fn of(dir: &Path) -> Result<Self> {
+    pub(crate) fn of(dir: &Path) -> Result<Self> {
         let home = tempfile::tempdir_in(dir).with_context(|| dir.display().to_string())?;
         let (one, two) = (home.path().join("one"), home.path().join("two"));
         fs::write(&one, "1").context("a file to try it out")?;
@@ -37,7 +37,7 @@ impl Capable {
     }
 
     /// What cannot be asked of Surehand here, in words.
-    pub fn lack(self) -> Option<&'static str> {
+    pub(crate) fn lack(self) -> Option<&'static str> {
         match (self.leases, self.exchange) {
             (true, true) => None,
             (true, false) => Some("programs that rename: without exchange a rename in the instant before ours is replaced"),

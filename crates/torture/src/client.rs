@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(100);
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// What the model was told.
     pub text: String,
     /// The result object.
@@ -29,7 +29,7 @@ pub struct Answer {
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// It was done.
     Done(Answer),
     /// It was refused, and nothing was changed.
@@ -39,7 +39,7 @@ pub enum Reply {
 }
 
 /// A running server.
-pub struct Client<'a> {
+pub(crate) struct Client<'a> {
     scene: &'a Scene,
     child: Child,
     input: Option<ChildStdin>,
@@ -52,7 +52,7 @@ pub struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// Starts a server and shakes hands with it.
-    pub fn start(scene: &'a Scene, command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(scene: &'a Scene, command: &mut Command) -> Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the server")?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped"));
@@ -69,7 +69,7 @@ impl<'a> Client<'a> {
     }
 
     /// Calls a tool and waits for the answer.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
         let began = Instant::now();
         self.send("tools/call", &call_of(tool, arguments));
         let reply = self.judge(tool, arguments, PATIENCE);
@@ -78,7 +78,7 @@ impl<'a> Client<'a> {
     }
 
     /// Calls a tool and kills the server at the end of a wait.
-    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) -> Reply {
+    pub(crate) fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) -> Reply {
         self.send("tools/call", &call_of(tool, arguments));
         wait();
         self.kill();
@@ -86,19 +86,19 @@ impl<'a> Client<'a> {
     }
 
     /// The process.
-    pub fn id(&self) -> Pid {
+    pub(crate) fn id(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
     /// Kills the server.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.killed = true;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// Whether the server is alive, as far as we are concerned.
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         !self.killed
     }
 
@@ -166,7 +166,7 @@ impl<'a> Client<'a> {
     }
 
     /// Ends the server as a client does that has no more to ask.
-    pub fn end(mut self) {
+    pub(crate) fn end(mut self) {
         drop(self.input.take());
         if self.killed {
             return;

@@ -89,7 +89,7 @@ fn mount_image(at: &Path, program: &str, arguments: &[&str]) -> Result<(), Strin
 }
 
 /// Runs it.
-pub fn run(torture: &Torture, name: &str) -> Result<Vec<Outcome>> {
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<Vec<Outcome>> {
     let mut outcomes = Vec::new();
     for kind in Kind::ALL {
         let tried = mounts::in_private(|may_mount| try_out(torture, kind, may_mount))?;

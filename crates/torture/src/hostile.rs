@@ -30,7 +30,7 @@ use crate::{
 const LENGTH: Duration = Duration::from_secs(4);
 
 /// Runs it.
-pub fn run(torture: &Torture, name: &str) -> Result<Outcome> {
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
     mounts::in_private(|may_mount| {
         torture.rounds(name, |round, dice, outcome| {
             let length = LENGTH.min(torture.time / (Kind::ALL.len() as u32 + 1));

@@ -28,7 +28,7 @@ use crate::{
 const KILLS_IN_A_ROUND: usize = 12;
 
 /// Runs it.
-pub fn run(torture: &Torture, name: &str) -> Result<Outcome> {
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
     let mut durations = Durations::default();
     torture.rounds(name, |round, dice, outcome| {
         let scene = Scene::set(torture, name, round)?;
@@ -49,11 +49,11 @@ pub fn run(torture: &Torture, name: &str) -> Result<Outcome> {
 /// How long calls took that were not killed, by tool and durability: a kill is placed anywhere from the beginning of a call to
 /// a while after its usual end.
 #[derive(Default)]
-pub struct Durations(BTreeMap<(&'static str, &'static str), Vec<Duration>>);
+pub(crate) struct Durations(BTreeMap<(&'static str, &'static str), Vec<Duration>>);
 
 impl Durations {
     /// A call took so long.
-    pub fn note(&mut self, tool: &'static str, durability: &'static str, took: Duration) {
+    pub(crate) fn note(&mut self, tool: &'static str, durability: &'static str, took: Duration) {
         let seen = self.0.entry((tool, durability)).or_default();
         seen.push(took);
         if seen.len() > 50 {
@@ -62,7 +62,7 @@ impl Durations {
     }
 
     /// An instant from the beginning of a call to half as long again as it usually takes.
-    pub fn instant(&self, tool: &'static str, durability: &'static str, dice: &mut Dice) -> Duration {
+    pub(crate) fn instant(&self, tool: &'static str, durability: &'static str, dice: &mut Dice) -> Duration {
         let usual = self.0.get(&(tool, durability)).map_or(Duration::from_millis(5), |seen| {
             let mut seen = seen.clone();
             seen.sort();

@@ -9,7 +9,7 @@ use rustix::{
 };
 
 /// Runs something on a thread with mounts of its own. It is told whether it may mount, and why not.
-pub fn in_private<T: Send>(act: impl FnOnce(Result<(), String>) -> T + Send) -> T {
+pub(crate) fn in_private<T: Send>(act: impl FnOnce(Result<(), String>) -> T + Send) -> T {
     thread::scope(|scope| {
         let acting = scope.spawn(|| act(leave_shared()));
         acting.join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -25,24 +25,24 @@ fn leave_shared() -> Result<(), String> {
 }
 
 /// Mounts a file system in memory.
-pub fn memory(at: &Path, options: &str) -> io::Result<()> {
+pub(crate) fn memory(at: &Path, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options).expect("options without a zero byte");
     Ok(mount("torture", at, "tmpfs", MountFlags::empty(), Some(options.as_c_str()))?)
 }
 
 /// Unmounts a file system, at the latest when nobody uses it any more.
-pub fn leave(at: &Path) -> io::Result<()> {
+pub(crate) fn leave(at: &Path) -> io::Result<()> {
     Ok(unmount(at, UnmountFlags::DETACH)?)
 }
 
 /// Makes a mounted file system read-only, or writable again.
-pub fn set_read_only(at: &Path, read_only: bool) -> io::Result<()> {
+pub(crate) fn set_read_only(at: &Path, read_only: bool) -> io::Result<()> {
     let flags = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
     Ok(mount_remount(at, flags, c"")?)
 }
 
 /// Runs a command that mounts or makes a file system. What it says is the error.
-pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
+pub(crate) fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());

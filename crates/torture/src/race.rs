@@ -68,7 +68,7 @@ impl Race<'_> {
 }
 
 /// Runs it.
-pub fn run(torture: &Torture, name: &str) -> Result<Outcome> {
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
     let capable = Capable::of(&torture.dir)?;
     let has_git = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
     torture.rounds(name, |round, dice, outcome| {

@@ -31,7 +31,7 @@ enum Units {
 
 /// A few files that nobody else touches.
 #[derive(Debug, Clone)]
-pub struct Ring {
+pub(crate) struct Ring {
     directory: String,
     /// What is on the disk now.
     pub files: Files,
@@ -49,7 +49,7 @@ pub struct Ring {
 
 /// A change of a ring.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// What kind of change it is: those of one kind take about as long as each other.
     pub kind: &'static str,
     /// The tool to call.
@@ -63,7 +63,7 @@ pub struct Turn {
 
 impl Ring {
     /// Writes the files of a ring.
-    pub fn lay_out(root: &Path, directory: &str, dice: &mut Dice) -> io::Result<Self> {
+    pub(crate) fn lay_out(root: &Path, directory: &str, dice: &mut Dice) -> io::Result<Self> {
         let (first_line, units) = *dice.pick(WRITINGS);
         let mut ring = Self {
             directory: directory.to_owned(),
@@ -95,12 +95,12 @@ impl Ring {
     }
 
     /// Its directory.
-    pub fn directory(&self) -> &str {
+    pub(crate) fn directory(&self) -> &str {
         &self.directory
     }
 
     /// What has to be read before a change: the arguments of the calls.
-    pub fn reads(&self) -> Vec<(&'static str, Value)> {
+    pub(crate) fn reads(&self) -> Vec<(&'static str, Value)> {
         // A file with several names is read under the first; the big one is too long to be read whole; the herd is searched.
         let paths = self.files.keys().filter(|path| !path.ends_with("/ul.txt") && !path.contains("/h/"));
         let reads = paths.map(|path| ("read_file", json!({ "path": path, "limit": 100 })));
@@ -109,7 +109,7 @@ impl Ring {
     }
 
     /// A change that could be made now.
-    pub fn plan(&mut self, dice: &mut Dice) -> Turn {
+    pub(crate) fn plan(&mut self, dice: &mut Dice) -> Turn {
         self.turn += 1;
         match dice.within(0..14) {
             10.. => self.change_herd(dice),
@@ -123,30 +123,30 @@ impl Ring {
     }
 
     /// A file that a change makes, replaces or takes away.
-    pub fn touched(&self, turn: &Turn, dice: &mut Dice) -> String {
+    pub(crate) fn touched(&self, turn: &Turn, dice: &mut Dice) -> String {
         let paths: BTreeSet<&String> = self.files.keys().chain(turn.after.keys()).collect();
         let touched: Vec<&String> = paths.into_iter().filter(|path| self.files.get(*path) != turn.after.get(*path)).collect();
         (*dice.pick(&touched)).clone()
     }
 
     /// The change that takes the last one back.
-    pub fn undo(&self, before: &Files, number: usize) -> Turn {
+    pub(crate) fn undo(&self, before: &Files, number: usize) -> Turn {
         Turn { kind: "undo", tool: "undo", arguments: json!({}), after: before.clone(), number }
     }
 
     /// The number that is in the counted files.
-    pub fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.number
     }
 
     /// A change has happened.
-    pub fn accept(&mut self, turn: &Turn) {
+    pub(crate) fn accept(&mut self, turn: &Turn) {
         self.files.clone_from(&turn.after);
         self.number = turn.number;
     }
 
     /// What is on the disk, without what Surehand has put beside it.
-    pub fn on_disk(&self, root: &Path) -> Files {
+    pub(crate) fn on_disk(&self, root: &Path) -> Files {
         let mut files = tree::files(root, &self.directory);
         files.retain(|path, _| !tree::is_ours(path));
         files

@@ -28,7 +28,7 @@ const SHOWN: usize = 700;
 
 /// The settings of a server that the dice choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// `policy.durability`
     pub durability: &'static str,
     /// `policy.on_change`
@@ -37,13 +37,13 @@ pub struct Settings {
 
 impl Settings {
     /// Any of them.
-    pub fn any(dice: &mut Dice) -> Self {
+    pub(crate) fn any(dice: &mut Dice) -> Self {
         Self { durability: *dice.pick(&["fast", "full"]), on_change: *dice.pick(&["refuse", "rebase"]) }
     }
 }
 
 /// The workspace of one round.
-pub struct Scene {
+pub(crate) struct Scene {
     home: TempDir,
     program: PathBuf,
     round: usize,
@@ -54,7 +54,7 @@ pub struct Scene {
 
 impl Scene {
     /// An empty workspace.
-    pub fn set(torture: &Torture, part: &str, round: usize) -> Result<Self> {
+    pub(crate) fn set(torture: &Torture, part: &str, round: usize) -> Result<Self> {
         let (dir, part) = (&torture.dir, part.replace(|char: char| !char.is_ascii_alphanumeric(), "-"));
         let prefix = format!("surehand-torture-{part}-{}-{round}-", torture.seed);
         let home = tempfile::Builder::new().prefix(&prefix).tempdir_in(dir);
@@ -67,28 +67,28 @@ impl Scene {
     }
 
     /// The directory that holds the workspace, and is no part of it.
-    pub fn home(&self) -> &Path {
+    pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
 
     /// The workspace.
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.home.path().join("root")
     }
 
     /// What the servers have written to standard error.
-    pub fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.home.path().join("stderr.log")
     }
 
     /// Starts a server.
-    pub fn server(&self, settings: Settings) -> Result<Client<'_>> {
+    pub(crate) fn server(&self, settings: Settings) -> Result<Client<'_>> {
         let root = self.root();
         Client::start(self, self.command(settings).args(["mcp", "--root"]).arg(root))
     }
 
     /// The program with nothing of the caller's environment but the path.
-    pub fn command(&self, settings: Settings) -> Command {
+    pub(crate) fn command(&self, settings: Settings) -> Command {
         let mut command = match self.wrapper.split_first() {
             Some((first, rest)) => {
                 let mut command = Command::new(first);
@@ -108,14 +108,14 @@ impl Scene {
     }
 
     /// A process that does as little as any can: it starts, which settles what others left, and ends.
-    pub fn small_call(&self, settings: Settings) -> Command {
+    pub(crate) fn small_call(&self, settings: Settings) -> Command {
         let mut command = self.command(settings);
         command.args(["call", "forget", "{}", "--root"]).arg(self.root()).stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
     /// Starts such a process and waits for its end: after it nothing is left half done.
-    pub fn clean_start(&self, settings: Settings) -> Result<()> {
+    pub(crate) fn clean_start(&self, settings: Settings) -> Result<()> {
         let output = self.small_call(settings).output().context("surehand call")?;
         if !output.status.success() {
             self.violation(format!("a clean start failed: {}: {}", output.status, String::from_utf8_lossy(&output.stdout)));
@@ -124,7 +124,7 @@ impl Scene {
     }
 
     /// Notes something that must never happen. The whole of it is kept with the workspace.
-    pub fn violation(&self, what: String) {
+    pub(crate) fn violation(&self, what: String) {
         let mut wrong = self.wrong.lock().expect("no thread panics while it holds the list");
         if wrong.len() < TOLD {
             let whole = File::options().create(true).append(true).open(self.home.path().join("violations.txt"));
@@ -134,12 +134,12 @@ impl Scene {
     }
 
     /// Whether something went wrong.
-    pub fn is_spoilt(&self) -> bool {
+    pub(crate) fn is_spoilt(&self) -> bool {
         !self.wrong.lock().expect("no thread panics while it holds the list").is_empty()
     }
 
     /// What a clean start must not leave: staged files, journals, rescued files where nobody else wrote.
-    pub fn check_state_is_tidy(&self, when: &str) {
+    pub(crate) fn check_state_is_tidy(&self, when: &str) {
         for part in ["staged", "journal"] {
             let left = tree::state_part(&self.root(), part);
             if !left.is_empty() {
@@ -150,14 +150,14 @@ impl Scene {
 
     /// Nothing of ours is left among the files of the user, where it may be while a process lives whose state is on another file
     /// system.
-    pub fn check_nothing_is_beside(&self, when: &str) {
+    pub(crate) fn check_nothing_is_beside(&self, when: &str) {
         for path in tree::files(&self.root(), "").keys().filter(|path| tree::is_ours(path)) {
             self.violation(format!("{when} {path} is left among the files of the user"));
         }
     }
 
     /// Nothing is rescued from files below a directory where nobody else writes.
-    pub fn check_nothing_is_rescued(&self, below: &str, when: &str) {
+    pub(crate) fn check_nothing_is_rescued(&self, below: &str, when: &str) {
         for (name, bytes) in tree::state_part(&self.root(), "rescued") {
             let origin = name.split_once('-').map_or("", |(_, origin)| origin);
             if origin.starts_with(below) || origin == "unknown" {
@@ -167,7 +167,7 @@ impl Scene {
     }
 
     /// Ends the round. What went wrong goes into the outcome, and then the workspace is kept.
-    pub fn close(self, outcome: &mut Outcome) {
+    pub(crate) fn close(self, outcome: &mut Outcome) {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
         if log.contains("panicked") {
             let from = log.find("panicked").unwrap_or_default().saturating_sub(100);

@@ -7,18 +7,18 @@ use std::{
 };
 
 /// Files by their path relative to the workspace, with their bytes.
-pub type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// What is exported for other programs.
 const EXPORT: &str = ".surehand";
 
 /// Whether a file among those of the user is one that Surehand has put there for a while.
-pub fn is_ours(path: &str) -> bool {
+pub(crate) fn is_ours(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.starts_with(".surehand"))
 }
 
 /// The files below a directory of the workspace, without the state directory and `.git`. What vanishes while we look is not there.
-pub fn files(root: &Path, below: &str) -> Files {
+pub(crate) fn files(root: &Path, below: &str) -> Files {
     let mut found = Files::new();
     walk(root, below, &mut |path, kind| {
         if let (Kind::File, Ok(bytes)) = (kind, fs::read(root.join(path))) {
@@ -29,7 +29,7 @@ pub fn files(root: &Path, below: &str) -> Files {
 }
 
 /// The directories below a directory of the workspace.
-pub fn directories(root: &Path, below: &str) -> BTreeSet<String> {
+pub(crate) fn directories(root: &Path, below: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(root, below, &mut |path, kind| {
         if kind == Kind::Directory {
@@ -40,7 +40,7 @@ pub fn directories(root: &Path, below: &str) -> BTreeSet<String> {
 }
 
 /// What is in a part of the state directory; nothing if there is no such part.
-pub fn state_part(root: &Path, part: &str) -> Files {
+pub(crate) fn state_part(root: &Path, part: &str) -> Files {
     let mut found = Files::new();
     for entry in fs::read_dir(surehand_testkit::state_of(root).join(part)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -57,7 +57,7 @@ fn is_of_file_system(name: &str) -> bool {
 }
 
 /// Writes files that are not there yet, with their directories.
-pub fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
+pub(crate) fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
     for (path, bytes) in files {
         let path = root.join(path);
         fs::create_dir_all(path.parent().expect("a file in the root"))?;
@@ -67,7 +67,7 @@ pub fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
 }
 
 /// In what two sets of files differ, in words, at most a few of them.
-pub fn difference(found: &Files, expected: &Files) -> String {
+pub(crate) fn difference(found: &Files, expected: &Files) -> String {
     let paths: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
     let differing = paths.into_iter().filter(|path| found.get(*path) != expected.get(*path));
     let said: Vec<String> = differing

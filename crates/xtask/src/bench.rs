@@ -5,15 +5,15 @@ mod calls;
 mod chart;
 mod client;
 mod depth;
-pub mod floor;
+pub(crate) mod floor;
 mod growth;
 mod hook;
-pub mod page;
-pub mod peer;
-pub mod report;
+pub(crate) mod page;
+pub(crate) mod peer;
+pub(crate) mod report;
 mod scan;
 mod search;
-pub mod server;
+pub(crate) mod server;
 mod snapshot;
 mod start;
 mod table;
@@ -39,7 +39,7 @@ use crate::sample::{Each, Seat};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub(crate) enum Pace {
     /// A look in half a minute.
     Quick,
     /// Numbers to publish, in a few minutes.
@@ -48,7 +48,7 @@ pub enum Pace {
 
 impl Pace {
     /// `quick` or `full`.
-    pub fn pick<T>(self, quick: T, full: T) -> T {
+    pub(crate) fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Self::Quick => quick,
             Self::Full => full,
@@ -57,7 +57,7 @@ impl Pace {
 }
 
 /// A benchmark that is ready to run; its workspaces vanish with it.
-pub struct Bench {
+pub(crate) struct Bench {
     /// How much is measured.
     pub pace: Pace,
     /// All servers, ours and the floor without syncing.
@@ -70,7 +70,7 @@ pub struct Bench {
 }
 
 /// A server at work and its workspace.
-pub struct Contender {
+pub(crate) struct Contender {
     /// The connection.
     pub client: Client,
     /// The workspace.
@@ -81,30 +81,30 @@ pub struct Contender {
 
 impl Contender {
     /// Starts a server on a workspace.
-    pub fn start(launch: &Launch, root: &Path) -> Result<Self> {
+    pub(crate) fn start(launch: &Launch, root: &Path) -> Result<Self> {
         Ok(Self { client: Client::start(launch, root)?, root: root.to_owned(), tongue: launch.tongue })
     }
 
     /// Reads a file.
-    pub fn read(&mut self, path: &str) -> Result<Answer> {
+    pub(crate) fn read(&mut self, path: &str) -> Result<Answer> {
         let call = self.tongue.read(&self.root, path);
         self.client.send_call(&call)
     }
 
     /// Edits a file; only the edit itself is timed.
-    pub fn edit(&mut self, edit: &Edit) -> Result<Answer> {
+    pub(crate) fn edit(&mut self, edit: &Edit) -> Result<Answer> {
         let call = self.tongue.edit(&mut self.client, &self.root, edit)?;
         self.client.send_call(&call)
     }
 
     /// Edits many files, in one call or in one for each; gives the time of all calls together.
-    pub fn batch(&mut self, edits: &[Edit]) -> Result<Duration> {
+    pub(crate) fn batch(&mut self, edits: &[Edit]) -> Result<Duration> {
         let calls = self.tongue.batch(&mut self.client, &self.root, edits)?;
         calls.iter().map(|call| Ok(self.client.send_call(call)?.took())).sum()
     }
 
     /// An edit that the server said was made must be in the file.
-    pub fn check(&self, edit: &Edit) -> Result<()> {
+    pub(crate) fn check(&self, edit: &Edit) -> Result<()> {
         let is_made = text(&self.root, &edit.path)?.contains(&token(edit.to));
         ensure!(is_made, "{}: the edit is not in the file", edit.path);
         Ok(())
@@ -113,7 +113,7 @@ impl Contender {
 
 impl Bench {
     /// Prepares to measure the server binary `server` beside the peers that are wanted, which are kept below `cache`.
-    pub fn new(server: &Path, pace: Pace, wanted: Wanted, cache: &Path) -> Result<Self> {
+    pub(crate) fn new(server: &Path, pace: Pace, wanted: Wanted, cache: &Path) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("surehand-bench-").tempdir().context("a temporary directory")?;
         machine::spread(directory.path());
         let (peers, left_out) = peer::gather(wanted, cache);
@@ -145,7 +145,7 @@ impl Bench {
     }
 
     /// Measures everything, one part after the other.
-    pub fn run(self) -> Result<Report> {
+    pub(crate) fn run(self) -> Result<Report> {
         let began = Instant::now();
         // Described first, because a pinned program sees a single core.
         let machine = machine::describe();
@@ -196,7 +196,7 @@ impl Bench {
     }
 
     /// A new empty workspace.
-    pub fn workspace(&self) -> Result<PathBuf> {
+    pub(crate) fn workspace(&self) -> Result<PathBuf> {
         let directory = tempfile::Builder::new().prefix("workspace-").tempdir_in(self.directory.path());
         let directory = directory.context("a workspace")?.keep();
         // The state of a repository is kept in it, as for most users.
@@ -205,13 +205,13 @@ impl Bench {
     }
 
     /// A new empty workspace for each server.
-    pub fn workspaces(&self) -> Result<Each<PathBuf>> {
+    pub(crate) fn workspaces(&self) -> Result<Each<PathBuf>> {
         Each::of(self.peers.len(), |_| self.workspace())
     }
 }
 
 /// Starts each server on its workspace.
-pub fn contenders(launches: &Each<Launch>, roots: &Each<PathBuf>) -> Result<Each<Contender>> {
+pub(crate) fn contenders(launches: &Each<Launch>, roots: &Each<PathBuf>) -> Result<Each<Contender>> {
     Each::of(launches.peers.len(), |seat| Contender::start(launches.at(seat), roots.at(seat)))
 }
 

@@ -22,8 +22,8 @@ use surehand_engine::{Config, Durability, Workspace};
 
 use self::gauge::{Gauge, Sample};
 use self::other::Other;
-pub use self::sources::FEWEST_FILES;
-pub use self::story::FEWEST_TURNS;
+pub(crate) use self::sources::FEWEST_FILES;
+pub(crate) use self::story::FEWEST_TURNS;
 use self::story::Story;
 use crate::bench::report::table;
 use crate::dice::Dice;
@@ -34,7 +34,7 @@ use crate::sample::percentile;
 const SEED: u64 = 20;
 
 /// What was found.
-pub struct Context {
+pub(crate) struct Context {
     machine: String,
     turns: usize,
     files: usize,
@@ -62,7 +62,7 @@ struct Work {
 }
 
 /// Plays the story in both modes.
-pub fn measure(turns: usize, files: usize) -> Result<Context> {
+pub(crate) fn measure(turns: usize, files: usize) -> Result<Context> {
     let machine = machine::describe();
     let (snapshot, tasks) = play(Mode::Snapshot, turns, files)?;
     let (history, _) = play(Mode::History, turns, files)?;
@@ -161,7 +161,7 @@ fn mode_name(mode: Mode) -> &'static str {
 
 impl Context {
     /// A table, ready to be pasted into a document.
-    pub fn to_markdown(&self) -> String {
+    pub(crate) fn to_markdown(&self) -> String {
         let Self { machine, turns, files, tasks, .. } = self;
         format!(
             "{machine}. A story of {turns} turns and {tasks} tasks over {files} files, through the loop, in both modes. Tokens of whole prompts \
@@ -194,7 +194,7 @@ impl Context {
     }
 
     /// The same numbers for programs.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "machine": self.machine, "turns": self.turns, "files": self.files, "tasks": self.tasks,
             "snapshot": self.snapshot.to_json(), "history": self.history.to_json(),

@@ -22,7 +22,7 @@ use self::succession::Succession;
 use self::tally::{Sample, Source, Tally};
 
 /// What is to be measured.
-pub struct Economy {
+pub(crate) struct Economy {
     /// Git repositories.
     pub repositories: Vec<PathBuf>,
     /// Whether well-known packages are fetched and measured too.
@@ -33,7 +33,7 @@ pub struct Economy {
 
 /// Whether well-known packages are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packages {
+pub(crate) enum Packages {
     /// They are fetched, once.
     Fetched,
     /// There are only repositories.
@@ -52,7 +52,7 @@ struct Edit<'a> {
 
 impl Economy {
     /// Plays all edits.
-    pub fn measure(&self) -> Result<Tally> {
+    pub(crate) fn measure(&self) -> Result<Tally> {
         let mut tally = Tally::default();
         for succession in self.successions()? {
             measure_succession(&mut tally, &succession, self.limit)?;
@@ -91,7 +91,7 @@ fn repository_name(repository: &Path) -> String {
 }
 
 /// Puts a report between the marks of the page about the economy.
-pub fn write(report: &str) -> Result<()> {
+pub(crate) fn write(report: &str) -> Result<()> {
     const BEGIN: &str = "<!-- economy: begin -->\n";
     const END: &str = "<!-- economy: end -->";
     let page = workspace_root().join("docs/economy.md");

@@ -6,17 +6,17 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// The token in the state `n`; all have the same length, so that an edit keeps the size of the file.
-pub fn token(n: usize) -> String {
+pub(crate) fn token(n: usize) -> String {
     format!("token_{n:08}")
 }
 
 /// The line that has the token, without its end.
-pub fn token_line(n: usize) -> String {
+pub(crate) fn token_line(n: usize) -> String {
     format!("    let state = \"{}\";", token(n))
 }
 
 /// At least `size` bytes in lines of about 40 characters, with `token(0)` in the middle; `seed` makes it differ from other files.
-pub fn content(seed: usize, size: usize) -> String {
+pub(crate) fn content(seed: usize, size: usize) -> String {
     let mut text = String::with_capacity(size + 120);
     let mut line = 0;
     let mut marked = false;
@@ -36,7 +36,7 @@ pub fn content(seed: usize, size: usize) -> String {
 }
 
 /// Whether what a server showed of a file is all of it, in whatever form: its first line, its last line, and no less text.
-pub fn is_whole(shown: &str, seed: usize, size: usize) -> bool {
+pub(crate) fn is_whole(shown: &str, seed: usize, size: usize) -> bool {
     shown.len() >= size && shown.contains(&name(seed, 0)) && shown.contains(last_line(seed).trim_end())
 }
 
@@ -50,7 +50,7 @@ fn last_line(seed: usize) -> String {
 }
 
 /// Writes a file and the directories above it.
-pub fn create(root: &Path, path: &str, content: &str) -> Result<()> {
+pub(crate) fn create(root: &Path, path: &str, content: &str) -> Result<()> {
     let path = root.join(path);
     let directory = path.parent().expect("a path below the root has a parent");
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
@@ -58,7 +58,7 @@ pub fn create(root: &Path, path: &str, content: &str) -> Result<()> {
 }
 
 /// The text of a file.
-pub fn text(root: &Path, path: &str) -> Result<String> {
+pub(crate) fn text(root: &Path, path: &str) -> Result<String> {
     let path = root.join(path);
     fs::read_to_string(&path).with_context(|| path.display().to_string())
 }

@@ -17,7 +17,7 @@ use surehand_fuzz::{
 
 /// The flags of `fuzz`.
 #[derive(Args)]
-pub struct FuzzArgs {
+pub(crate) struct FuzzArgs {
     /// The targets [default: all]
     targets: Vec<String>,
     /// How long each is tried
@@ -43,7 +43,7 @@ thread_local! {
 }
 
 /// Tries the targets. A broken law ends it with an error.
-pub fn fuzz(args: &FuzzArgs) -> Result<()> {
+pub(crate) fn fuzz(args: &FuzzArgs) -> Result<()> {
     let named = |name: &String| find(name).with_context(|| format!("there is no target {name}"));
     let mut targets = args.targets.iter().map(named).collect::<Result<Vec<_>>>()?;
     if let Some(file) = &args.replay {

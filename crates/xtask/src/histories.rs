@@ -16,7 +16,7 @@ use crate::git;
 
 /// What came of the edits.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Pairs of successive commits of one file.
     pub pairs: usize,
     /// Edits that a session could have sent.
@@ -28,7 +28,7 @@ pub struct Tally {
 }
 
 /// Replays the history of a repository, newest commits first, at most so many pairs.
-pub fn replay(repository: &Path, most: usize) -> Result<Tally> {
+pub(crate) fn replay(repository: &Path, most: usize) -> Result<Tally> {
     let mut tally = Tally::default();
     for versions in git::versions(repository)?.into_values() {
         // Newest first: the edit, the outside change, and what was there before both.

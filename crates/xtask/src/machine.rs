@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use anyhow::Result;
 
 /// One line about where the numbers come from.
-pub fn describe() -> String {
+pub(crate) fn describe() -> String {
     let cores = available_parallelism().map_or(1, usize::from);
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -24,7 +24,7 @@ fn short(kernel: &str) -> String {
 /// core and now on two, and waking an idle core costs more than a small call: the same server would seem four times as slow.
 ///
 /// It is let go when what is given back goes out of scope.
-pub fn pin() -> Result<Pinned> {
+pub(crate) fn pin() -> Result<Pinned> {
     #[cfg(target_os = "linux")]
     {
         use anyhow::Context;
@@ -41,7 +41,7 @@ pub fn pin() -> Result<Pinned> {
 }
 
 /// A program that is kept on one core.
-pub struct Pinned {
+pub(crate) struct Pinned {
     #[cfg(target_os = "linux")]
     allowed: rustix::thread::CpuSet,
 }
@@ -57,7 +57,7 @@ impl Drop for Pinned {
 /// Asks ext4 to lay the directories in `directory` far apart, as it does below the root of a disk. Without a journal ext4 does
 /// not reuse the inodes of deleted files for some minutes and searches past all of them to create a file, so a run would be
 /// slowed down by what the run before it deleted. Other file systems know no such flag, and then nothing changes.
-pub fn spread(directory: &Path) {
+pub(crate) fn spread(directory: &Path) {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
@@ -69,6 +69,6 @@ pub fn spread(directory: &Path) {
 }
 
 /// Flushes what preparing the files has dirtied, so that the kernel does not do it while the clock runs.
-pub fn settle() {
+pub(crate) fn settle() {
     rustix::fs::sync();
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 /// One of those that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub(crate) enum Seat {
     /// The server under test.
     Surehand,
     /// The bare server.
@@ -24,7 +24,7 @@ impl Seat {
 
 /// Something that each of them has.
 #[derive(Clone, Debug, Default)]
-pub struct Each<T> {
+pub(crate) struct Each<T> {
     /// The one of the server under test.
     pub surehand: T,
     /// The one of the bare server.
@@ -35,13 +35,13 @@ pub struct Each<T> {
 
 impl<T> Each<T> {
     /// Makes one for each seat, with so many peers.
-    pub fn of(peers: usize, mut make: impl FnMut(Seat) -> Result<T>) -> Result<Self> {
+    pub(crate) fn of(peers: usize, mut make: impl FnMut(Seat) -> Result<T>) -> Result<Self> {
         let peers = (0..peers).map(|peer| make(Seat::Peer(peer))).collect::<Result<_>>()?;
         Ok(Self { surehand: make(Seat::Surehand)?, floor: make(Seat::Floor)?, peers })
     }
 
     /// The one of a seat.
-    pub fn at(&self, seat: Seat) -> &T {
+    pub(crate) fn at(&self, seat: Seat) -> &T {
         match seat {
             Seat::Surehand => &self.surehand,
             Seat::Floor => &self.floor,
@@ -50,7 +50,7 @@ impl<T> Each<T> {
     }
 
     /// The one of a seat, to be changed.
-    pub fn at_mut(&mut self, seat: Seat) -> &mut T {
+    pub(crate) fn at_mut(&mut self, seat: Seat) -> &mut T {
         match seat {
             Seat::Surehand => &mut self.surehand,
             Seat::Floor => &mut self.floor,
@@ -59,22 +59,22 @@ impl<T> Each<T> {
     }
 
     /// All of them: Surehand's, the floor's, the peers'.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         [&self.surehand, &self.floor].into_iter().chain(&self.peers)
     }
 
     /// What `reduce` makes of each.
-    pub fn map<U>(&self, reduce: impl Fn(&T) -> U) -> Each<U> {
+    pub(crate) fn map<U>(&self, reduce: impl Fn(&T) -> U) -> Each<U> {
         Each { surehand: reduce(&self.surehand), floor: reduce(&self.floor), peers: self.peers.iter().map(reduce).collect() }
     }
 
     /// Each with its seat.
-    pub fn seats(&self) -> impl Iterator<Item = (Seat, &T)> {
+    pub(crate) fn seats(&self) -> impl Iterator<Item = (Seat, &T)> {
         Seat::all(self.peers.len()).zip(self.iter())
     }
 
     /// Who goes after whom in a round: everybody is first in turn, so that nobody always finds the caches of the same other.
-    pub fn order(&self, round: usize) -> Vec<Seat> {
+    pub(crate) fn order(&self, round: usize) -> Vec<Seat> {
         let mut seats: Vec<_> = Seat::all(self.peers.len()).collect();
         let first = round % seats.len();
         seats.rotate_left(first);
@@ -84,14 +84,14 @@ impl<T> Each<T> {
 
 impl Each<Duration> {
     /// The fastest peer: its place and its time.
-    pub fn best_peer(&self) -> Option<(usize, Duration)> {
+    pub(crate) fn best_peer(&self) -> Option<(usize, Duration)> {
         self.peers.iter().copied().enumerate().min_by_key(|&(_, time)| time)
     }
 }
 
 /// The percentiles of many calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// The median.
     pub p50: Duration,
     /// What one call in twenty exceeds.
@@ -102,7 +102,7 @@ pub struct Summary {
 
 impl Summary {
     /// Reduces durations in any order; there must be at least one.
-    pub fn of(durations: &[Duration]) -> Self {
+    pub(crate) fn of(durations: &[Duration]) -> Self {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
         Self { p50: percentile(&sorted, 50), p95: percentile(&sorted, 95), calls: sorted.len() }
@@ -110,18 +110,18 @@ impl Summary {
 }
 
 /// The median of durations in any order; there must be at least one.
-pub fn median(durations: &[Duration]) -> Duration {
+pub(crate) fn median(durations: &[Duration]) -> Duration {
     Summary::of(durations).p50
 }
 
 /// The smallest duration that at least `percent` of the sorted ones do not exceed.
-pub fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+pub(crate) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     *sorted.get(rank - 1).expect("every measurement makes at least one call")
 }
 
 /// How many times as long `a` is as `b`.
-pub fn ratio(a: Duration, b: Duration) -> f64 {
+pub(crate) fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64()
 }
 

@@ -10,7 +10,7 @@ use crate::bench::server;
 
 /// The flags of `torture`.
 #[derive(Args)]
-pub struct TortureArgs {
+pub(crate) struct TortureArgs {
     /// What to do: kill, race, hostile, filesystems [default: all of them]
     #[arg(value_name = "PART", value_parser = part)]
     parts: Vec<Part>,
@@ -37,7 +37,7 @@ fn part(typed: &str) -> Result<Part, String> {
 }
 
 /// Runs the parts that were asked for. Something that must never happen ends it with an error.
-pub fn run(args: TortureArgs) -> Result<()> {
+pub(crate) fn run(args: TortureArgs) -> Result<()> {
     let program = match args.server {
         Some(path) => server::locate(&path)?,
         None => server::build()?,

@@ -37,7 +37,7 @@ const MOST_NOTES: usize = 64 * 1024;
 impl Notebook {
     /// Looks into the notebook of a session and changes it; nobody else does meanwhile. What cannot be read is empty, and what cannot
     /// be written is lost: that must not stop anybody.
-    pub fn with<T>(workspace: &Workspace, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn with<T>(workspace: &Workspace, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
         let shelf = shelf(workspace).ok();
         let mut file = shelf.as_ref().and_then(|shelf| open(shelf, session, OFlags::empty()).ok());
         let mut notebook = file.as_mut().and_then(|file| read(file).ok()).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Notebook {
     }
 
     /// Adds something that is to be said.
-    pub fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         if self.notes.len() + text.len() <= MOST_NOTES {
             self.notes.push_str(text);
         }

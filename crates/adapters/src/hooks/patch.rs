@@ -43,7 +43,7 @@ struct Section {
 
 impl Patch {
     /// Takes a patch apart; `None` if there is none in the text. Names of files are seen from this directory.
-    pub fn parse(text: &str, directory: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str, directory: &str) -> Option<Self> {
         let mut sections: Vec<Section> = Vec::new();
         let lines = text.lines().skip_while(|line| line.trim() != BEGIN).skip(1).take_while(|line| line.trim() != END);
         for line in lines {

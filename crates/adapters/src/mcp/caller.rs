@@ -13,7 +13,7 @@ pub(super) enum Caller {
 }
 
 impl Caller {
-    pub fn id(&self) -> &SessionId {
+    pub(super) fn id(&self) -> &SessionId {
         match self {
             Caller::Own(id) | Caller::Shared(id) => id,
         }

@@ -70,13 +70,13 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(far: SocketAddr, near: SocketAddr, sockets: SocketTable) -> Self {
+    pub(super) fn new(far: SocketAddr, near: SocketAddr, sockets: SocketTable) -> Self {
         let phase = Mutex::new((Phase::Unproven, Instant::now()));
         Self { far, near, sockets, process: OnceLock::new(), phase, evicted: CancellationToken::new() }
     }
 
     /// A name for the client at the other end, when nothing better is known.
-    pub fn who(&self, client: &str) -> SessionId {
+    pub(super) fn who(&self, client: &str) -> SessionId {
         let process = self.process.get_or_init(|| self.sockets.owner(self.far, self.near).and_then(process::holding));
         SessionId(match process {
             Some(process) => format!("process-{process}"),
@@ -84,7 +84,7 @@ impl Connection {
         })
     }
 
-    pub fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> Phase {
         lock(&self.phase).0
     }
 
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Ends if no request is let in within this time, however many bytes come.
-    pub async fn overdue(&self, limit: Duration) {
+    pub(super) async fn overdue(&self, limit: Duration) {
         sleep(limit).await;
         if self.phase() != Phase::Unproven {
             std::future::pending().await
@@ -106,12 +106,12 @@ impl Connection {
 pub(super) struct RequestGuard(Arc<Connection>);
 
 impl RequestGuard {
-    pub fn new(connection: Arc<Connection>) -> Self {
+    pub(super) fn new(connection: Arc<Connection>) -> Self {
         connection.enter(Phase::Receiving);
         Self(connection)
     }
 
-    pub fn enter(&self, phase: Phase) {
+    pub(super) fn enter(&self, phase: Phase) {
         self.0.enter(phase);
     }
 }
@@ -129,7 +129,7 @@ pub(super) struct GuardedBody<B> {
 }
 
 impl<B> GuardedBody<B> {
-    pub fn new(body: B, guard: RequestGuard) -> Self {
+    pub(super) fn new(body: B, guard: RequestGuard) -> Self {
         Self { body, _guard: guard }
     }
 }
@@ -159,12 +159,12 @@ pub(super) struct ConnectionTable {
 }
 
 impl ConnectionTable {
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { limit, open: Vec::new(), tasks: JoinSet::new() }
     }
 
     /// Serves a connection. If the table is full, another connection makes room. If all of them are at work, the new one is closed.
-    pub fn insert(&mut self, connection: Arc<Connection>, serve: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn insert(&mut self, connection: Arc<Connection>, serve: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|(_, task)| !task.is_finished());
         if self.open.len() >= self.limit && !self.evict() {
@@ -184,7 +184,7 @@ impl ConnectionTable {
     }
 
     /// Waits until all connections are closed.
-    pub async fn join(&mut self) {
+    pub(super) async fn join(&mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
 }

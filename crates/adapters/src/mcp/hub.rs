@@ -46,7 +46,7 @@ struct Seated {
 }
 
 impl Hub {
-    pub fn new(workspace: Arc<Workspace>, dialects: &[EditDialect]) -> Self {
+    pub(super) fn new(workspace: Arc<Workspace>, dialects: &[EditDialect]) -> Self {
         let names = ToolNames::of_dialects(dialects);
         let offered = Tool::ALL.into_iter().filter(|tool| names.get(*tool).is_some());
         Self {
@@ -61,7 +61,7 @@ impl Hub {
     }
 
     /// A new session that nobody else knows of.
-    pub fn fresh_seat(&self) -> Caller {
+    pub(super) fn fresh_seat(&self) -> Caller {
         let mut session = Session::new(self.workspace.clone());
         let id = session.tracker().expect("a new session has one").session().clone();
         self.put(&mut self.seats(), &id, session);
@@ -69,7 +69,7 @@ impl Hub {
     }
 
     /// The session of a caller.
-    pub fn seat(&self, caller: &Caller) -> Seat {
+    pub(super) fn seat(&self, caller: &Caller) -> Seat {
         let mut seats = self.seats();
         if let Some(seated) = seats.get_mut(caller.id()) {
             seated.last_use = self.uses.fetch_add(1, Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Hub {
     }
 
     /// What a caller has read counts no longer: its connection has ended. Others may go on with a session that is shared.
-    pub fn leave(&self, caller: &Caller) {
+    pub(super) fn leave(&self, caller: &Caller) {
         let left = self.seats().remove(caller.id());
         if let Caller::Own(id) = caller {
             let seat = left.map(|left| left.seat);
@@ -121,12 +121,12 @@ impl Hub {
     }
 
     /// The tool of this name, if it is offered.
-    pub fn tool(&self, name: &str) -> Option<&Offered> {
+    pub(super) fn tool(&self, name: &str) -> Option<&Offered> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
     /// What is said to a call of a tool that is not offered, though there is one; nothing about others.
-    pub fn refuse_hidden(&self, name: &str) -> Option<Outcome> {
+    pub(super) fn refuse_hidden(&self, name: &str) -> Option<Outcome> {
         if self.tool(name).is_some() || Tool::named(name).is_none() {
             return None;
         }

@@ -22,11 +22,11 @@ pub(super) async fn warn(warning: &str, least: Level, peer: &Peer<RoleServer>) {
 pub(super) struct Level(u8);
 
 impl Level {
-    pub const WARNING: Level = Level(3);
+    pub(super) const WARNING: Level = Level(3);
     /// Graver than anything.
     const NEVER: Level = Level(8);
 
-    pub fn of(level: LoggingLevel) -> Self {
+    pub(super) fn of(level: LoggingLevel) -> Self {
         Level(match level {
             LoggingLevel::Debug => 0,
             LoggingLevel::Info => 1,
@@ -40,7 +40,7 @@ impl Level {
     }
 
     /// What a call asks for, by the newest revision. There, who asks for nothing hears nothing.
-    pub fn asked_for(context: &RequestContext<RoleServer>) -> Option<Self> {
+    pub(super) fn asked_for(context: &RequestContext<RoleServer>) -> Option<Self> {
         let asked = context.meta.log_level().map(Level::of);
         let is_new = context.meta.protocol_version().is_some();
         asked.or_else(|| is_new.then_some(Level::NEVER))

@@ -45,7 +45,7 @@ const ALL: [(&str, &str, &str, &str); 3] = [
 
 /// What was touched by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touched {
+pub(super) enum Touched {
     /// Nothing that is shown here.
     Nothing,
     /// Files, and with them the snapshot and the journal.
@@ -56,7 +56,7 @@ pub enum Touched {
 
 impl Touched {
     /// The addresses of what has another content now.
-    pub fn addresses(self) -> &'static [&'static str] {
+    pub(super) fn addresses(self) -> &'static [&'static str] {
         match self {
             Touched::Nothing => &[],
             Touched::Files => &[SNAPSHOT, JOURNAL],
@@ -67,7 +67,7 @@ impl Touched {
 
 /// A resource has another content now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct News {
+pub(super) struct News {
     /// Its address.
     pub uri: &'static str,
     /// The connection through which it was changed.
@@ -75,7 +75,7 @@ pub struct News {
 }
 
 /// The resources of a workspace.
-pub struct Resources {
+pub(super) struct Resources {
     workspace: Arc<Workspace>,
     names: ToolNames,
     changed: broadcast::Sender<News>,
@@ -83,12 +83,12 @@ pub struct Resources {
 
 impl Resources {
     /// The resources of a workspace.
-    pub fn new(workspace: Arc<Workspace>, names: ToolNames) -> Self {
+    pub(super) fn new(workspace: Arc<Workspace>, names: ToolNames) -> Self {
         Self { workspace, names, changed: broadcast::channel(64).0 }
     }
 
     /// What there is.
-    pub fn list(&self) -> Vec<Resource> {
+    pub(super) fn list(&self) -> Vec<Resource> {
         let resource = |(uri, name, kind, description): (&str, &str, &str, &str)| {
             Resource::new(uri, name).with_description(description).with_mime_type(kind)
         };
@@ -96,7 +96,7 @@ impl Resources {
     }
 
     /// The content of one.
-    pub fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    pub(super) fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
         let state = || RepoTracker::load(self.workspace.clone()).snapshot();
         let text = match *uri {
@@ -111,7 +111,7 @@ impl Resources {
     }
 
     /// What of a wish can be granted: news of our resources.
-    pub fn accept(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
+    pub(super) fn accept(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let wanted = requested.resource_subscriptions.iter().flatten();
         let ours = wanted.filter(|uri| ALL.iter().any(|(known, ..)| known == uri)).cloned().collect();
         let mut accepted = SubscriptionFilter::new();
@@ -120,12 +120,12 @@ impl Resources {
     }
 
     /// Hears of what changes from now on.
-    pub fn listen(&self) -> broadcast::Receiver<News> {
+    pub(super) fn listen(&self) -> broadcast::Receiver<News> {
         self.changed.subscribe()
     }
 
     /// Tells those who listen.
-    pub fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: News) {
         // Nobody listening is not an error.
         let _ = self.changed.send(news);
     }
@@ -133,14 +133,14 @@ impl Resources {
 
 /// What one connection has subscribed to, the old way.
 #[derive(Debug, Default)]
-pub struct Subscriptions {
+pub(super) struct Subscriptions {
     addresses: Mutex<BTreeSet<String>>,
     is_passed_on: AtomicBool,
 }
 
 impl Subscriptions {
     /// Remembers that the client wants to hear of a resource. Says whether it is the first: then somebody must pass it on.
-    pub fn add(&self, uri: &str) -> Result<bool, ErrorData> {
+    pub(super) fn add(&self, uri: &str) -> Result<bool, ErrorData> {
         if !ALL.iter().any(|(known, ..)| *known == uri) {
             return Err(unknown(uri));
         }
@@ -149,17 +149,17 @@ impl Subscriptions {
     }
 
     /// The client does not want to hear of it any more.
-    pub fn remove(&self, uri: &str) {
+    pub(super) fn remove(&self, uri: &str) {
         lock(&self.addresses).remove(uri);
     }
 
     /// Whether the client wants to hear of it.
-    pub fn has(&self, uri: &str) -> bool {
+    pub(super) fn has(&self, uri: &str) -> bool {
         lock(&self.addresses).contains(uri)
     }
 
     /// Passes on what others change, as long as the client is there. What it changes itself it hears before the answer.
-    pub async fn pass_on(&self, mut changed: broadcast::Receiver<News>, me: u64, peer: Peer<RoleServer>) {
+    pub(super) async fn pass_on(&self, mut changed: broadcast::Receiver<News>, me: u64, peer: Peer<RoleServer>) {
         loop {
             let news = match changed.recv().await {
                 Ok(news) => news,

@@ -37,7 +37,7 @@ pub(super) struct SocketOwner {
 impl SocketTable {
     /// Chooses the source. Some kernels and sandboxes have no `sock_diag`, and their error is the one for a missing socket. So this looks
     /// for a socket that is there: our own listener.
-    pub fn detect(listener: SocketAddr) -> Self {
+    pub(super) fn detect(listener: SocketAddr) -> Self {
         #[cfg(target_os = "linux")]
         if sock_diag::find(listener, SocketAddr::new(unspecified(listener), 0)).is_some() {
             return Self::SockDiag;
@@ -48,7 +48,7 @@ impl SocketTable {
 
     /// The owner of the established socket that is bound to `local` and connected to `remote`. `None` if there is no such socket, or no
     /// single owner.
-    pub fn owner(self, local: SocketAddr, remote: SocketAddr) -> Option<SocketOwner> {
+    pub(super) fn owner(self, local: SocketAddr, remote: SocketAddr) -> Option<SocketOwner> {
         match self {
             #[cfg(target_os = "linux")]
             Self::SockDiag => sock_diag::find(local, remote)?.owner(),
@@ -62,7 +62,7 @@ impl SocketTable {
 
 impl SocketOwner {
     /// Whether it is the user that this process acts for. Root is another user like any other.
-    pub fn is_this_user(self) -> bool {
+    pub(super) fn is_this_user(self) -> bool {
         self.uid == geteuid().as_raw() && (self.uid != OVERFLOW_UID || maps_every_user())
     }
 }
@@ -148,7 +148,7 @@ mod sock_diag {
     const REQUEST_LENGTH: u32 = 72;
 
     /// The socket with these two addresses, in any state. If there is none, the kernel gives a socket that listens at `local`.
-    pub fn find(local: SocketAddr, remote: SocketAddr) -> Option<SocketRow> {
+    pub(super) fn find(local: SocketAddr, remote: SocketAddr) -> Option<SocketRow> {
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG)).ok()?;
         send(&socket, &request(canonical(local), canonical(remote)), SendFlags::empty()).ok()?;

@@ -28,7 +28,7 @@ type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 const MAX_LINE: usize = 400 << 20;
 const CHUNK: usize = 64 << 10;
 
-pub struct StdioTransport {
+pub(super) struct StdioTransport {
     reader: Reader,
     /// What has been read and not yet given out.
     buffer: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct StdioTransport {
 }
 
 impl StdioTransport {
-    pub fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let output = Arc::new(Mutex::new(Output { writer: Some(output()?), line: Vec::new() }));
         Ok(Self { reader: input()?, buffer: Vec::new(), start: 0, searched: 0, skipping: false, opened: false, output })
     }

@@ -31,13 +31,13 @@ pub(super) struct LeftOut {
 impl Output {
     /// Keeps so many bytes from the beginning and so many from the end. Secrets are redacted before anything is cut, so that no part
     /// of one is left.
-    pub fn new(limits: &Limits, secrets: &Secrets) -> Self {
+    pub(super) fn new(limits: &Limits, secrets: &Secrets) -> Self {
         let (head_bytes, tail_bytes, redactor) = (limits.head_bytes, limits.tail_bytes, secrets.redactor());
         Self { kept: Kept { head_bytes, tail_bytes, redactor, ..Kept::default() }, ..Self::default() }
     }
 
     /// Takes in what came.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut pending = std::mem::take(&mut self.undecoded);
         pending.extend_from_slice(bytes);
         let mut chunks = pending.utf8_chunks().peekable();
@@ -56,7 +56,7 @@ impl Output {
     }
 
     /// What is shown of it.
-    pub fn finish(mut self) -> Shown {
+    pub(super) fn finish(mut self) -> Shown {
         if !self.undecoded.is_empty() {
             self.terminal.push(REPLACEMENT, &mut self.kept);
         }

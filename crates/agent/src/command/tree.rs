@@ -52,7 +52,7 @@ pub(super) struct Subreaper {
 
 impl Subreaper {
     /// Waits for the turn of this command. Must be there before the shell is started.
-    pub fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let was_subreaper = become_subreaper();
         let ours = getpid().as_raw_pid();
@@ -99,17 +99,17 @@ fn resign_as_subreaper() {}
 impl ProcessTree {
     /// The tree of a shell, which must not be reaped as long as this is used, unless processes are not shown: its number would be free for
     /// others.
-    pub fn new(shell: Pid, reaper: Subreaper) -> Self {
+    pub(super) fn new(shell: Pid, reaper: Subreaper) -> Self {
         Self { shell, reaper }
     }
 
     /// Whether the system shows its processes. Where it does not, all that is in the group of the shell counts, dead or alive.
-    pub fn is_shown(&self) -> bool {
+    pub(super) fn is_shown(&self) -> bool {
         Process::read(getpid()).is_some()
     }
 
     /// Whether any process of the command is alive.
-    pub fn lives(&self) -> bool {
+    pub(super) fn lives(&self) -> bool {
         match self.members() {
             Some(members) => members.iter().any(|member| member.is_alive),
             None => !matches!(test_kill_process_group(self.shell), Err(Errno::SRCH)),
@@ -120,7 +120,7 @@ impl ProcessTree {
     ///
     /// It goes to whole groups, the oldest first. A group gets it at once, with the children that its processes are just making; else a shell
     /// could go on with its next command because the present one has ended. All of a group is in one session, so all of it is the command's.
-    pub fn signal(&self, signal: Signal) -> bool {
+    pub(super) fn signal(&self, signal: Signal) -> bool {
         let Some(mut members) = self.members() else {
             // Whoever is gone by now needs none.
             return kill_process_group(self.shell, signal).is_ok();
@@ -142,7 +142,7 @@ impl ProcessTree {
 
     /// Kills every living process of the command that there is now. Says whether there was one; what they have started meanwhile is
     /// for the next round.
-    pub fn kill(&self) -> bool {
+    pub(super) fn kill(&self) -> bool {
         let lived = self.signal(Signal::KILL);
         self.chase();
         lived
@@ -176,7 +176,7 @@ impl ProcessTree {
     }
 
     /// Takes note of the orphans that have ended. The shell is for whoever started it.
-    pub fn reap(&self) {
+    pub(super) fn reap(&self) {
         let ours = getpid().as_raw_pid();
         let orphans = self.members().into_iter().flatten().filter(|member| member.parent == ours && member.pid != self.shell);
         for orphan in orphans.filter(|orphan| !orphan.is_alive) {

@@ -19,7 +19,7 @@ pub(super) struct Anthropic {
 
 impl Anthropic {
     /// With the longest answer, in tokens, which must be said.
-    pub fn new(max_tokens: u32) -> Self {
+    pub(super) fn new(max_tokens: u32) -> Self {
         Self { max_tokens }
     }
 }

@@ -45,7 +45,7 @@ pub(super) enum Trouble {
 
 impl Trouble {
     /// What to do about it when it does not pass.
-    pub fn remedy(self, url: &str) -> String {
+    pub(super) fn remedy(self, url: &str) -> String {
         match self {
             Self::Unreached => format!("check the network, the proxy if there is one, and that a server answers at {url}"),
             Self::Silent => "a slow model needs more time: set model.seconds in ~/.config/surehand/surehand.toml".to_owned(),
@@ -57,17 +57,17 @@ impl Trouble {
 
 impl Fault {
     /// What came is no answer, or not the whole of it.
-    pub fn broken(why: impl Into<String>) -> Self {
+    pub(super) fn broken(why: impl Into<String>) -> Self {
         Self::passing(Trouble::Broken, why)
     }
 
     /// Trouble that may pass, without a word on when.
-    pub fn passing(trouble: Trouble, why: impl Into<String>) -> Self {
+    pub(super) fn passing(trouble: Trouble, why: impl Into<String>) -> Self {
         Self::Passing { trouble, why: why.into(), wait: None }
     }
 
     /// What an HTTP status with these words means.
-    pub fn of_status(status: u16, words: Words, wait: Option<Duration>) -> Self {
+    pub(super) fn of_status(status: u16, words: Words, wait: Option<Duration>) -> Self {
         let why = words.text;
         // An empty account is told with the status of a limit, but waiting does not fill it.
         if is_passing(status) && !words.kind.contains("insufficient_quota") {
@@ -77,7 +77,7 @@ impl Fault {
     }
 
     /// What an error in a stream means that has come with status 200.
-    pub fn of_error(error: &Value) -> Self {
+    pub(super) fn of_error(error: &Value) -> Self {
         let words = Words::of(error);
         match status_of(error, &words.kind) {
             Some(status) => Self::of_status(status, words, None),
@@ -125,7 +125,7 @@ pub(super) struct Words {
 
 impl Words {
     /// The words in the body of an answer that is none.
-    pub fn in_body(body: &[u8]) -> Self {
+    pub(super) fn in_body(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body).trim().to_owned();
             let is_page = text.starts_with('<');
@@ -138,7 +138,7 @@ impl Words {
     }
 
     /// The words of an error: an object, or the text itself.
-    pub fn of(error: &Value) -> Self {
+    pub(super) fn of(error: &Value) -> Self {
         if let Some(text) = error.as_str() {
             return Self { text: text.to_owned(), kind: String::new() };
         }

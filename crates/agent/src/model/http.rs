@@ -43,7 +43,7 @@ pub(super) struct Client {
 
 impl Client {
     /// For requests with these headers to this address. Each may be silent for `idle`.
-    pub fn new(url: Uri, headers: HeaderMap, idle: Duration, proxy: Option<Proxy>) -> Self {
+    pub(super) fn new(url: Uri, headers: HeaderMap, idle: Duration, proxy: Option<Proxy>) -> Self {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -66,12 +66,12 @@ impl Client {
     }
 
     /// The address.
-    pub fn url(&self) -> &Uri {
+    pub(super) fn url(&self) -> &Uri {
         &self.url
     }
 
     /// Sends JSON and waits for the head of the answer.
-    pub fn post(&self, body: Vec<u8>, cancel: &Cancel) -> Result<Response, Fault> {
+    pub(super) fn post(&self, body: Vec<u8>, cancel: &Cancel) -> Result<Response, Fault> {
         if cancel.is_set() {
             return Err(Fault::Cancelled);
         }
@@ -100,7 +100,7 @@ pub(super) struct Response {
 
 impl Response {
     /// The next bytes of the body; none at its end. Waits no longer than `patience`.
-    pub fn next(&mut self, cancel: &Cancel, patience: Duration) -> Result<Option<Vec<u8>>, Fault> {
+    pub(super) fn next(&mut self, cancel: &Cancel, patience: Duration) -> Result<Option<Vec<u8>>, Fault> {
         match self.incoming.wait(cancel, patience)? {
             Piece::Bytes(bytes) => Ok(Some(bytes)),
             Piece::Head { .. } | Piece::End => Ok(None),
@@ -108,7 +108,7 @@ impl Response {
     }
 
     /// A header, if it is text.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }

@@ -51,7 +51,7 @@ impl fmt::Debug for Key {
 
 /// A key that was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub(super) struct Found {
     /// The key.
     pub key: Key,
     /// The environment variable or the setting that it comes from.
@@ -59,13 +59,13 @@ pub struct Found {
 }
 
 /// The variable that holds a key for whatever model is asked. It is named for us, so whoever sets it means us.
-pub const OUR_VARIABLE: &str = "SUREHAND_API_KEY";
+pub(super) const OUR_VARIABLE: &str = "SUREHAND_API_KEY";
 
 /// Every variable in which a key of ours may be.
 pub const KEY_VARIABLES: [&str; 3] = [OUR_VARIABLE, "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 /// The variable in which a provider's users keep their key.
-pub fn variable_of(protocol: Protocol) -> &'static str {
+pub(super) fn variable_of(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenAi => "OPENAI_API_KEY",
         Protocol::Anthropic => "ANTHROPIC_API_KEY",
@@ -83,7 +83,7 @@ pub struct KeyStore {
 
 /// Why a key that is set cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub(super) enum KeyError {
     /// The command cannot be started or listened to.
     #[error("model.key_command cannot be run: {0}")]
     CommandIo(io::Error),
@@ -168,7 +168,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// The key: from our own variable, from the store, or from the first of the provider's variables that holds one. A store that is
 /// set and gives no key is an error: to go on with another key would bill another account.
-pub fn find(
+pub(super) fn find(
     store: &KeyStore,
     providers: Option<&'static str>,
     env: &dyn Fn(&str) -> Option<String>,

@@ -47,7 +47,7 @@ pub(super) struct OpenAi {
 
 impl OpenAi {
     /// With the longest answer, in tokens, if there is to be one.
-    pub fn new(limit: Option<u32>, limit_name: LimitName) -> Self {
+    pub(super) fn new(limit: Option<u32>, limit_name: LimitName) -> Self {
         Self { limit, limit_name, is_limit_name_learnt: false, wants_usage: true }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Parser {
 
 impl Parser {
     /// Takes the next bytes and adds the events that they complete.
-    pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
         while !bytes.is_empty() {
             if mem::take(&mut self.is_after_return) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -52,7 +52,7 @@ impl Parser {
     }
 
     /// The stream is over. The standard drops an event without an empty line after it, but servers end in this way.
-    pub fn finish(mut self, events: &mut Vec<Event>) {
+    pub(super) fn finish(mut self, events: &mut Vec<Event>) {
         self.end_line(events);
         self.end_event(events);
     }

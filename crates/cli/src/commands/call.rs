@@ -8,7 +8,7 @@ use surehand_engine::{Session, SessionId};
 
 use crate::{args::CallArgs, output, place};
 
-pub fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     let mut typed = args.arguments.clone();
     if typed == "-" {
         typed.clear();

@@ -9,7 +9,7 @@ use crate::{
     output,
 };
 
-pub fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "surehand", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;

@@ -10,7 +10,7 @@ use surehand_engine::{Session, changes::net, core::file_diff::FileDiff};
 
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
-pub fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let selection = place::selection(&args.selection, &session)?;

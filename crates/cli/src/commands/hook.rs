@@ -10,7 +10,7 @@ use surehand_adapters::hooks::{self, Answer};
 
 use crate::{args::HookArgs, hook_log, output, place};
 
-pub fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     // What a panic prints, some clients would show to the model.
     std::panic::set_hook(Box::new(|_| {}));
     let answer = catch_unwind(AssertUnwindSafe(|| answer(args)));

@@ -12,7 +12,7 @@ use surehand_engine::{
 
 use crate::{args::LogArgs, output, place};
 
-pub fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;

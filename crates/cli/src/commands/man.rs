@@ -10,7 +10,7 @@ use crate::{
     output,
 };
 
-pub fn run(args: &ManArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ExitCode> {
     let command = Args::command();
     let Some(directory) = &args.dir else {
         let mut page = Vec::new();

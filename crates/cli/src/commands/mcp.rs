@@ -20,7 +20,7 @@ const TOKEN: &str = "SUREHAND_MCP_TOKEN";
 /// Clients are configured with an address, so it should be the same tomorrow.
 const DEFAULT_PORT: u16 = 7873;
 
-pub fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
     // What is wrong with the address or the token is said before anything is done.
     let endpoint = args.http.as_ref().map(|address| endpoint(args, address)).transpose()?;
     let workspace = place::open(&args.place)?;

@@ -1,18 +1,18 @@
 //! One file per command.
 
-pub mod call;
-pub mod completions;
-pub mod demo;
-pub mod diff;
-pub mod doctor;
-pub mod hook;
-pub mod init;
-pub mod log;
-pub mod man;
-pub mod mcp;
-pub mod run;
-pub mod scan;
-pub mod snapshot;
-pub mod status;
-pub mod tasks;
-pub mod undo;
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod hook;
+pub(crate) mod init;
+pub(crate) mod log;
+pub(crate) mod man;
+pub(crate) mod mcp;
+pub(crate) mod run;
+pub(crate) mod scan;
+pub(crate) mod snapshot;
+pub(crate) mod status;
+pub(crate) mod tasks;
+pub(crate) mod undo;

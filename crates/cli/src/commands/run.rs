@@ -23,7 +23,7 @@ use crate::{
     view::{Answer, Manner, View},
 };
 
-pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let keys = Keys::take();
     let story = args.story.as_deref().map(story).transpose()?;
     let remote = connect(args, &keys)?;

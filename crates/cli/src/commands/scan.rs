@@ -15,7 +15,7 @@ use surehand_engine::{
 
 use crate::{args::ScanArgs, output, place};
 
-pub fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
     let line = ProgressLine::new();
     let scanned = scan(&workspace, &|progress| line.show(progress));

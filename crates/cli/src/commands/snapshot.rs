@@ -6,7 +6,7 @@ use surehand_engine::{RepoTracker, ToolNames, render::snapshot::format_for_promp
 
 use crate::{args::StateArgs, output, place};
 
-pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let state = RepoTracker::load(place::look(&args.place)?).snapshot();
     let text =
         if args.json { format!("{:#}\n", repo::to_json(&state)) } else { format_for_prompt(&state, &ToolNames::default()) };

@@ -17,7 +17,7 @@ use crate::{args::StateArgs, output, place};
 /// So many names of a kind are listed; the rest is counted.
 const MOST: usize = 10;
 
-pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let state = RepoTracker::load(workspace.clone()).snapshot();
     let last = workspace.log(&Which::default(), 1)?.into_iter().next();

@@ -14,7 +14,7 @@ use crate::{
     output, place,
 };
 
-pub fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
     let plan = match &args.act {
         None => place::look(&args.place)?.ask(|store| store.plan())?,
         Some(act) => place::open(&args.place)?.change_plan(&change(act))?,

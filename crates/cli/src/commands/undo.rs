@@ -11,7 +11,7 @@ use surehand_engine::{
 
 use crate::{args::UndoArgs, output, place};
 
-pub fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
     let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
     let selection = place::selection(&args.selection, &session)?;

@@ -10,7 +10,7 @@ use super::safe;
 const NAMED: usize = 3;
 
 /// What a call is about; empty if there is nothing to say.
-pub fn about(tool: &str, arguments: &Value) -> String {
+pub(super) fn about(tool: &str, arguments: &Value) -> String {
     let Value::Object(given) = arguments else { return no_object(arguments) };
     let known = Tool::named(tool).and_then(|tool| of_tool(tool, given));
     known.unwrap_or_else(|| anything(given))

@@ -16,7 +16,7 @@ use super::{
 
 /// What was seen of a run.
 #[derive(Debug, Default)]
-pub struct Course {
+pub(super) struct Course {
     /// The name of its session.
     pub session: String,
     /// The turn after which this part of it began, 0 for all of it.
@@ -41,7 +41,7 @@ pub struct Course {
 
 impl Course {
     /// Remembers what happened. What the model says is not taken in here but where it is written.
-    pub fn note(&mut self, event: &Event) {
+    pub(super) fn note(&mut self, event: &Event) {
         match event {
             Event::Started { session, after_turn, .. } => {
                 session.clone_into(&mut self.session);
@@ -101,7 +101,7 @@ impl Course {
 }
 
 /// The name of a mode.
-pub fn mode(mode: Mode) -> &'static str {
+pub(super) fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Snapshot => "snapshot",
         Mode::History => "history",

@@ -13,7 +13,7 @@ use super::{
 
 /// What diffs say about a file, without its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiffStat {
+pub(crate) struct DiffStat {
     /// The file; of one that was moved, from where to where.
     pub path: String,
     /// What else happened to it: `new`, `deleted`, `binary`; mostly nothing.
@@ -26,7 +26,7 @@ pub struct DiffStat {
 
 impl DiffStat {
     /// The numbers of one diff.
-    pub fn of(diff: &FileDiff) -> Self {
+    pub(crate) fn of(diff: &FileDiff) -> Self {
         let path = match diff.kind() {
             DiffKind::Renamed => format!("{} → {}", diff.path_before(), diff.path_after()),
             DiffKind::Unchanged | DiffKind::Edited | DiffKind::Created | DiffKind::Deleted => diff.path_after().to_string(),
@@ -41,7 +41,7 @@ impl DiffStat {
     }
 
     /// Adds the numbers of a later diff of the same file.
-    pub fn and_then(&mut self, later: &DiffStat) {
+    pub(crate) fn and_then(&mut self, later: &DiffStat) {
         self.added += later.added;
         self.removed += later.removed;
         // A file that came and was edited is still a new one.
@@ -52,13 +52,13 @@ impl DiffStat {
 }
 
 /// A whole diff as people read it in a terminal: removed lines red, added ones green, places blue.
-pub fn coloured(diff: &FileDiff) -> String {
+pub(crate) fn coloured(diff: &FileDiff) -> String {
     let headings = diff.headings().iter().map(|heading| coloured_line(Some(Style::Bold), heading)).collect::<String>();
     headings + &coloured_hunks(diff.hunks())
 }
 
 /// The same without the lines that name the file.
-pub fn coloured_hunks(hunks: &[DiffHunk]) -> String {
+pub(crate) fn coloured_hunks(hunks: &[DiffHunk]) -> String {
     let mut out = String::new();
     for hunk in hunks {
         out.push_str(&coloured_line(Some(PLACE), &hunk.heading()));
@@ -93,7 +93,7 @@ fn painted(style: Option<Style>, text: &str, look: Look) -> String {
 }
 
 /// Diffs in colour: for each file its name and numbers, and in all at most so many lines of them.
-pub fn shown(files: &[FileDiff], most: usize, look: Look) -> String {
+pub(crate) fn shown(files: &[FileDiff], most: usize, look: Look) -> String {
     let mut out = String::new();
     let (mut left, mut all) = (most, 0);
     for file in files {
@@ -113,7 +113,7 @@ pub fn shown(files: &[FileDiff], most: usize, look: Look) -> String {
 }
 
 /// `src/a.rs (new) +3 -0`
-pub fn title(file: &DiffStat, look: Look) -> String {
+pub(crate) fn title(file: &DiffStat, look: Look) -> String {
     let note = if file.note.is_empty() { String::new() } else { format!(" ({})", file.note) };
     let (added, removed) = (format!("+{}", file.added), format!("-{}", file.removed));
     let room = look.room(6 + note.len() + added.len() + removed.len());

@@ -13,12 +13,12 @@ fn columns(c: char) -> usize {
 }
 
 /// How many columns a text takes, at most.
-pub fn width(text: &str) -> usize {
+pub(super) fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
 /// As much of a text as fits, with `…` for the rest.
-pub fn cut(text: &str, room: usize) -> String {
+pub(super) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
@@ -39,7 +39,7 @@ fn fitting(text: &str, room: usize) -> usize {
 }
 
 /// One line in rows, broken between words; a word that is too long is broken as well. Blanks at a break are left out.
-pub fn words(line: &str, room: usize) -> Vec<String> {
+pub(super) fn words(line: &str, room: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut rest = line.trim_end();
     while width(rest) > room {
@@ -57,7 +57,7 @@ pub fn words(line: &str, room: usize) -> Vec<String> {
 }
 
 /// One line in rows, each of them full: joined together they are the line.
-pub fn exactly(line: &str, room: usize) -> Vec<&str> {
+pub(super) fn exactly(line: &str, room: usize) -> Vec<&str> {
     let mut rows = Vec::new();
     let mut rest = line;
     while width(rest) > room {

@@ -14,7 +14,7 @@ use rustix::{
 use surehand_agent::Cancel;
 
 /// Somebody who can type. What is typed comes in lines, which the terminal itself lets people edit.
-pub enum Keyboard {
+pub(crate) enum Keyboard {
     /// Standard input is a terminal.
     Standard(Stdin),
     /// The terminal that the process was started from.
@@ -26,7 +26,7 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl Keyboard {
     /// The keyboard, if there is one.
-    pub fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let standard = io::stdin();
         if standard.is_terminal() {
             return Some(Self::Standard(standard));
@@ -35,13 +35,13 @@ impl Keyboard {
     }
 
     /// Forgets what was typed so far: it was no answer to a question that nobody had seen.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         // A terminal that cannot do this still gives what is typed.
         let _ = tcflush(self, QueueSelector::IFlush);
     }
 
     /// The next line; nothing if the input ends or somebody wants to stop.
-    pub fn line(&self, cancel: &Cancel) -> io::Result<Option<String>> {
+    pub(crate) fn line(&self, cancel: &Cancel) -> io::Result<Option<String>> {
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") {
             let mut buffer = [0; 4096];

@@ -32,7 +32,7 @@ const DIFF_LINES: usize = 20;
 const FILES: usize = 20;
 
 /// What is written for an event, given what was seen before it. Takes what is said into the course, and ends it where something else comes.
-pub fn lines(event: &Event, course: &mut Course, look: Look) -> String {
+pub(super) fn lines(event: &Event, course: &mut Course, look: Look) -> String {
     match event {
         Event::Text { text } => return course.speech.piece(text),
         Event::Calling { .. } => return course.speech.pause().to_owned(),
@@ -152,7 +152,7 @@ fn rows(text: &str, most: usize, indent: &str, look: Look) -> Vec<String> {
 }
 
 /// How a run ended, in words that need no colour.
-pub fn outcome(stop: Stop) -> &'static str {
+pub(super) fn outcome(stop: Stop) -> &'static str {
     match stop {
         Stop::Done => "done",
         Stop::Budget => "stopped: the budget is used up",
@@ -176,7 +176,7 @@ fn summary(course: &Course, stop: Stop, text: &str, look: Look) -> String {
 }
 
 /// `7 turns, 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`
-pub fn took(course: &Course) -> String {
+pub(super) fn took(course: &Course) -> String {
     let (turns, time) = (count(course.turn as usize, "turn"), look::elapsed(look::seconds(course.seconds)));
     let since = if course.after_turn > 0 { format!(" since turn {}", course.after_turn) } else { String::new() };
     format!("{turns}, {}, {time}{since}", look::usage(&course.total))
@@ -195,7 +195,7 @@ fn changed(course: &Course, look: Look) -> String {
 }
 
 /// What can be done now, with the command for it.
-pub fn next_steps(course: &Course, stop: Stop) -> Vec<(&'static str, String)> {
+pub(super) fn next_steps(course: &Course, stop: Stop) -> Vec<(&'static str, String)> {
     let mut steps = Vec::new();
     if !course.files.is_empty() {
         let session = safe::name(&course.session);

@@ -6,7 +6,7 @@ use surehand_agent::{event::Phase, model::Usage};
 
 /// For whom something is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     /// Columns of the terminal.
     pub width: usize,
     /// Whether it shows colours.
@@ -15,7 +15,7 @@ pub struct Look {
 
 /// Whether there are colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colours {
+pub(crate) enum Colours {
     /// There are.
     On,
     /// There are none.
@@ -24,7 +24,7 @@ pub enum Colours {
 
 /// What is made of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub(crate) enum Style {
     Bold,
     Dim,
     Red,
@@ -36,7 +36,7 @@ pub enum Style {
 
 impl Look {
     /// A piece of text in a style, which ends with it: whoever is stopped between two pieces leaves a terminal as it was.
-    pub fn paint(self, style: Style, text: &str) -> String {
+    pub(crate) fn paint(self, style: Style, text: &str) -> String {
         if self.colours == Colours::Off || text.is_empty() {
             return text.to_owned();
         }
@@ -53,13 +53,13 @@ impl Look {
     }
 
     /// How much room a line has behind so many columns. The last column stays free: some terminals begin a new row with it.
-    pub fn room(self, behind: usize) -> usize {
+    pub(crate) fn room(self, behind: usize) -> usize {
         self.width.saturating_sub(behind + 1)
     }
 }
 
 /// `950`, `8.2k`, `123k`, `1.2M`
-pub fn short(number: u64) -> String {
+pub(crate) fn short(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
         1_000..99_950 => format!("{:.1}k", number as f64 / 1e3),
@@ -69,12 +69,12 @@ pub fn short(number: u64) -> String {
 }
 
 /// `$0.21`, and more exactly what is less than a cent.
-pub fn dollars(cost: f64) -> String {
+pub(crate) fn dollars(cost: f64) -> String {
     if cost > 0.0 && cost < 0.01 { format!("${cost:.4}") } else { format!("${cost:.2}") }
 }
 
 /// `12 s`, `3 min 05 s`, `1 h 02 min`
-pub fn elapsed(time: Duration) -> String {
+pub(crate) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -84,19 +84,19 @@ pub fn elapsed(time: Duration) -> String {
 }
 
 /// A number of seconds from elsewhere, which may be no time at all.
-pub fn seconds(seconds: f64) -> Duration {
+pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// `8.2k tokens in (6.1k cached), 350 out, $0.01`
-pub fn usage(usage: &Usage) -> String {
+pub(crate) fn usage(usage: &Usage) -> String {
     let cached = if usage.cached > 0 { format!(" ({} cached)", short(usage.cached)) } else { String::new() };
     let cost = usage.cost.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
     format!("{} tokens in{cached}, {} out{cost}", short(usage.input), short(usage.output))
 }
 
 /// The name of a phase.
-pub fn phase(phase: Phase) -> &'static str {
+pub(crate) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",
         Phase::Coding => "coding",

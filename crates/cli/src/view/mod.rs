@@ -3,14 +3,14 @@
 
 mod call;
 mod course;
-pub mod diff;
+pub(crate) mod diff;
 mod fit;
 mod keyboard;
 mod lines;
-pub mod look;
+pub(crate) mod look;
 mod plain;
 mod question;
-pub mod safe;
+pub(crate) mod safe;
 mod speech;
 mod status;
 mod terminal;
@@ -26,11 +26,11 @@ use self::{
     look::{Colours, Look},
     terminal::Terminal,
 };
-pub use self::{keyboard::Keyboard, question::Answer};
+pub(crate) use self::{keyboard::Keyboard, question::Answer};
 
 /// In which manner a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// For a terminal that can do something.
     Terminal,
     /// In lines, and whether somebody may be asked.
@@ -41,7 +41,7 @@ pub enum Manner {
 
 /// Whether somebody sees a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asking {
+pub(crate) enum Asking {
     /// Somebody does.
     Somebody,
     /// It would get lost in a file or pipe.
@@ -49,7 +49,7 @@ pub enum Asking {
 }
 
 /// A run as it is shown.
-pub struct View(Kind);
+pub(crate) struct View(Kind);
 
 enum Kind {
     Terminal(Terminal),
@@ -59,7 +59,7 @@ enum Kind {
 
 impl Manner {
     /// The manner that suits standard output, or JSON if that is asked for.
-    pub fn here(json: bool) -> Self {
+    pub(crate) fn here(json: bool) -> Self {
         let variable = |name| std::env::var_os(name).unwrap_or_default();
         let term = variable("TERM");
         match (json, io::stdout().is_terminal()) {
@@ -81,7 +81,7 @@ impl Manner {
 
 impl View {
     /// Shows a run on standard output.
-    pub fn new(manner: Manner) -> Self {
+    pub(crate) fn new(manner: Manner) -> Self {
         let out = Box::new(io::stdout());
         match manner {
             Manner::Terminal => Self::terminal(out, Box::new(columns)),
@@ -91,22 +91,22 @@ impl View {
     }
 
     /// With colours and a status line, for a terminal that is so wide whenever it is asked.
-    pub fn terminal(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
+    pub(crate) fn terminal(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         Self(Kind::Terminal(Terminal::new(out, width)))
     }
 
     /// In lines.
-    pub fn plain(out: Box<dyn Write + Send>, asking: Asking) -> Self {
+    pub(crate) fn plain(out: Box<dyn Write + Send>, asking: Asking) -> Self {
         Self(Kind::Plain { out, course: Box::default(), asking })
     }
 
     /// Each event as it is, in a line of JSON.
-    pub fn json(out: Box<dyn Write + Send>) -> Self {
+    pub(crate) fn json(out: Box<dyn Write + Send>) -> Self {
         Self(Kind::Json(out))
     }
 
     /// Shows what happened.
-    pub fn show(&mut self, event: &Event) -> anyhow::Result<()> {
+    pub(crate) fn show(&mut self, event: &Event) -> anyhow::Result<()> {
         let shown = match &mut self.0 {
             Kind::Terminal(terminal) => terminal.show(event),
             Kind::Plain { out, course, .. } => {
@@ -120,7 +120,7 @@ impl View {
     }
 
     /// Asks whether a command may run. The answer is `Nobody` where nobody would see the question, and `No` if the run is stopped at it.
-    pub fn ask(&mut self, command: &str, cancel: &Cancel) -> anyhow::Result<Answer> {
+    pub(crate) fn ask(&mut self, command: &str, cancel: &Cancel) -> anyhow::Result<Answer> {
         let answer = match &mut self.0 {
             Kind::Terminal(terminal) => terminal.ask(command, cancel),
             Kind::Plain { out, asking: Asking::Somebody, .. } => ask_plainly(out, command, cancel),
@@ -142,7 +142,7 @@ fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {
 }
 
 /// The columns of the terminal, which may change at any time.
-pub fn columns() -> usize {
+pub(crate) fn columns() -> usize {
     const USUAL: usize = 80;
     let known = tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
     known.ok().filter(|columns| *columns > 0).unwrap_or(USUAL)

@@ -14,7 +14,7 @@ use super::{
 const STORY_TOKENS: usize = 200;
 
 /// What is written for an event, given what was seen before it.
-pub fn lines(event: &Event, course: &Course) -> String {
+pub(super) fn lines(event: &Event, course: &Course) -> String {
     match event {
         Event::Started { run, story, model, mode: made, session, after_turn } => {
             let goes_on = if *after_turn > 0 { format!(", goes on after turn {after_turn}") } else { String::new() };

@@ -13,7 +13,7 @@ use super::{
 
 /// What came of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// It may run, this time.
     Once,
     /// It may run, now and whenever it comes again.
@@ -27,7 +27,7 @@ pub enum Answer {
 }
 
 /// Asks until the answer is clear. `hear` gives the next line that is typed, or nothing when there will be none.
-pub fn ask(
+pub(super) fn ask(
     command: &str,
     look: Look,
     out: &mut dyn Write,

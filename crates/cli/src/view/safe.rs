@@ -2,7 +2,7 @@
 //! out as `<U+001B>`: a model must not repaint what its user reads. Every character is judged by itself, so text may come in pieces.
 
 /// Text in sentences and lines, as a model writes it: line breaks, tabs and emoji stay what they are.
-pub fn prose(text: &str) -> String {
+pub(crate) fn prose(text: &str) -> String {
     spelled(text, |c| match c {
         // With the line feed that follows it says nothing; alone it would begin the line again.
         '\r' => Shown::Nothing,
@@ -14,12 +14,12 @@ pub fn prose(text: &str) -> String {
 }
 
 /// What is told in one line: a task, a reason, a first line. Line breaks and tabs are blanks.
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     prose(text.trim()).replace(['\n', '\t'], " ")
 }
 
 /// A name, exactly: no two names look alike because of what cannot be seen in one of them.
-pub fn name(text: &str) -> String {
+pub(crate) fn name(text: &str) -> String {
     spelled(text, |c| match c {
         '\t' => Shown::Tab,
         c if joins_emoji(c) => Shown::Itself,
@@ -29,7 +29,7 @@ pub fn name(text: &str) -> String {
 }
 
 /// A line of code that somebody is to judge: nothing in it is hidden, changes its looks or its order.
-pub fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     spelled(text, |c| match c {
         '\t' => Shown::Tab,
         c if is_hidden(c) || is_right_to_left(c) || is_mark(c) => Shown::Spelled,
@@ -58,7 +58,7 @@ fn spelled(text: &str, shown: impl Fn(char) -> Shown) -> String {
 }
 
 /// `<U+001B>`
-pub fn spell(c: char) -> String {
+pub(crate) fn spell(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }
 

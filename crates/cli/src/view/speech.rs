@@ -4,7 +4,7 @@ use super::safe;
 
 /// The text of one answer so far.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Speech {
+pub(super) struct Speech {
     state: State,
     /// Line breaks that are written only if something follows.
     held: String,
@@ -23,7 +23,7 @@ enum State {
 
 impl Speech {
     /// What is written for the next piece.
-    pub fn piece(&mut self, text: &str) -> String {
+    pub(super) fn piece(&mut self, text: &str) -> String {
         let mut out = String::new();
         for line in safe::prose(text).split_inclusive('\n') {
             self.line(line, &mut out);
@@ -49,7 +49,7 @@ impl Speech {
     }
 
     /// What is written when something else comes, after which it may go on.
-    pub fn pause(&mut self) -> &'static str {
+    pub(super) fn pause(&mut self) -> &'static str {
         if !self.is_mid_line() {
             return "";
         }
@@ -58,25 +58,25 @@ impl Speech {
     }
 
     /// What is written when it is over. The next piece begins another speech.
-    pub fn end(&mut self) -> &'static str {
+    pub(super) fn end(&mut self) -> &'static str {
         let last = self.pause();
         *self = Self::default();
         last
     }
 
     /// Whether something was said.
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.state != State::Silent
     }
 
     /// Whether the cursor is behind what was said, so that nothing else may be written there.
-    pub fn is_mid_line(&self) -> bool {
+    pub(super) fn is_mid_line(&self) -> bool {
         self.state == State::MidLine
     }
 }
 
 /// All of a text at once.
-pub fn whole(text: &str) -> String {
+pub(super) fn whole(text: &str) -> String {
     let mut speech = Speech::default();
     let text = speech.piece(text);
     text + speech.end()

@@ -12,7 +12,7 @@ use super::{
 
 /// What is going on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Status {
+pub(super) struct Status {
     /// Which turn it is.
     pub turn: u32,
     /// What it is for.
@@ -33,7 +33,7 @@ pub struct Status {
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doing {
+pub(super) enum Doing {
     /// The model, which has not said anything yet.
     Thinking,
     /// The model, which writes a call of this tool.
@@ -56,7 +56,7 @@ const TASK_BEFORE_NUMBERS: usize = 24;
 const NUMBERS: u8 = 3;
 
 /// The status in one row, with the spinner at this frame.
-pub fn line(status: &Status, frame: usize, time: Duration, look: Look) -> String {
+pub(super) fn line(status: &Status, frame: usize, time: Duration, look: Look) -> String {
     let spinner = FRAMES[frame % FRAMES.len()];
     let room = look.room(2);
     let task = status.task.as_deref().map(safe::one_line).unwrap_or_default();

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// A terminal with a run on it.
-pub struct Terminal {
+pub(super) struct Terminal {
     shared: Arc<Shared>,
     spinner: Option<JoinHandle<()>>,
 }
@@ -37,7 +37,7 @@ const FRAME: Duration = Duration::from_millis(100);
 
 impl Terminal {
     /// Draws on this terminal, which is so wide whenever it is asked.
-    pub fn new(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
+    pub(super) fn new(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         let shared = Arc::new(Shared { screen: Mutex::new(Screen::new(out, width)), bell: Condvar::new() });
         // Without a thread it is a view without a spinner.
         let turning = Arc::clone(&shared);
@@ -46,7 +46,7 @@ impl Terminal {
     }
 
     /// Shows what happened.
-    pub fn show(&mut self, event: &Event) -> io::Result<()> {
+    pub(super) fn show(&mut self, event: &Event) -> io::Result<()> {
         self.shared.screen().show(event, Instant::now())?;
         if matches!(event, Event::Turn { .. }) {
             self.shared.bell.notify_all();
@@ -55,7 +55,7 @@ impl Terminal {
     }
 
     /// Asks whether a command may run. Nothing else is drawn meanwhile.
-    pub fn ask(&mut self, command: &str, cancel: &Cancel) -> io::Result<Answer> {
+    pub(super) fn ask(&mut self, command: &str, cancel: &Cancel) -> io::Result<Answer> {
         let Some(keyboard) = Keyboard::find() else { return Ok(Answer::Nobody) };
         let mut screen = self.shared.screen();
         let began = Instant::now();

@@ -18,10 +18,10 @@ use super::*;
 
 /// Something to write to and look at.
 #[derive(Clone, Default)]
-pub struct Buffer(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
-    pub fn take(&self) -> String {
+    pub(super) fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut self.0.lock().unwrap())).unwrap()
     }
 }
@@ -60,13 +60,13 @@ fn usage(times: u64) -> Usage {
 /// One side of a diff: the path of a file, and its content if it is there.
 type Side<'a> = (&'a str, Option<&'a str>);
 
-pub fn diff(before: Side<'_>, after: Side<'_>) -> FileDiff {
+pub(super) fn diff(before: Side<'_>, after: Side<'_>) -> FileDiff {
     let path = |path| RelPath::new(path).unwrap();
     let content = |text: Option<&str>| text.map(|text| Content::new(text.as_bytes().to_vec()));
     FileDiff::between((&path(before.0), content(before.1).as_ref()), (&path(after.0), content(after.1).as_ref()))
 }
 
-pub fn edit(path: &str, before: &str, after: &str) -> FileDiff {
+pub(super) fn edit(path: &str, before: &str, after: &str) -> FileDiff {
     diff((path, Some(before)), (path, Some(after)))
 }
 

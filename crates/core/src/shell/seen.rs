@@ -48,7 +48,7 @@ impl Files {
     }
 
     /// The files of one reading, in its order: an index, and the text if there is one.
-    pub fn of<'a>(&'a self, reading: &'a Reading) -> impl Iterator<Item = (usize, Option<&'a Text>)> {
+    pub(super) fn of<'a>(&'a self, reading: &'a Reading) -> impl Iterator<Item = (usize, Option<&'a Text>)> {
         reading.paths.iter().map(|path| {
             let located = reading.located(path);
             let file = self.0.iter().position(|(known, _)| *known == located).expect("the paths of all readings were gathered");

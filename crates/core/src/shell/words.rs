@@ -15,7 +15,7 @@ pub(super) struct Word {
 
 impl Word {
     /// The name, if this word in front of a command sets a variable.
-    pub fn assigns(&self) -> Option<&str> {
+    pub(super) fn assigns(&self) -> Option<&str> {
         let (name, _) = self.text[..self.plain].split_once('=')?;
         let is_name =
             name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());

@@ -72,7 +72,7 @@ pub enum Verdict {
 
 /// A file to commit.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub(crate) struct Change<'a> {
     /// What to do.
     pub planned: &'a Planned,
     /// Device and inode of a file that has several names, so that all of them share a lock.
@@ -81,7 +81,7 @@ pub struct Change<'a> {
 
 /// A commit that has happened.
 #[derive(Debug)]
-pub struct Committed {
+pub(crate) struct Committed {
     /// For each file, in the order given: its stamp afterwards, as far as it could be had.
     pub stamps: Vec<Option<Stamp>>,
     /// How each was written.
@@ -90,7 +90,7 @@ pub struct Committed {
 
 /// Why a commit did not happen. No file is changed.
 #[derive(Debug)]
-pub enum CommitError {
+pub(crate) enum CommitError {
     /// This file is no longer what the plan was made for: plan again.
     Changed(RelPath),
     /// It cannot be done.
@@ -103,7 +103,7 @@ pub enum CommitError {
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Carries out planned changes.
-pub fn commit(copy: &WorkingCopy, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
+pub(crate) fn commit(copy: &WorkingCopy, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
     let mut run = Run::new(copy, changes)?;
     for (number, step) in steps(changes.len()).into_iter().enumerate() {
         if let Err(error) = run.step(step) {

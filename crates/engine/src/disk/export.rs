@@ -26,7 +26,7 @@ use crate::{
 pub const EXPORT_DIR: &str = ".surehand";
 
 /// Whether a part of a path names what is internal to git or to Surehand.
-pub fn is_internal(name: &str) -> bool {
+pub(crate) fn is_internal(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(EXPORT_DIR)
 }
 
@@ -35,7 +35,7 @@ const STAGED: &str = "repostate.out";
 
 /// The directory in one work tree.
 #[derive(Debug)]
-pub struct Export {
+pub(crate) struct Export {
     root: Arc<File>,
     /// The git directory of this checkout, where there is one.
     git_dir: Option<PathBuf>,
@@ -59,12 +59,12 @@ enum Checked {
 
 impl Export {
     /// The directory in this work tree.
-    pub fn new(root: Arc<File>, git_dir: Option<PathBuf>) -> Self {
+    pub(crate) fn new(root: Arc<File>, git_dir: Option<PathBuf>) -> Self {
         Self { root, git_dir, known: Mutex::new(None) }
     }
 
     /// Puts a file there for other programs to read. `state` is the checkout's part of the state directory.
-    pub fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
         let dir = self.open(state)?;
         match sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if is_as_we_make_it(&stat) => {}
@@ -81,26 +81,26 @@ impl Export {
     }
 
     /// Makes a directory there that only we may enter.
-    pub fn make_private(&self, state: &File, name: &str) -> io::Result<File> {
+    pub(crate) fn make_private(&self, state: &File, name: &str) -> io::Result<File> {
         let dir = self.open(state)?;
         sys::mkdirat(&dir, name, Mode::from_raw_mode(0o700))?;
         open_private(&dir, name)
     }
 
     /// Opens such a directory again, if it is ours.
-    pub fn open_made(&self, name: &str) -> io::Result<File> {
+    pub(crate) fn open_made(&self, name: &str) -> io::Result<File> {
         open_private(&open_dir(&self.root, EXPORT_DIR)?, name)
     }
 
     /// Removes such a directory, if nothing is in it any more.
-    pub fn remove_made(&self, name: &str) {
+    pub(crate) fn remove_made(&self, name: &str) {
         if let Ok(dir) = open_dir(&self.root, EXPORT_DIR) {
             let _ = sys::unlinkat(&dir, name, AtFlags::REMOVEDIR);
         }
     }
 
     /// Why nothing is written there, if that is so.
-    pub fn trouble(&self, state: &File) -> Option<String> {
+    pub(crate) fn trouble(&self, state: &File) -> Option<String> {
         match open_dir(&self.root, EXPORT_DIR) {
             Err(Errno::NOENT) => None,
             Err(errno) => Some(why(errno)),

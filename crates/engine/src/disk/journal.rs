@@ -15,7 +15,7 @@ use surehand_core::ContentHash;
 /// How a file gets its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub(crate) enum How {
     /// Old and new are exchanged in one call.
     Swap,
     /// The new one is renamed over the old one, where the file system cannot exchange.
@@ -32,7 +32,7 @@ pub enum How {
 
 /// One file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Intent {
+pub(crate) struct Intent {
     /// The file.
     pub path: String,
     /// The name that it is moved to.
@@ -59,7 +59,7 @@ pub struct Intent {
 /// Where a file is staged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StagePlace {
+pub(crate) enum StagePlace {
     /// In the state directory.
     State,
     /// In a directory of this name in `.surehand` of the work tree.
@@ -70,7 +70,7 @@ pub enum StagePlace {
 
 impl StagePlace {
     /// What the names of files staged there by the process of this journal begin with.
-    pub fn prefix(&self, journal: &str) -> String {
+    pub(crate) fn prefix(&self, journal: &str) -> String {
         match self {
             StagePlace::State | StagePlace::Tree(_) => format!("{journal}-"),
             StagePlace::Beside => format!(".surehand-{journal}-"),
@@ -79,14 +79,14 @@ impl StagePlace {
 }
 
 /// Whether it names something in a directory, and nothing else.
-pub fn is_plain_name(name: &str) -> bool {
+pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entry {
+pub(crate) enum Entry {
     /// Always the first: the key of the checkout, which only its owner can read. A journal without it is nobody's.
     Start {
         /// The key.
@@ -142,7 +142,7 @@ pub enum Entry {
 
 /// The journal of this process.
 #[derive(Debug)]
-pub struct Journal {
+pub(crate) struct Journal {
     dir: Arc<File>,
     file: File,
     name: String,
@@ -159,7 +159,7 @@ const MAX_SIZE: u64 = 64 * 1024;
 
 impl Journal {
     /// Starts a journal of a checkout under this name; with `sync`, waits until the name is on the disk.
-    pub fn start(dir: Arc<File>, name: String, checkout: &str, sync: bool) -> io::Result<Self> {
+    pub(crate) fn start(dir: Arc<File>, name: String, checkout: &str, sync: bool) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
         if sync {
             dir.sync_all()?;
@@ -171,37 +171,37 @@ impl Journal {
     }
 
     /// Adds a line that counts as long as the process lives.
-    pub fn begin_with(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(crate) fn begin_with(&mut self, entry: &Entry) -> io::Result<()> {
         let line = line(entry);
         self.opening.extend_from_slice(&line);
         self.write_line(&line)
     }
 
     /// Its name; staged files of this process begin with it.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// A number for the next commit, which is open from now on.
-    pub fn open_commit(&mut self) -> u64 {
+    pub(crate) fn open_commit(&mut self) -> u64 {
         self.next += 1;
         self.open += 1;
         self.next
     }
 
     /// A commit is settled: it has ended, and what it displaced is known.
-    pub fn settle_commit(&mut self) {
+    pub(crate) fn settle_commit(&mut self) {
         // One that was begun in the journal of a state that is gone is not counted here.
         self.open = self.open.saturating_sub(1);
     }
 
     /// Whether it has grown so much that it should be emptied.
-    pub fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.size > MAX_SIZE
     }
 
     /// Adds a line; with `sync`, waits until it is on the disk.
-    pub fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
+    pub(crate) fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
         self.write_line(&line(entry))?;
         if sync { self.file.sync_data() } else { Ok(()) }
     }
@@ -217,7 +217,7 @@ impl Journal {
     }
 
     /// Empties the journal, unless a commit is open. Only to be called when no displaced file is left.
-    pub fn empty(&mut self) -> io::Result<()> {
+    pub(crate) fn empty(&mut self) -> io::Result<()> {
         if self.open > 0 {
             return Ok(());
         }
@@ -228,7 +228,7 @@ impl Journal {
     }
 
     /// Removes the journal. Only to be called when nothing in it is needed.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         // Left behind, it would be read and removed at the next start.
         let _ = sys::unlinkat(&*self.dir, &self.name, AtFlags::empty());
     }
@@ -241,7 +241,7 @@ fn line(entry: &Entry) -> Vec<u8> {
 }
 
 /// Makes a file of a process, under a lock that shows that the process lives.
-pub fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+pub(crate) fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     loop {
         let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
@@ -254,7 +254,7 @@ pub fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 }
 
 /// The entries of a journal. A last line that was cut off by the crash was never acted upon and is left out.
-pub fn entries(content: &[u8]) -> Vec<Entry> {
+pub(crate) fn entries(content: &[u8]) -> Vec<Entry> {
     content
         .split_inclusive(|byte| *byte == b'\n')
         .filter(|line| line.ends_with(b"\n"))

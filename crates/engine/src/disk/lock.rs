@@ -15,35 +15,35 @@ use surehand_core::{ContentHash, RelPath};
 
 /// Locks that are held until this goes out of scope.
 #[derive(Debug)]
-pub struct Locks {
+pub(crate) struct Locks {
     files: Vec<(u8, File)>,
 }
 
 /// Lock files that are open and not in use, so that they need not be opened for every commit.
 #[derive(Debug, Default)]
-pub struct LockPool {
+pub(crate) struct LockPool {
     idle: Mutex<HashMap<u8, File>>,
 }
 
 impl Locks {
     /// Leaves the name of a journal in the locks: whoever finds it there has got them from somebody who died before taking it
     /// away, and that journal says what was left half done.
-    pub fn mark(&self, journal: &str) -> io::Result<()> {
+    pub(crate) fn mark(&self, journal: &str) -> io::Result<()> {
         self.write(journal)
     }
 
     /// Takes the mark away. One text over another, because to empty a file takes far longer.
-    pub fn unmark(&self) -> io::Result<()> {
+    pub(crate) fn unmark(&self) -> io::Result<()> {
         self.write("")
     }
 
     /// Takes the marks of this journal away, and leaves any other.
-    pub fn unmark_of(&self, journal: &str) -> io::Result<()> {
+    pub(crate) fn unmark_of(&self, journal: &str) -> io::Result<()> {
         self.files.iter().try_for_each(|(_, file)| if mark_of(file)? == journal { set_mark(file, "") } else { Ok(()) })
     }
 
     /// The journals of those who died while holding one of them.
-    pub fn marks(&self) -> io::Result<Vec<String>> {
+    pub(crate) fn marks(&self) -> io::Result<Vec<String>> {
         let mut marks = self.files.iter().map(|(_, file)| mark_of(file)).collect::<io::Result<Vec<_>>>()?;
         marks.retain(|mark| !mark.is_empty());
         marks.dedup();
@@ -70,7 +70,7 @@ const MARK: usize = 48;
 
 impl LockPool {
     /// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
-    pub fn lock(
+    pub(crate) fn lock(
         &self,
         dir: BorrowedFd<'_>,
         paths: &[&RelPath],
@@ -110,7 +110,7 @@ impl LockPool {
     }
 
     /// Lets go of locks and keeps their files for the next time.
-    pub fn give_back(&self, locks: Locks) {
+    pub(crate) fn give_back(&self, locks: Locks) {
         for (stripe, file) in locks.files {
             if file.unlock().is_ok() {
                 self.idle().insert(stripe, file);
@@ -119,7 +119,7 @@ impl LockPool {
     }
 
     /// Forgets all files: they belong to a directory that is gone.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.idle().clear();
     }
 

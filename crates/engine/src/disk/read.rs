@@ -20,7 +20,7 @@ use super::{
 
 /// A file as it was at one moment.
 #[derive(Debug)]
-pub struct FileNow {
+pub(crate) struct FileNow {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// What the system said about it then.
@@ -31,7 +31,7 @@ pub struct FileNow {
 
 /// What was found at a path.
 #[derive(Debug)]
-pub enum Found {
+pub(crate) enum Found {
     /// Nothing.
     Nothing,
     /// A regular file, open.
@@ -46,7 +46,7 @@ pub enum Found {
 }
 
 /// Opens what is at a path. [`Errno::LOOP`] inside says that there is a link on the way: settle the path first.
-pub fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
+pub(crate) fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
     let opened = open_patiently(|| root.open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY));
     let fd = match opened {
         Ok(fd) => fd,
@@ -68,20 +68,20 @@ pub fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
 
 /// What the system says about a file, without opening it. A link on the way is followed: only to be compared with what is known of a
 /// file, whose device and inode nothing else has.
-pub fn stat_of_file(root: &Root, path: &RelPath) -> Option<Stat> {
+pub(crate) fn stat_of_file(root: &Root, path: &RelPath) -> Option<Stat> {
     let stat = sys::statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     kind_of(&stat).is_none().then_some(stat)
 }
 
 /// The stamp of a directory, the root being the empty one: it changes when an entry comes or goes. `None` where there is none.
-pub fn stamp_of_directory(root: &Root, directory: &str, clock: Clock) -> Option<Stamp> {
+pub(crate) fn stamp_of_directory(root: &Root, directory: &str, clock: Clock) -> Option<Stamp> {
     let directory = if directory.is_empty() { "." } else { directory };
     let stat = sys::statat(root.dir(), directory, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| clock.stamp(&stat))
 }
 
 /// What it is, if it is not a regular file.
-pub fn kind_of(stat: &Stat) -> Option<&'static str> {
+pub(crate) fn kind_of(stat: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => None,
         FileType::Directory => Some("a directory"),
@@ -94,7 +94,7 @@ pub fn kind_of(stat: &Stat) -> Option<&'static str> {
 }
 
 /// A file on which another Surehand process holds a lease cannot be opened without waiting for a moment.
-pub fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
     for _ in 0..5000 {
         match open() {
             Err(Errno::AGAIN) => std::thread::sleep(Duration::from_micros(200)),
@@ -106,7 +106,7 @@ pub fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix:
 }
 
 /// The bytes of an open file, read again if it changed meanwhile.
-pub fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> Result<FileNow, Refusal> {
+pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> Result<FileNow, Refusal> {
     use std::io::Seek;
     let failed = |error: io::Error| refuse_io(path, "read", &error);
     let mut before = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
@@ -129,7 +129,7 @@ pub fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> 
 }
 
 /// How many names a file has.
-pub fn link_count(stat: &Stat) -> u64 {
+pub(crate) fn link_count(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let count = stat.st_nlink as u64;
     count

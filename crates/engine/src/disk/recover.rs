@@ -34,7 +34,7 @@ use crate::state_dir;
 const MAX_JOURNAL: u64 = 64 << 20;
 
 /// Takes up every journal that no living process holds. What cannot be settled now is told and left for a later start.
-pub fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
+pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
     let journals = copy.state().journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
@@ -46,7 +46,7 @@ pub fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
 }
 
 /// Whether there is a journal of this name that tells of a commit which was neither finished nor taken back.
-pub fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
+pub(crate) fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
     if !is_plain_name(journal) {
         return false;
     }
@@ -73,7 +73,7 @@ fn has_ended(entries: &[Entry], number: u64) -> bool {
 }
 
 /// What is in a directory of the state, by name.
-pub fn names(dir: &File) -> io::Result<Vec<String>> {
+pub(crate) fn names(dir: &File) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -25,7 +25,7 @@ use crate::state_dir::{StateDir, make_dir};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
-pub struct Displaced {
+pub(crate) struct Displaced {
     /// The directory that holds it.
     pub dir: Arc<File>,
     /// Its name there.
@@ -44,7 +44,7 @@ pub struct Displaced {
 
 /// A file that is of no more use as what it was: it may hold something else. It has no attributes.
 #[derive(Debug)]
-pub struct Spare {
+pub(crate) struct Spare {
     /// The file, open for writing.
     pub file: File,
     /// What the system says about it.
@@ -53,7 +53,7 @@ pub struct Spare {
 
 /// What a second look at a displaced file came to.
 #[derive(Debug)]
-pub enum SecondLook {
+pub(crate) enum SecondLook {
     /// It is still what it was, and nobody has it open: it is of no more use, unless it may hold something else.
     Untouched(Option<Spare>),
     /// Somebody still has it open: look again later.
@@ -64,7 +64,7 @@ pub enum SecondLook {
 
 impl Displaced {
     /// Looks at the file again.
-    pub fn look(&mut self, rescued: &Rescued) -> io::Result<SecondLook> {
+    pub(crate) fn look(&mut self, rescued: &Rescued) -> io::Result<SecondLook> {
         if let Some(file) = self.held.take() {
             let stat = sys::fstat(&file)?;
             // Asked after the number of its names: who adds one later would have to find it here.
@@ -108,14 +108,14 @@ impl Displaced {
     }
 
     /// Does not keep it open any longer.
-    pub fn let_go(&mut self) {
+    pub(crate) fn let_go(&mut self) {
         if let Some(file) = self.held.take() {
             lease::drop_lease(file.as_fd());
         }
     }
 
     /// Removes it, after a look that found it untouched. `false` where nothing may be removed now: then it must wait.
-    pub fn remove(&self) -> bool {
+    pub(crate) fn remove(&self) -> bool {
         stage::remove(self.dir.as_fd(), &self.name)
     }
 }

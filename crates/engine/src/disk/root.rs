@@ -185,7 +185,7 @@ impl Root {
 }
 
 /// A refusal because the system said no.
-pub fn refuse_io(path: &RelPath, what: &str, error: &io::Error) -> Refusal {
+pub(crate) fn refuse_io(path: &RelPath, what: &str, error: &io::Error) -> Refusal {
     Refusal::of(path, Cause::Io { why: format!("cannot {what}: {error}") })
 }
 

@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 64 * 1024;
 
 /// The text of a repository's settings; `None` where there are none. A link is not followed: it may lead anywhere. The error says
 /// what is wrong with the file.
-pub fn of_repository(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn of_repository(path: &Path) -> Result<Option<String>, String> {
     match open(path, OFlags::NOFOLLOW) {
         Err(Errno::LOOP) => Err("it is a link, not a regular file".to_owned()),
         opened => read(opened),
@@ -24,12 +24,12 @@ pub fn of_repository(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// The same for the user's own settings, which may be a link: some people keep them elsewhere.
-pub fn of_user(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn of_user(path: &Path) -> Result<Option<String>, String> {
     read(open(path, OFlags::empty()))
 }
 
 /// Why a file cannot be this user's word, if somebody else could have written it.
-pub fn whose_else(path: &Path) -> Option<String> {
+pub(crate) fn whose_else(path: &Path) -> Option<String> {
     let stat = sys::stat(path).ok()?;
     let is_ours = [0, effective_user()].contains(&stat.st_uid);
     let is_open = kind_of(&stat).is_none() && stat.st_mode & 0o002 != 0;

@@ -17,7 +17,7 @@ use rustix::{
 use super::rescue::Spare;
 
 /// The result of staging a replacement.
-pub enum Staged {
+pub(crate) enum Staged {
     /// A file that can take the old one's place.
     Ready {
         /// The file.
@@ -34,7 +34,7 @@ pub enum Staged {
 /// Writes the new content of an existing file under `name`, with mode, owner and extended attributes of the old one.
 ///
 /// A spare file that has this name already is used instead of a new one.
-pub fn replacement(
+pub(crate) fn replacement(
     dir: BorrowedFd<'_>,
     name: &str,
     spare: Option<Spare>,
@@ -71,7 +71,7 @@ pub fn replacement(
 }
 
 /// Writes content under `name`, for our eyes only.
-pub fn copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File> {
+pub(crate) fn copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File> {
     let mut file = fresh(dir, name)?;
     file.write_all(content)?;
     Ok(file)
@@ -79,7 +79,7 @@ pub fn copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File>
 
 /// A file without a name in this directory; it vanishes if we do. `None` where the file system has no such thing.
 #[cfg(target_os = "linux")]
-pub fn nameless(dir: BorrowedFd<'_>, content: &[u8]) -> io::Result<Option<File>> {
+pub(crate) fn nameless(dir: BorrowedFd<'_>, content: &[u8]) -> io::Result<Option<File>> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
     let mut file = match sys::openat(dir, ".", flags, Mode::from_raw_mode(0o666)) {
         Ok(fd) => File::from(fd),
@@ -98,7 +98,7 @@ pub fn nameless(_: BorrowedFd<'_>, _: &[u8]) -> io::Result<Option<File>> {
 
 /// Gives a nameless file its name, unless something has that name already.
 #[cfg(target_os = "linux")]
-pub fn name_it(file: &File, dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
+pub(crate) fn name_it(file: &File, dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
     use std::os::fd::AsRawFd;
     let by_number = format!("/proc/self/fd/{}", file.as_raw_fd());
     sys::linkat(sys::CWD, by_number, dir, name, AtFlags::SYMLINK_FOLLOW)
@@ -111,7 +111,7 @@ pub fn name_it(_: &File, _: BorrowedFd<'_>, _: &str) -> rustix::io::Result<()> {
 }
 
 /// Removes a staged file of ours, and says whether it is gone. One that is gone already is what we want.
-pub fn remove(dir: BorrowedFd<'_>, name: &str) -> bool {
+pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) -> bool {
     matches!(sys::unlinkat(dir, name, AtFlags::empty()), Ok(()) | Err(Errno::NOENT))
 }
 
@@ -121,7 +121,7 @@ fn fresh(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 }
 
 /// Gives a new file the mode of another one and, as far as we may, its owner and attributes.
-pub fn give_marks(of: &File, stat: &Stat, file: &File) -> rustix::io::Result<()> {
+pub(crate) fn give_marks(of: &File, stat: &Stat, file: &File) -> rustix::io::Result<()> {
     match copy_marks(of, stat, file, &sys::fstat(file)?, Birth::Usual) {
         Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => sys::fchmod(file, Mode::from_raw_mode(stat.st_mode & 0o777)),
         copied => copied.map(drop),

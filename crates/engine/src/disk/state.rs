@@ -58,7 +58,7 @@ struct Parts {
 }
 
 /// How long a displaced file is kept before the second look.
-pub const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
+pub(crate) const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
 
 impl State {
     pub(crate) fn open(place: &RootInTree, dir: StateDir, home: &StateHome) -> io::Result<Self> {

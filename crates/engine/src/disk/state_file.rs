@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// Such a file.
 #[derive(Debug)]
-pub struct StateFile {
+pub(crate) struct StateFile {
     name: &'static str,
     /// Held while it is changed.
     lock: Option<File>,
@@ -39,12 +39,12 @@ struct Known {
 
 impl StateFile {
     /// The file of this name.
-    pub fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, lock: None, ours: None }
     }
 
     /// Its content; `None` when there is none.
-    pub fn read(&mut self, dir: &File) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn read(&mut self, dir: &File) -> io::Result<Option<Vec<u8>>> {
         // Before the content: if that is replaced meanwhile, it is taken for somebody's, and looked at once more.
         let lock = state_dir::open_file(dir, &self.lock_name(), u64::MAX);
         let turn = lock.map_or(0, |lock| turn_of(&lock));
@@ -60,12 +60,12 @@ impl StateFile {
     }
 
     /// How large it is; nothing when there is none.
-    pub fn size(&self, dir: &File) -> u64 {
+    pub(crate) fn size(&self, dir: &File) -> u64 {
         sys::statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default())
     }
 
     /// Replaces it. `content` is asked for while nobody else changes it; it is told whether somebody has, since we last did.
-    pub fn replace(&mut self, dir: &File, content: impl FnOnce(&mut Self, bool) -> io::Result<Vec<u8>>) -> io::Result<()> {
+    pub(crate) fn replace(&mut self, dir: &File, content: impl FnOnce(&mut Self, bool) -> io::Result<Vec<u8>>) -> io::Result<()> {
         let lock = match self.lock.take() {
             Some(lock) => lock,
             None => File::from(sys::openat(

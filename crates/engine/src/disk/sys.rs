@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 /// What has become of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseState {
+pub(crate) enum LeaseState {
     /// Nobody else has opened the file.
     Held,
     /// Somebody waits to read it, which does no harm.
@@ -31,18 +31,18 @@ mod linux {
     }
 
     /// Asks for a write lease. `false` when somebody has the file open, or the system gives none.
-    pub fn take_lease(file: BorrowedFd<'_>) -> bool {
+    pub(crate) fn take_lease(file: BorrowedFd<'_>) -> bool {
         // The signal that announces a break would end the process by default. SIGURG is ignored by default, and we ask anyway.
         control(file, F_SETSIG, libc::SIGURG).is_some() && control(file, libc::F_SETLEASE, libc::c_int::from(F_WRLCK)).is_some()
     }
 
     /// Gives the lease back.
-    pub fn drop_lease(file: BorrowedFd<'_>) {
+    pub(crate) fn drop_lease(file: BorrowedFd<'_>) {
         control(file, libc::F_SETLEASE, libc::c_int::from(F_UNLCK));
     }
 
     /// What has become of the lease. While somebody waits, the kernel tells which kind it will be reduced to.
-    pub fn lease_state(file: BorrowedFd<'_>) -> LeaseState {
+    pub(crate) fn lease_state(file: BorrowedFd<'_>) -> LeaseState {
         match control(file, libc::F_GETLEASE, 0) {
             Some(kind) if kind == libc::c_int::from(F_WRLCK) => LeaseState::Held,
             Some(kind) if kind == libc::c_int::from(F_RDLCK) => LeaseState::ReaderWaits,
@@ -56,7 +56,7 @@ mod linux {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{drop_lease, lease_state, take_lease};
+pub(crate) use linux::{drop_lease, lease_state, take_lease};
 
 /// There are no leases here.
 #[cfg(not(target_os = "linux"))]

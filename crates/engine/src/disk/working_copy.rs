@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// A root in its work tree, with the state that belongs to it.
-pub struct WorkingCopy {
+pub(crate) struct WorkingCopy {
     root: Arc<Root>,
     root_dir: Arc<File>,
     /// The work tree that the root is in; mostly the root itself.
@@ -63,7 +63,7 @@ pub struct WorkingCopy {
 
 /// Where files are staged, from the best place to the last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Staging {
+pub(crate) enum Staging {
     /// In the state directory.
     InState = 0,
     /// In a directory of the tree, because the state is on another file system.
@@ -87,7 +87,7 @@ const MAX_DISPLACED: usize = 256;
 
 impl WorkingCopy {
     /// A working copy. `home` names the directories of the user that no tool may write.
-    pub fn new(place: RootInTree, state: Arc<State>, home: &StateHome, durability: Durability) -> io::Result<Self> {
+    pub(crate) fn new(place: RootInTree, state: Arc<State>, home: &StateHome, durability: Durability) -> io::Result<Self> {
         let (protected, is_all_protected) = place.protected(home, state.path().as_deref());
         let root_dir = place.root.dir().try_clone_to_owned()?;
         Ok(Self {
@@ -110,37 +110,37 @@ impl WorkingCopy {
     }
 
     /// The same with a probe that is asked after every step of a commit.
-    pub fn with_probe(self, probe: Option<Probe>) -> Self {
+    pub(crate) fn with_probe(self, probe: Option<Probe>) -> Self {
         Self { probe, ..self }
     }
 
     /// The tree.
-    pub fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &Root {
         &self.root
     }
 
     /// The root, open; always the same handle.
-    pub fn root_dir(&self) -> Arc<File> {
+    pub(crate) fn root_dir(&self) -> Arc<File> {
         self.root_dir.clone()
     }
 
     /// The work tree that the root is in.
-    pub fn tree(&self) -> &Root {
+    pub(crate) fn tree(&self) -> &Root {
         &self.tree
     }
 
     /// The way from the work tree to the root.
-    pub fn below(&self) -> Option<&RelPath> {
+    pub(crate) fn below(&self) -> Option<&RelPath> {
         self.below.as_ref()
     }
 
     /// A path of the root, as a path of the work tree.
-    pub fn in_tree(&self, path: &RelPath) -> RelPath {
+    pub(crate) fn in_tree(&self, path: &RelPath) -> RelPath {
         path.in_directory(self.below.as_ref())
     }
 
     /// A path of the work tree, as a path of the root; `None` where it is not below it.
-    pub fn in_root<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, RelPath>> {
+    pub(crate) fn in_root<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, RelPath>> {
         match &self.below {
             None => Some(Cow::Borrowed(path)),
             Some(below) => path.relative_to(below).map(Cow::Owned),
@@ -148,44 +148,44 @@ impl WorkingCopy {
     }
 
     /// Whether a path of the work tree leads to what git or we believe: nothing there is written for anybody.
-    pub fn is_protected(&self, path: &RelPath) -> bool {
+    pub(crate) fn is_protected(&self, path: &RelPath) -> bool {
         let is_below =
             |dir: &RelPath| path == dir || path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
         self.is_all_protected || path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
     }
 
     /// How safe commits are against a power cut.
-    pub fn durability(&self) -> Durability {
+    pub(crate) fn durability(&self) -> Durability {
         self.durability
     }
 
     /// The state directory.
-    pub fn state(&self) -> &Arc<State> {
+    pub(crate) fn state(&self) -> &Arc<State> {
         &self.state
     }
 
     /// Takes stamps of files.
-    pub fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         self.state.rescued.clock()
     }
 
     /// The rescued files.
-    pub fn rescued(&self) -> &Rescued {
+    pub(crate) fn rescued(&self) -> &Rescued {
         &self.state.rescued
     }
 
     /// Says that this file system cannot exchange two files, as a test or the user may know.
-    pub fn without_exchange(&self) {
+    pub(crate) fn without_exchange(&self) {
         self.can_exchange.store(false, Ordering::Relaxed);
     }
 
     /// Whether two files can be exchanged in one call.
-    pub fn can_exchange(&self) -> bool {
+    pub(crate) fn can_exchange(&self) -> bool {
         self.can_exchange.load(Ordering::Relaxed)
     }
 
     /// The best place for staging that may still work.
-    pub fn staging(&self) -> Staging {
+    pub(crate) fn staging(&self) -> Staging {
         match self.staging.load(Ordering::Relaxed) {
             0 => Staging::InState,
             1 => Staging::InTree,
@@ -195,13 +195,13 @@ impl WorkingCopy {
 
     /// A file that was staged in this directory turned out to be on another file system than its target: from now on a worse place
     /// is taken. Only the system's answer tells: a bind mount has the same device number and is another one all the same.
-    pub fn staged_too_far(&self, dir: &Arc<File>) {
+    pub(crate) fn staged_too_far(&self, dir: &Arc<File>) {
         let next = if self.tree_staging_name(dir).is_some() { Staging::Beside } else { Staging::InTree };
         self.staging.fetch_max(next as u8, Ordering::Relaxed);
     }
 
     /// The directory for staging in the tree, made when it is first needed. The journal names it before it is there.
-    pub fn tree_staging(&self) -> io::Result<(Arc<File>, String)> {
+    pub(crate) fn tree_staging(&self) -> io::Result<(Arc<File>, String)> {
         let mut staging = lock(&self.tree_staging);
         if let Some(staging) = &*staging {
             return Ok(staging.clone());
@@ -214,7 +214,7 @@ impl WorkingCopy {
     }
 
     /// Where a file of this name in this directory is staged.
-    pub fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
+    pub(crate) fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
         match self.tree_staging_name(dir) {
             Some(name) => StagePlace::Tree(name),
             None if name.starts_with('.') => StagePlace::Beside,
@@ -223,27 +223,27 @@ impl WorkingCopy {
     }
 
     /// The name of the directory for staging in the tree, if this is it.
-    pub fn tree_staging_name(&self, dir: &Arc<File>) -> Option<String> {
+    pub(crate) fn tree_staging_name(&self, dir: &Arc<File>) -> Option<String> {
         lock(&self.tree_staging).as_ref().filter(|(known, _)| Arc::ptr_eq(known, dir)).map(|(_, name)| name.clone())
     }
 
     /// The locks of this process.
-    pub fn lock_pool(&self) -> &LockPool {
+    pub(crate) fn lock_pool(&self) -> &LockPool {
         &self.lock_pool
     }
 
     /// What is asked after every step of a commit.
-    pub fn probe(&self) -> Option<&Probe> {
+    pub(crate) fn probe(&self) -> Option<&Probe> {
         self.probe.as_ref()
     }
 
     /// Whether a file is as one that we make, as far as its owner goes.
-    pub fn is_owner(&self, stat: &sys::Stat) -> bool {
+    pub(crate) fn is_owner(&self, stat: &sys::Stat) -> bool {
         (stat.st_uid, stat.st_gid) == self.owner
     }
 
     /// The bits that new files do not get.
-    pub fn umask(&self) -> u32 {
+    pub(crate) fn umask(&self) -> u32 {
         // There is no way to ask without setting it, except here.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -251,7 +251,7 @@ impl WorkingCopy {
     }
 
     /// Runs something with the journal of this process, which is started when it is first needed.
-    pub fn with_journal<T>(&self, act: impl FnOnce(&mut Journal) -> io::Result<T>) -> io::Result<T> {
+    pub(crate) fn with_journal<T>(&self, act: impl FnOnce(&mut Journal) -> io::Result<T>) -> io::Result<T> {
         let mut journal = lock(&self.journal);
         if journal.is_none() {
             *journal = Some(self.start_journal()?);
@@ -260,7 +260,7 @@ impl WorkingCopy {
     }
 
     /// Makes the state directory anew if somebody has removed it.
-    pub fn revive_state(&self) -> io::Result<()> {
+    pub(crate) fn revive_state(&self) -> io::Result<()> {
         if self.state.is_read_only() {
             return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state can only be looked at"));
         }
@@ -279,19 +279,19 @@ impl WorkingCopy {
     }
 
     /// Lets go of everything as a crash would: the journal is unlocked and not removed, and no file is open.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         *lock(&self.journal) = None;
         lock(&self.state.displaced).iter_mut().for_each(|(_, displaced)| displaced.let_go());
     }
 
     /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.
-    pub fn settle_what_is_left(&self) {
+    pub(crate) fn settle_what_is_left(&self) {
         let notices = recover(self).unwrap_or_default();
         notices.into_iter().for_each(|notice| self.state.notify(notice));
     }
 
     /// Keeps a displaced file for a second look.
-    pub fn displace(&self, mut displaced: Displaced) {
+    pub(crate) fn displace(&self, mut displaced: Displaced) {
         let mut waiting = lock(&self.state.displaced);
         if waiting.len() >= MAX_HELD {
             displaced.let_go();
@@ -300,7 +300,7 @@ impl WorkingCopy {
     }
 
     /// A commit is over. Keeps the journal short and the displaced files few.
-    pub fn settle_commit(&self) {
+    pub(crate) fn settle_commit(&self) {
         let is_long = lock(&self.journal).as_mut().is_some_and(|journal| {
             journal.settle_commit();
             journal.is_long()
@@ -321,7 +321,7 @@ impl WorkingCopy {
 
     /// A displaced file that is of no more use, to be written over and swapped in: it saves making a file and removing another.
     /// Gives it with its name; the journal says that it holds nothing of value any more.
-    pub fn take_spare(&self, dir: &Arc<File>) -> Option<(Spare, String)> {
+    pub(crate) fn take_spare(&self, dir: &Arc<File>) -> Option<(Spare, String)> {
         let (since, mut displaced) = lock(&self.state.displaced).pop_front()?;
         let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
         let spare = match fits.then(|| displaced.look(&self.state.rescued)) {
@@ -354,7 +354,7 @@ impl WorkingCopy {
     }
 
     /// Moves somebody's bytes to safety and says so with the next reply.
-    pub fn rescue(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) {
+    pub(crate) fn rescue(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) {
         match self.state.rescued.take_in(dir, name, path) {
             Ok(to) => self.state.notify(Notice::Rescued { path: path.clone(), to }),
             // Left where it is, it will be found at the next start.
@@ -365,7 +365,7 @@ impl WorkingCopy {
     }
 
     /// Tidies up behind this process: nothing more will come.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.tidy(Duration::ZERO);
         // A journal with files that somebody still has open, or that could not be removed, is left for the next start.
         if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty())
@@ -381,7 +381,7 @@ impl WorkingCopy {
 
 /// A root, and the work tree that it is in.
 #[derive(Debug)]
-pub struct RootInTree {
+pub(crate) struct RootInTree {
     /// The root.
     pub root: Arc<Root>,
     /// The work tree, as git has it.
@@ -394,7 +394,7 @@ pub struct RootInTree {
 
 impl RootInTree {
     /// Finds the work tree around a root. `home` is the home directory, which is a work tree only if it is the root.
-    pub fn find(root: &Path, home: Option<&Path>) -> io::Result<Self> {
+    pub(crate) fn find(root: &Path, home: Option<&Path>) -> io::Result<Self> {
         let root = Arc::new(Root::open(root)?);
         // Whoever names the home directory means it.
         let home = home.filter(|home| !git::is_same_file(home, root.path()));
@@ -426,10 +426,10 @@ impl RootInTree {
 }
 
 /// What the name of a directory for staging in the tree begins with.
-pub const TREE_STAGING: &str = "staged-";
+pub(crate) const TREE_STAGING: &str = "staged-";
 
 /// A name for files of this process, which no other has, nor had.
-pub fn process_name() -> io::Result<String> {
+pub(crate) fn process_name() -> io::Result<String> {
     Ok(format!("{}-{:016x}", std::process::id(), random()?))
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    pub fn new(expected: Option<usize>, tell: &'a (dyn Fn(Progress) + Sync)) -> Self {
+    pub(super) fn new(expected: Option<usize>, tell: &'a (dyn Fn(Progress) + Sync)) -> Self {
         Self { expected, files: AtomicUsize::new(0), bytes: AtomicU64::new(0), tell }
     }
 
@@ -101,7 +101,7 @@ impl Visitor for Looker<'_> {
 }
 
 impl<'a> Looker<'a> {
-    pub fn new(scene: &'a Scene<'a>) -> Self {
+    pub(super) fn new(scene: &'a Scene<'a>) -> Self {
         Self {
             scene,
             dir: KnownDir::unknown(),
@@ -202,7 +202,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Tells the rest.
-    pub fn end(mut self) -> Self {
+    pub(super) fn end(mut self) -> Self {
         self.tell();
         self
     }
@@ -213,20 +213,20 @@ impl<'a> Looker<'a> {
 pub(super) struct Seen(Vec<u64>);
 
 impl Seen {
-    pub fn of(files: usize) -> Self {
+    pub(super) fn of(files: usize) -> Self {
         Self(vec![0; files.div_ceil(64)])
     }
 
-    pub fn mark(&mut self, file: usize) {
+    pub(super) fn mark(&mut self, file: usize) {
         self.0[file / 64] |= 1 << (file % 64);
     }
 
-    pub fn has(&self, file: usize) -> bool {
+    pub(super) fn has(&self, file: usize) -> bool {
         self.0[file / 64] & (1 << (file % 64)) != 0
     }
 
     /// Adds what another thread has seen.
-    pub fn add(&mut self, other: &Seen) {
+    pub(super) fn add(&mut self, other: &Seen) {
         self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
     }
 }

@@ -32,7 +32,7 @@ impl CheckoutKey {
 
 /// Which tree a checkout directory belongs to. Kept in the file `root`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub(super) struct Identity {
     /// The format of everything in the directory.
     format: u32,
     pub path: PathBuf,
@@ -52,28 +52,28 @@ const MAX_IDENTITY: u64 = 16 * 1024;
 
 impl Identity {
     /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another number.
-    pub fn is(&self, here: &Self) -> bool {
+    pub(super) fn is(&self, here: &Self) -> bool {
         let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
         self.inode == here.inode && is_as_old && (self.device == here.device || self.path == here.path)
     }
 
     /// Why the state of this tree is not that of another.
-    pub fn is_not(&self, here: &Self) -> CheckoutError {
+    pub(super) fn is_not(&self, here: &Self) -> CheckoutError {
         CheckoutError::OfAnotherTree(format!("is the state of {}, not of {}", self.path.display(), here.path.display()))
     }
 
     /// The same tree, under this key.
-    pub fn with_key(self, key: CheckoutKey) -> Self {
+    pub(super) fn with_key(self, key: CheckoutKey) -> Self {
         Self { key, ..self }
     }
 
     /// Whether it is where it was.
-    pub fn names(&self, here: &Self) -> bool {
+    pub(super) fn names(&self, here: &Self) -> bool {
         (&self.path, self.device) == (&here.path, here.device)
     }
 }
 
-pub fn identity_of(root: &Path) -> io::Result<Identity> {
+pub(super) fn identity_of(root: &Path) -> io::Result<Identity> {
     let stat = sys::stat(root)?;
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
@@ -95,7 +95,7 @@ fn born(_: &Path) -> i64 {
 }
 
 /// A file that cannot be understood is treated as another tree's. One that is empty was being written when the power went.
-pub fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
+pub(super) fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
     let key = CheckoutKey::default();
     let unknown = Identity { format: FORMAT, path: PathBuf::new(), device: 0, inode: 0, born: 0, key };
     let file = match open_file(checkout, IDENTITY, MAX_IDENTITY) {
@@ -125,7 +125,7 @@ struct Numbered {
 }
 
 /// Writes the file as a whole, and waits until it is on the disk: whoever reads it sees all of it.
-pub fn write_identity(checkout: &File, identity: &Identity) -> io::Result<()> {
+pub(super) fn write_identity(checkout: &File, identity: &Identity) -> io::Result<()> {
     let text = serde_json::to_vec(identity)?;
     let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -10,11 +10,11 @@ use rustix::{
 use crate::user::effective_user;
 
 /// For everything that only its owner may look into.
-pub const PRIVATE: u32 = 0o700;
+pub(super) const PRIVATE: u32 = 0o700;
 
 /// What to do about a directory that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub(super) enum Missing {
     Make,
     Leave,
 }
@@ -23,7 +23,7 @@ pub enum Missing {
 /// nobody can put another in its place: SQLite opens its files by name.
 ///
 /// The error says what stands against it.
-pub fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
+pub(super) fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
     let dir = open_dir(rustix::fs::CWD, common).map_err(|errno| io::Error::from(errno).to_string())?;
     let stat = sys::fstat(&dir).map_err(|errno| io::Error::from(errno).to_string())?;
     match () {
@@ -105,7 +105,7 @@ impl From<Untrusted> for io::Error {
 }
 
 /// Opens a directory that must be ours and closed to everybody else, or makes it.
-pub fn open_private(parent: &File, name: &str, missing: Missing) -> Result<Option<File>, Untrusted> {
+pub(super) fn open_private(parent: &File, name: &str, missing: Missing) -> Result<Option<File>, Untrusted> {
     let mut is_made = false;
     loop {
         match open_dir(parent, name) {
@@ -136,12 +136,12 @@ pub fn open_private(parent: &File, name: &str, missing: Missing) -> Result<Optio
     }
 }
 
-pub fn open_dir(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
+pub(crate) fn open_dir(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     sys::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-pub fn check_private(stat: &Stat) -> Result<(), String> {
+pub(crate) fn check_private(stat: &Stat) -> Result<(), String> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err("is not a directory".to_owned());
     }
@@ -154,12 +154,12 @@ pub fn check_private(stat: &Stat) -> Result<(), String> {
     }
 }
 
-pub fn foreign_owner(stat: &Stat) -> String {
+pub(super) fn foreign_owner(stat: &Stat) -> String {
     format!("belongs to user {}, and you are user {}", stat.st_uid, effective_user())
 }
 
 /// A file of the state is a plain file of ours. Its mode does not matter: nobody else can enter the directory.
-pub fn check_file(stat: &Stat) -> Result<(), &'static str> {
+pub(crate) fn check_file(stat: &Stat) -> Result<(), &'static str> {
     match () {
         () if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Err("is not a regular file"),
         () if stat.st_uid != effective_user() => Err("belongs to another user"),
@@ -168,7 +168,7 @@ pub fn check_file(stat: &Stat) -> Result<(), &'static str> {
 }
 
 /// Opens a file of the state to read it: one of ours, at most so large. [`Errno::NOENT`] where there is none.
-pub fn open_file(dir: &File, name: &str, limit: u64) -> io::Result<File> {
+pub(crate) fn open_file(dir: &File, name: &str, limit: u64) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(sys::openat(dir, name, flags, Mode::empty())?);
     let stat = sys::fstat(&file)?;

@@ -12,13 +12,13 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use crate::disk::export::EXPORT_DIR;
 
 /// The name of the files with the rules.
-pub const RULES: &str = ".gitignore";
+pub(super) const RULES: &str = ".gitignore";
 /// Nobody writes so many rules by hand.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The rules in force.
 #[derive(Debug)]
-pub struct Ignored {
+pub(super) struct Ignored {
     /// By directory.
     rules: HashMap<Arc<str>, Gitignore>,
     /// Those of the directories above the root, with the way from there to the root.
@@ -27,12 +27,12 @@ pub struct Ignored {
 
 impl Ignored {
     /// The rules for a root, so far without those in it.
-    pub fn new(root: &Path) -> Self {
+    pub(super) fn new(root: &Path) -> Self {
         Self { rules: HashMap::new(), above: rules_above(root).unwrap_or_default() }
     }
 
     /// Takes the rules of a directory in place of those it had.
-    pub fn set(&mut self, path: &Arc<str>, rules: Option<Gitignore>) {
+    pub(super) fn set(&mut self, path: &Arc<str>, rules: Option<Gitignore>) {
         match rules {
             Some(rules) => drop(self.rules.insert(path.clone(), rules)),
             None => drop(self.rules.remove(path)),
@@ -40,7 +40,7 @@ impl Ignored {
     }
 
     /// Whether a directory is ignored, given that the one it is in is not. The nearest rule decides.
-    pub fn is_ignored(&self, path: &str) -> bool {
+    pub(super) fn is_ignored(&self, path: &str) -> bool {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         if name == ".git" || name == EXPORT_DIR {
             return true;
@@ -82,7 +82,7 @@ fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
 }
 
 /// The rules in a file, if there are any.
-pub fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
+pub(super) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
     // Whoever puts a pipe there must not make us wait.
     let file = openat(dir, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {

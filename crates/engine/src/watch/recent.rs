@@ -13,7 +13,7 @@ const MOST_PATHS: usize = 16_384;
 
 /// The latest paths.
 #[derive(Debug)]
-pub struct Recent {
+pub(super) struct Recent {
     by_number: BTreeMap<u64, Arc<RelPath>>,
     numbers: HashMap<Arc<RelPath>, u64>,
     /// The number that the next path gets.
@@ -35,7 +35,7 @@ impl Recent {
     }
 
     /// Something happened to a path.
-    pub fn note(&mut self, path: RelPath) {
+    pub(super) fn note(&mut self, path: RelPath) {
         let path = match self.numbers.remove_entry(&path) {
             Some((path, number)) => {
                 self.by_number.remove(&number);
@@ -55,7 +55,7 @@ impl Recent {
     }
 
     /// Something happened, and nobody knows to what: every reader has missed something.
-    pub fn miss(&mut self) {
+    pub(super) fn miss(&mut self) {
         self.by_number.clear();
         self.numbers.clear();
         self.next += 1;
@@ -63,7 +63,7 @@ impl Recent {
     }
 
     /// What came after a reader's last time, in no order. `None` if that is not known any more.
-    pub fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
+    pub(super) fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
         let from = std::mem::replace(cursor, self.next);
         (from >= self.oldest).then(|| self.by_number.range(from..).map(|(_, path)| RelPath::clone(path)).collect())
     }

@@ -34,7 +34,7 @@ use crate::disk::root::Root;
 
 /// A watched tree.
 #[derive(Debug)]
-pub struct Tree {
+pub(super) struct Tree {
     root: Root,
     inotify: Arc<OwnedFd>,
     watched: HashMap<WatchId, Watched>,
@@ -114,7 +114,7 @@ const FEW_EVENTS: usize = BUFFER / (16 + 256);
 
 impl Tree {
     /// A tree of which nothing is watched yet.
-    pub fn open(root: &Path, most_directories: usize) -> Result<Self, Trouble> {
+    pub(super) fn open(root: &Path, most_directories: usize) -> Result<Self, Trouble> {
         let root = Root::open(root).map_err(|error| Trouble::System { act: "open the workspace directory", error })?;
         let ignored = Ignored::new(root.path());
         Ok(Self {
@@ -135,7 +135,7 @@ impl Tree {
     }
 
     /// Lays all watches that are missing, or as many as it can before it is told to stop. Every reader has missed something.
-    pub fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
+    pub(super) fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
         if self.begin_again {
             self.reset()?;
         }
@@ -149,7 +149,7 @@ impl Tree {
     }
 
     /// Reads what has happened so far, and watches the directories that are new.
-    pub fn catch_up(&mut self) -> Result<Progress, Trouble> {
+    pub(super) fn catch_up(&mut self) -> Result<Progress, Trouble> {
         self.read_events()?;
         if self.begin_again {
             if self.watched.len() > MOST_AT_ONCE {
@@ -165,7 +165,7 @@ impl Tree {
     }
 
     /// What a reader has not been told yet, in order. `None` if that is not known.
-    pub fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
+    pub(super) fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
         let mut paths = self.recent.since(cursor)?;
         paths.extend(self.unwatched.iter().chain(&self.several_names).cloned());
         paths.sort();
@@ -174,7 +174,7 @@ impl Tree {
     }
 
     /// Watches the directory of a file, and those above it: whoever moves one of these moves the file.
-    pub fn also(&mut self, path: &RelPath) -> Result<(), Trouble> {
+    pub(super) fn also(&mut self, path: &RelPath) -> Result<(), Trouble> {
         if has_several_names(&self.root, path) {
             self.several_names.insert(path.clone());
         }

@@ -32,7 +32,7 @@ use crate::{
 const SECRET: &str = "what-is-outside";
 
 /// Runs it.
-pub fn run(scene: Scene, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
+pub(super) fn run(scene: Scene, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
     let ring = Ring::lay_out(&scene.root(), "ring", dice).with_context(|| scene.root().display().to_string())?;
     let outside = Outside::lay_out(&scene, &ring)?;
     let swapper = Swapper::new(&scene)?;

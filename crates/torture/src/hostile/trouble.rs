@@ -19,7 +19,7 @@ const NOBODY: u32 = 65_534;
 
 /// A kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// No space is left, in the state directory neither.
     FullDisk,
     /// No file can be made.
@@ -36,10 +36,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] = [Kind::FullDisk, Kind::NoInodes, Kind::NoGrowth, Kind::ReadOnly, Kind::NoRights, Kind::NoState];
+    pub(super) const ALL: [Kind; 6] =
+        [Kind::FullDisk, Kind::NoInodes, Kind::NoGrowth, Kind::ReadOnly, Kind::NoRights, Kind::NoState];
 
     /// For reports.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Kind::FullDisk => "full disk",
             Kind::NoInodes => "no inodes",
@@ -51,7 +52,7 @@ impl Kind {
     }
 
     /// Why it cannot be made here.
-    pub fn obstacle(self, may_mount: &Result<(), String>, torture: &Torture) -> Option<String> {
+    pub(super) fn obstacle(self, may_mount: &Result<(), String>, torture: &Torture) -> Option<String> {
         match self {
             Kind::FullDisk | Kind::NoInodes | Kind::ReadOnly => may_mount.as_ref().err().cloned(),
             Kind::NoRights if geteuid().is_root() => {
@@ -65,12 +66,12 @@ impl Kind {
     }
 
     /// Where the files are.
-    pub fn directory(self) -> &'static str {
+    pub(super) fn directory(self) -> &'static str {
         if self == Kind::ReadOnly { "mounted/ring" } else { "ring" }
     }
 
     /// Makes the workspace one that can get into this trouble.
-    pub fn prepare(self, scene: &mut Scene) -> Result<()> {
+    pub(super) fn prepare(self, scene: &mut Scene) -> Result<()> {
         match self {
             Kind::FullDisk => mounts::memory(&scene.root(), "size=4m")?,
             Kind::NoInodes => mounts::memory(&scene.root(), "size=16m,nr_inodes=400")?,
@@ -93,7 +94,7 @@ impl Kind {
     }
 
     /// Unmounts what was mounted. If something went wrong, a copy is left for whoever looks into it.
-    pub fn leave(self, scene: &Scene) -> Result<()> {
+    pub(super) fn leave(self, scene: &Scene) -> Result<()> {
         let mounted = match self {
             Kind::FullDisk | Kind::NoInodes => scene.root(),
             Kind::ReadOnly => scene.root().join("mounted"),
@@ -106,7 +107,7 @@ impl Kind {
     }
 
     /// Gives the files to whom the server runs as.
-    pub fn hand_over(self, scene: &Scene) -> Result<()> {
+    pub(super) fn hand_over(self, scene: &Scene) -> Result<()> {
         if self == Kind::NoRights && geteuid().is_root() {
             let owner = format!("{NOBODY}:{NOBODY}");
             ensure!(Command::new("chown").args(["-R", &owner]).arg(scene.home()).status()?.success(), "chown");
@@ -120,7 +121,7 @@ fn as_nobody() -> (&'static str, [&'static str; 3]) {
 }
 
 /// Trouble that has begun, and how it ends.
-pub enum Trouble {
+pub(super) enum Trouble {
     /// Files that take up what there was.
     Filled(PathBuf),
     /// A process that may write again without limit.
@@ -135,7 +136,7 @@ pub enum Trouble {
 
 impl Trouble {
     /// Makes trouble for a server. What cannot be made at this instant is an error, and nothing has changed.
-    pub fn begin(kind: Kind, scene: &Scene, server: Pid, dice: &mut Dice) -> io::Result<Self> {
+    pub(super) fn begin(kind: Kind, scene: &Scene, server: Pid, dice: &mut Dice) -> io::Result<Self> {
         let root = scene.root();
         match kind {
             Kind::FullDisk => {
@@ -178,7 +179,7 @@ impl Trouble {
     }
 
     /// Ends it.
-    pub fn end(self, scene: &Scene) -> io::Result<()> {
+    pub(super) fn end(self, scene: &Scene) -> io::Result<()> {
         match self {
             Self::Filled(filler) if filler.is_dir() => fs::remove_dir_all(filler),
             Self::Filled(filler) => fs::remove_file(filler),

@@ -22,7 +22,7 @@ use crate::{
 const ATTEMPTS: usize = 3;
 
 /// An agent.
-pub struct Agent<'a> {
+pub(super) struct Agent<'a> {
     race: &'a Race<'a>,
     who: usize,
     number: usize,
@@ -35,13 +35,13 @@ pub struct Agent<'a> {
 
 impl<'a> Agent<'a> {
     /// One that has done nothing yet.
-    pub fn new(race: &'a Race<'a>, who: usize, mut dice: Dice) -> Self {
+    pub(super) fn new(race: &'a Race<'a>, who: usize, mut dice: Dice) -> Self {
         let settings = Settings::any(&mut dice);
         Self { race, who, number: 0, dice, durations: Durations::default(), settings, client: None, tally: Tally::default() }
     }
 
     /// Works until the race is over.
-    pub fn live(mut self) {
+    pub(super) fn live(mut self) {
         while !self.race.is_over() {
             if !self.client.as_ref().is_some_and(Client::is_alive) && !self.start() {
                 break;

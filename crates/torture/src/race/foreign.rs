@@ -21,7 +21,7 @@ use super::{
 use crate::account::Tally;
 
 /// Another program.
-pub struct Foreign<'a> {
+pub(super) struct Foreign<'a> {
     race: &'a Race<'a>,
     directory: &'static str,
     place: usize,
@@ -35,12 +35,12 @@ pub struct Foreign<'a> {
 
 impl<'a> Foreign<'a> {
     /// A program that works in this directory.
-    pub fn new(race: &'a Race<'a>, directory: &'static str, place: usize, who: usize, dice: Dice) -> Self {
+    pub(super) fn new(race: &'a Race<'a>, directory: &'static str, place: usize, who: usize, dice: Dice) -> Self {
         Self { race, directory, place, who, number: 0, dice, held: None, tally: Tally::default() }
     }
 
     /// Works until the race is over.
-    pub fn live(mut self) {
+    pub(super) fn live(mut self) {
         let may_work = match self.directory {
             "open" => self.race.capable.leases,
             "renamed" => self.race.capable.leases && self.race.capable.exchange,

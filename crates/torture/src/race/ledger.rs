@@ -8,7 +8,7 @@ use std::{
 use crate::{account::Tally, scene::Scene, tree};
 
 /// The token of a writer. All are equally long, so that one can be written over another.
-pub fn token(who: usize, number: usize) -> String {
+pub(super) fn token(who: usize, number: usize) -> String {
     format!("T-{who:02}-{number:07}.")
 }
 
@@ -16,14 +16,14 @@ pub fn token(who: usize, number: usize) -> String {
 const LENGTH: usize = "T-00-0000000.".len();
 
 /// The tokens in a text.
-pub fn tokens(text: &str) -> BTreeSet<String> {
+pub(super) fn tokens(text: &str) -> BTreeSet<String> {
     let starts = text.match_indices("T-").map(|(start, _)| start);
     starts.filter_map(|start| text.get(start..start + LENGTH)).filter(|token| token.ends_with('.')).map(str::to_owned).collect()
 }
 
 /// What is known of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub(super) enum Fate {
     /// Its writer was told that it is written, or wrote it with a plain system call.
     Written,
     /// Its writer was told that nothing was written.
@@ -36,7 +36,7 @@ pub enum Fate {
 
 /// Where a token was to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub(super) struct Target {
     /// The files; the token goes into all of them or none, where nobody else writes.
     pub paths: Vec<String>,
     /// Whether nobody but Surehand writes there: then what was refused is nowhere, and what was written is nowhere else.
@@ -45,11 +45,11 @@ pub struct Target {
 
 /// Every token with its fate.
 #[derive(Default)]
-pub struct Ledger(Mutex<BTreeMap<String, (Fate, Target)>>);
+pub(super) struct Ledger(Mutex<BTreeMap<String, (Fate, Target)>>);
 
 impl Ledger {
     /// Notes what became of a token that was to go into these files. One that was released stays so.
-    pub fn note(&self, token: &str, fate: Fate, target: Target) {
+    pub(super) fn note(&self, token: &str, fate: Fate, target: Target) {
         let mut ledger = self.0.lock().expect("nobody panics while writing");
         let entry = ledger.entry(token.to_owned()).or_insert((fate.clone(), target));
         if entry.0 != Fate::Released {
@@ -58,7 +58,7 @@ impl Ledger {
     }
 
     /// These tokens may be gone from now on.
-    pub fn release(&self, tokens: &BTreeSet<String>) {
+    pub(super) fn release(&self, tokens: &BTreeSet<String>) {
         let mut ledger = self.0.lock().expect("nobody panics while writing");
         for token in tokens {
             let nowhere = Target { paths: Vec::new(), is_quiet: false };
@@ -67,7 +67,7 @@ impl Ledger {
     }
 
     /// Looks for every token, counts them, and tells those that are not where they must be.
-    pub fn settle(&self, scene: &Scene, tally: &mut Tally) {
+    pub(super) fn settle(&self, scene: &Scene, tally: &mut Tally) {
         let in_files = Places::of(&tree::files(&scene.root(), ""));
         let in_rescued = Places::of(&tree::state_part(&scene.root(), "rescued"));
         for (token, (fate, target)) in self.0.lock().expect("nobody panics while writing").iter() {

@@ -12,12 +12,12 @@ use crate::machine;
 use crate::sample::{Each, Summary};
 
 /// Files that are changed.
-pub const FILES: usize = 100;
+pub(super) const FILES: usize = 100;
 /// Size of a file in bytes.
 const BYTES: usize = 1 << 10;
 
 /// What a batch cost.
-pub struct BatchRow {
+pub(crate) struct BatchRow {
     /// The kind of batch.
     pub label: &'static str,
     /// The times of all servers, each for all files together.
@@ -25,7 +25,7 @@ pub struct BatchRow {
 }
 
 /// Measures batches in turn; the first one of each server only warms up.
-pub fn measure(bench: &Bench, label: &'static str, launches: &Each<Launch>) -> Result<BatchRow> {
+pub(super) fn measure(bench: &Bench, label: &'static str, launches: &Each<Launch>) -> Result<BatchRow> {
     let roots = bench.workspaces()?;
     for root in roots.iter() {
         (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;

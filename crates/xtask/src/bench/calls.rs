@@ -14,7 +14,7 @@ use crate::sample::{Each, Seat, Summary};
 
 /// What is called again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The same unchanged file.
     Read,
     /// Another file with every call, round-robin.
@@ -29,12 +29,12 @@ pub enum Kind {
 
 impl Kind {
     /// Measured in every run.
-    pub const UNSYNCED: [Self; 4] = [Self::Read, Self::ReadOther, Self::Edit, Self::EditNew];
+    pub(crate) const UNSYNCED: [Self; 4] = [Self::Read, Self::ReadOther, Self::Edit, Self::EditNew];
     /// Measured with a server of ours that syncs.
-    pub const SYNCED: [Self; 1] = [Self::EditSynced];
+    pub(crate) const SYNCED: [Self; 1] = [Self::EditSynced];
 
     /// The name in the report.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::ReadOther => "read, other file each time",
@@ -59,7 +59,7 @@ impl Kind {
 }
 
 /// A file size and how often it is measured.
-pub struct Size {
+pub(super) struct Size {
     /// For people.
     pub label: &'static str,
     /// In bytes.
@@ -72,7 +72,7 @@ pub struct Size {
 }
 
 /// The sizes; large files take longer, so they are called less often.
-pub const SIZES: [Size; 4] = [
+pub(super) const SIZES: [Size; 4] = [
     Size { label: "1 KB", bytes: 1 << 10, files: 64, quick: 100, full: 500 },
     Size { label: "10 KB", bytes: 10 << 10, files: 64, quick: 100, full: 400 },
     Size { label: "100 KB", bytes: 100 << 10, files: 64, quick: 40, full: 200 },
@@ -80,7 +80,7 @@ pub const SIZES: [Size; 4] = [
 ];
 
 /// What one kind of call cost at one size.
-pub struct CallRow {
+pub(crate) struct CallRow {
     /// The kind of call.
     pub kind: Kind,
     /// The size of the file, for people.
@@ -92,7 +92,7 @@ pub struct CallRow {
 }
 
 /// Measures the kinds at all sizes, with all servers running side by side.
-pub fn measure(bench: &Bench, launches: &Each<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
+pub(super) fn measure(bench: &Bench, launches: &Each<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
     let roots = bench.workspaces()?;
     let workloads: Vec<_> = kinds.iter().flat_map(|&kind| SIZES.iter().map(move |size| Workload { kind, size })).collect();
     for workload in &workloads {

@@ -9,7 +9,7 @@ use crate::sample::Seat;
 
 /// What a bar stands for, which is what it looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(super) enum Tone {
     /// The server under test.
     Ours,
     /// The bare server, which is no server that anybody could use.
@@ -29,7 +29,7 @@ impl Tone {
 }
 
 /// One bar.
-pub struct Bar {
+pub(super) struct Bar {
     /// The name of the server.
     pub label: String,
     /// What it looks like.
@@ -39,7 +39,7 @@ pub struct Bar {
 }
 
 /// The bars of one size of file.
-pub struct Group {
+pub(super) struct Group {
     /// The size.
     pub label: &'static str,
     /// Its bars, from top to bottom.
@@ -47,7 +47,7 @@ pub struct Group {
 }
 
 /// All bars of one kind of call.
-pub struct Panel {
+pub(super) struct Panel {
     /// The kind of call.
     pub title: &'static str,
     /// The sizes.
@@ -55,7 +55,7 @@ pub struct Panel {
 }
 
 /// Reads and edits of the report.
-pub fn panels(report: &Report) -> [Panel; 2] {
+pub(super) fn panels(report: &Report) -> [Panel; 2] {
     [("Read a file", Kind::Read), ("Edit a file", Kind::Edit)].map(|(title, kind)| {
         let rows = report.calls.iter().filter(|row| row.kind == kind);
         let groups = rows.map(|row| {
@@ -106,7 +106,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;f
 .grid{stroke:#2d333b}.ours{fill:#58a6ff}.peer{fill:#656c76}.floor{stroke:#9198a1}}";
 
 /// Draws the panels side by side, all with the same axis.
-pub fn draw(title: &str, note: &str, panels: &[Panel]) -> String {
+pub(super) fn draw(title: &str, note: &str, panels: &[Panel]) -> String {
     let times = || panels.iter().flat_map(|panel| &panel.groups).flat_map(|group| &group.bars).map(|bar| bar.time);
     let (least, most) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
     let width = (WIDTH - 2.0 * MARGIN - GUTTER * (panels.len() as f64 - 1.0)) / panels.len() as f64;

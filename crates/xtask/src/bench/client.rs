@@ -22,7 +22,7 @@ const PROTOCOL: &str = "2025-06-18";
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A running server and the connection to it. Dropping it closes the connection and waits for the server's exit.
-pub struct Client {
+pub(crate) struct Client {
     /// When the server was spawned.
     pub spawned: Instant,
     /// When the answer to `initialize` was there.
@@ -37,7 +37,7 @@ pub struct Client {
 }
 
 /// The result of a tool and the time it took.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The text for the model.
     pub text: String,
     /// When the call was sent.
@@ -48,14 +48,14 @@ pub struct Answer {
 
 impl Answer {
     /// The round trip.
-    pub fn took(&self) -> Duration {
+    pub(crate) fn took(&self) -> Duration {
         self.ended - self.began
     }
 }
 
 impl Client {
     /// Spawns a server on a workspace and shakes hands with it.
-    pub fn start(launch: &Launch, root: &Path) -> Result<Self> {
+    pub(crate) fn start(launch: &Launch, root: &Path) -> Result<Self> {
         let command = launch.command(root)?;
         let spawned = Instant::now();
         let mut child = launch.spawn(command)?;
@@ -78,19 +78,19 @@ impl Client {
     }
 
     /// Calls a tool; an error of any kind ends the benchmark.
-    pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Answer> {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Result<Answer> {
         self.try_call(tool, &arguments).map_err(|error| self.explain(error).context(format!("{tool} {}", arguments["path"])))
     }
 
     /// Sends a call; an error of any kind ends the benchmark.
-    pub fn send_call(&mut self, call: &Call) -> Result<Answer> {
+    pub(crate) fn send_call(&mut self, call: &Call) -> Result<Answer> {
         let done = self.try_call(call.tool, &call.arguments);
         done.map_err(|error| self.explain(error).context(format!("{} {}", call.tool, call.arguments)))
     }
 
     /// Sends calls with at most `in_flight` of them unanswered, in whatever order the answers come; gives the time from the first
     /// request to the last answer.
-    pub fn pipeline(&mut self, calls: &[Call], in_flight: usize) -> Result<Duration> {
+    pub(crate) fn pipeline(&mut self, calls: &[Call], in_flight: usize) -> Result<Duration> {
         self.try_pipeline(calls, in_flight).map_err(|error| self.explain(error).context("calls in flight"))
     }
 
@@ -116,7 +116,7 @@ impl Client {
     }
 
     /// Resident memory of the server in KiB.
-    pub fn resident_kib(&self) -> Result<u64> {
+    pub(crate) fn resident_kib(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path).with_context(|| path.clone())?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).with_context(|| format!("{path}: no VmRSS"))?;

@@ -12,19 +12,19 @@ use crate::machine;
 use crate::sample::Summary;
 
 /// Lines of the file.
-pub const LINES: usize = 10_000;
+pub(super) const LINES: usize = 10_000;
 
 /// The line that is edited, somewhere in the middle.
 const EDITED: usize = LINES / 2;
 
 /// What was found.
-pub struct Depth {
+pub(crate) struct Depth {
     /// Kinds of calls and how long they took.
     pub rows: Vec<(&'static str, Summary)>,
 }
 
 /// Measures edits of a file that nobody else touches, of one that somebody changes before each, and taking them back.
-pub fn measure(bench: &Bench) -> Result<Depth> {
+pub(super) fn measure(bench: &Bench) -> Result<Depth> {
     let root = bench.workspace()?;
     let lines: String =
         (1..=LINES).map(|line| if line == EDITED { "value 0\n".to_owned() } else { format!("line {line} of it\n") }).collect();

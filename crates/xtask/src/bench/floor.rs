@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 /// How far an edit has reached the disk when it is answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
+pub(crate) enum Durability {
     /// Atomic against crashes of programs; nothing is synced.
     Fast,
     /// The file and its directory are synced.
@@ -23,7 +23,7 @@ pub enum Durability {
 }
 
 /// Answers the requests on stdin until it ends.
-pub fn serve(root: &Path, durability: Durability) -> Result<()> {
+pub(crate) fn serve(root: &Path, durability: Durability) -> Result<()> {
     let mut floor = Floor::open(root, durability)?;
     let mut input = io::stdin().lock();
     let mut output = io::stdout().lock();

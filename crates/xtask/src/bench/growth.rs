@@ -24,7 +24,7 @@ const SKIPPED: usize = 10;
 const WINDOW: usize = 100;
 
 /// What was found.
-pub struct Growth {
+pub(crate) struct Growth {
     /// How many files ours and the floor have read and edited.
     pub files: usize,
     /// How many the peers have.
@@ -39,7 +39,7 @@ pub struct Growth {
 
 /// Medians at the beginning and at the end of the session.
 #[derive(Clone, Copy)]
-pub struct Windows {
+pub(crate) struct Windows {
     /// Around the first files.
     pub early: Duration,
     /// Around the last files.
@@ -55,7 +55,7 @@ struct Track {
 }
 
 /// Measures growth, and returns the workspaces with the state that it left in them.
-pub fn measure(bench: &Bench) -> Result<(Growth, Each<PathBuf>)> {
+pub(super) fn measure(bench: &Bench) -> Result<(Growth, Each<PathBuf>)> {
     let files = bench.pace.pick(5_000, 10_000);
     let files_of_peers = files / SHARE;
     let roots = bench.workspaces()?;
@@ -111,6 +111,6 @@ fn windows(all: &[Duration]) -> Windows {
 }
 
 /// The path of a file in the workspace.
-pub fn path(file: usize) -> String {
+pub(super) fn path(file: usize) -> String {
     format!("directory-{:03}/file-{:02}.txt", file / CHUNK, file % CHUNK)
 }

@@ -26,7 +26,7 @@ const SESSION: &str = "claude-bench";
 const FILE: &str = "edited.rs";
 
 /// What was found.
-pub struct Hook {
+pub(crate) struct Hook {
     /// Kinds of processes and how long they took, ours first.
     pub rows: Vec<(String, Summary)>,
 }
@@ -41,7 +41,7 @@ struct Runner {
 }
 
 /// Measures the processes in turn.
-pub fn measure(bench: &Bench) -> Result<Hook> {
+pub(super) fn measure(bench: &Bench) -> Result<Hook> {
     let mut runners = Vec::new();
     for views in VIEWS {
         let root = bench.workspace()?;

@@ -14,7 +14,7 @@ const BEGIN: &str = "<!-- measured by cargo xtask bench -->";
 const END: &str = "<!-- end of what is measured -->";
 
 /// Writes the page and its chart; gives their paths.
-pub fn write(report: &Report) -> Result<[PathBuf; 2]> {
+pub(crate) fn write(report: &Report) -> Result<[PathBuf; 2]> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let docs = docs.canonicalize().with_context(|| docs.display().to_string())?;
     let [page, picture] = ["benchmarks.md", "benchmarks.svg"].map(|name| docs.join(name));

@@ -14,7 +14,7 @@ use crate::bench::tongue::Tongue;
 
 /// Which peers take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// None of them.
     None,
     /// Those that an earlier run has installed.
@@ -25,7 +25,7 @@ pub enum Wanted {
 
 /// Where a package comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registry {
+pub(crate) enum Registry {
     /// `npm install`.
     Npm,
     /// `pip install` into an environment of its own.
@@ -36,7 +36,7 @@ pub enum Registry {
 
 impl Registry {
     /// The name in the report.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Npm => "npm",
             Self::PyPi => "PyPI",
@@ -47,7 +47,7 @@ impl Registry {
 
 /// A server that people would pick.
 #[derive(Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// The name in the tables.
     pub label: &'static str,
     /// The name of the package.
@@ -70,7 +70,7 @@ pub struct Peer {
 }
 
 /// All that are known, the official one first.
-pub static PEERS: [Peer; 5] = [
+pub(crate) static PEERS: [Peer; 5] = [
     Peer {
         label: "official",
         package: "@modelcontextprotocol/server-filesystem",
@@ -135,7 +135,7 @@ pub static PEERS: [Peer; 5] = [
 ];
 
 /// A peer that does not take part.
-pub struct LeftOut {
+pub(crate) struct LeftOut {
     /// Which one.
     pub peer: &'static Peer,
     /// Why.
@@ -143,7 +143,7 @@ pub struct LeftOut {
 }
 
 /// Those that are wanted and there, installed below `cache` if need be, and those that are not, with the reason.
-pub fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>) {
+pub(crate) fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>) {
     let (mut ready, mut left_out) = (Vec::new(), Vec::new());
     let all: &[Peer] = if wanted == Wanted::None { &[] } else { &PEERS };
     for peer in all {
@@ -157,7 +157,7 @@ pub fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>
 
 impl Peer {
     /// The program and its first arguments.
-    pub fn command(&self, cache: &Path) -> (PathBuf, Vec<OsString>) {
+    pub(crate) fn command(&self, cache: &Path) -> (PathBuf, Vec<OsString>) {
         let home = self.home(cache);
         let word = |word: &&str| match word.strip_prefix("./") {
             Some(inside) => home.join(inside).into_os_string(),

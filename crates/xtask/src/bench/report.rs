@@ -4,7 +4,7 @@ mod json;
 
 use std::time::Duration;
 
-pub use crate::bench::table::table;
+pub(crate) use crate::bench::table::table;
 
 use crate::bench::Pace;
 use crate::bench::batch::{BatchRow, FILES};
@@ -22,7 +22,7 @@ use crate::bench::throughput::{IN_FLIGHT, ThroughputRow};
 use crate::sample::{Each, Summary};
 
 /// Everything that was measured.
-pub struct Report {
+pub(crate) struct Report {
     /// Where the numbers come from.
     pub machine: String,
     /// How much was measured.
@@ -59,7 +59,7 @@ pub struct Report {
 
 impl Report {
     /// A section for each part, ready to be put into a document.
-    pub fn to_markdown(&self) -> String {
+    pub(crate) fn to_markdown(&self) -> String {
         let parts = [
             self.introduction(),
             "## Summary".into(),
@@ -122,13 +122,13 @@ impl Report {
     }
 
     /// The name of a peer, with a mark if it syncs.
-    pub fn peer_label(&self, peer: usize) -> String {
+    pub(crate) fn peer_label(&self, peer: usize) -> String {
         let Peer { label, syncs, .. } = self.peers[peer];
         format!("{label}{}", if *syncs { "*" } else { "" })
     }
 
     /// What the mark means, if there is one.
-    pub fn mark_of_sync(&self) -> &'static str {
+    pub(crate) fn mark_of_sync(&self) -> &'static str {
         if self.peers.iter().any(|peer| peer.syncs) { " · * syncs every edit" } else { "" }
     }
 

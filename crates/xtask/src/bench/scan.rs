@@ -28,7 +28,7 @@ const IN_DIRECTORY: usize = 10;
 const RULES: &str = "target/\nnode_modules/\n/build\n*.log\n*.tmp\n*.o\n.DS_Store\n";
 
 /// What was found.
-pub struct Scan {
+pub(crate) struct Scan {
     /// How many files there are.
     pub files: usize,
     /// Nothing has changed: a run of `surehand scan --json` from its start to its end.
@@ -46,7 +46,7 @@ pub struct Scan {
 }
 
 /// Measures scans in turn with the others, and returns the tree.
-pub fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
+pub(super) fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
     let files = bench.pace.pick(20_000, 100_000);
     let root = bench.workspace()?;
     for file in 0..files {
@@ -76,13 +76,13 @@ pub fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
 }
 
 /// The path of a file in the tree.
-pub fn path(file: usize) -> String {
+pub(super) fn path(file: usize) -> String {
     let directory = file / IN_DIRECTORY;
     format!("area-{:03}/module-{directory:05}/source-{file:06}.rs", directory / 100)
 }
 
 /// Runs something and keeps the time that it took.
-pub fn keep<T>(times: &mut Vec<Duration>, act: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn keep<T>(times: &mut Vec<Duration>, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     let done = act();
     times.push(began.elapsed());

@@ -26,7 +26,7 @@ const PATTERNS: [(&str, &str); 3] = [
 ];
 
 /// What was found.
-pub struct Search {
+pub(crate) struct Search {
     /// How many files were searched.
     pub files: usize,
     /// The version of ripgrep, if it is installed.
@@ -36,7 +36,7 @@ pub struct Search {
 }
 
 /// The times of one pattern.
-pub struct SearchRow {
+pub(crate) struct SearchRow {
     /// The kind of pattern.
     pub label: &'static str,
     /// Round trips of `search_files`.
@@ -46,7 +46,7 @@ pub struct SearchRow {
 }
 
 /// Measures searches in turn with ripgrep.
-pub fn measure(bench: &Bench) -> Result<Search> {
+pub(super) fn measure(bench: &Bench) -> Result<Search> {
     let files = bench.pace.pick(5_000, 20_000);
     let root = bench.workspace()?;
     for file in 0..files {

@@ -15,12 +15,12 @@ use crate::bench::peer::Peer;
 use crate::bench::tongue::Tongue;
 
 /// The server binary at a path that was typed.
-pub fn locate(path: &Path) -> Result<PathBuf> {
+pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     path.canonicalize().with_context(|| path.display().to_string())
 }
 
 /// Builds the server in release mode and returns its binary.
-pub fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["build", "--release", "-p", "surehand", "--message-format", "json-render-diagnostics"])
@@ -43,7 +43,7 @@ fn executable(messages: &[u8]) -> Option<PathBuf> {
 
 /// How a server is told its workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RootBy {
+pub(crate) enum RootBy {
     /// The last argument names it.
     Argument,
     /// It is the directory that the server is started in.
@@ -52,7 +52,7 @@ pub enum RootBy {
 
 /// A server that can be started on any workspace.
 #[derive(Clone)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// The name in the report.
     pub name: String,
     /// How it is spoken to.
@@ -67,21 +67,21 @@ pub struct Launch {
 
 impl Launch {
     /// The server under test; its log goes to `directory`.
-    pub fn surehand(server: &Path, durability: Durability, directory: &Path) -> Self {
+    pub(crate) fn surehand(server: &Path, durability: Durability, directory: &Path) -> Self {
         let arguments = ["mcp", "--root"].map(OsString::from).into();
         let environment = settings(durability).into();
         Self { environment, ..Self::new("surehand", server, arguments, RootBy::Argument, directory) }
     }
 
     /// The same with a setting of the user's.
-    pub fn with_setting(&self, name: &'static str, value: &'static str) -> Self {
+    pub(crate) fn with_setting(&self, name: &'static str, value: &'static str) -> Self {
         let mut launch = self.clone();
         launch.environment.push((name, value));
         launch
     }
 
     /// This program as the floor.
-    pub fn floor(durability: Durability, directory: &Path) -> Result<Self> {
+    pub(crate) fn floor(durability: Durability, directory: &Path) -> Result<Self> {
         let program = env::current_exe().context("the path of this program")?;
         let sync = (durability == Durability::Full).then_some("--sync");
         let arguments = ["floor"].into_iter().chain(sync).chain(["--root"]).map(OsString::from).collect();
@@ -89,7 +89,7 @@ impl Launch {
     }
 
     /// A peer that is installed below `cache`.
-    pub fn peer(peer: &Peer, cache: &Path, directory: &Path) -> Self {
+    pub(crate) fn peer(peer: &Peer, cache: &Path, directory: &Path) -> Self {
         let (program, arguments) = peer.command(cache);
         Self { tongue: peer.tongue, ..Self::new(peer.label, &program, arguments, peer.root, directory) }
     }
@@ -108,12 +108,12 @@ impl Launch {
     }
 
     /// The binary.
-    pub fn program(&self) -> &Path {
+    pub(crate) fn program(&self) -> &Path {
         &self.program
     }
 
     /// The command that serves `root`.
-    pub fn command(&self, root: &Path) -> Result<Command> {
+    pub(crate) fn command(&self, root: &Path) -> Result<Command> {
         let mut command = Command::new(&self.program);
         // What happens to be set in the caller's shell must not configure the server.
         command.env_clear().envs(["PATH", "HOME"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
@@ -127,7 +127,7 @@ impl Launch {
     }
 
     /// Runs a command that [`Launch::command`] made.
-    pub fn spawn(&self, mut command: Command) -> Result<Child> {
+    pub(crate) fn spawn(&self, mut command: Command) -> Result<Child> {
         command.spawn().with_context(|| self.program.display().to_string())
     }
 }

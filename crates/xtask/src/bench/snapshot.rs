@@ -18,7 +18,7 @@ const READ: usize = 40;
 const EDITED: usize = 10;
 
 /// What was found.
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// Round trips of `repo_state`.
     pub call: Summary,
     /// Runs of `surehand snapshot`, from the start of the process to its end.
@@ -28,7 +28,7 @@ pub struct Snapshot {
 }
 
 /// Measures in the tree of the scan.
-pub fn measure(bench: &Bench, root: &Path) -> Result<Snapshot> {
+pub(super) fn measure(bench: &Bench, root: &Path) -> Result<Snapshot> {
     let launch = &bench.fast.surehand;
     let mut contender = Contender::start(launch, root)?;
     for file in 0..READ {

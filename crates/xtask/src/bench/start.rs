@@ -17,7 +17,7 @@ use crate::sample::{Each, Seat, Summary};
 const SHARE: usize = 3;
 
 /// The times of the servers in one kind of workspace.
-pub struct StartRow {
+pub(crate) struct StartRow {
     /// The kind of workspace.
     pub workspace: String,
     /// From the spawn to the answer to `initialize`.
@@ -27,7 +27,7 @@ pub struct StartRow {
 }
 
 /// Measures starts in fresh workspaces, and for those that keep state in one with little of it and in those that `grown` names.
-pub fn measure(bench: &Bench, grown: &Each<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
+pub(super) fn measure(bench: &Bench, grown: &Each<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
     let path = growth::path(0);
     let starts = bench.pace.pick(10, 30);
     let fresh: Vec<_> = (0..starts).map(|_| workspaces(bench, &path)).collect::<Result<_>>()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::sample::ratio;
 
 /// A markdown table whose columns line up as plain text too; the first `left` columns are words, the rest numbers.
-pub fn table<S: AsRef<str>>(
+pub(crate) fn table<S: AsRef<str>>(
     left: usize,
     header: impl AsRef<[S]>,
     rows: impl IntoIterator<Item = impl AsRef<[String]>>,
@@ -31,22 +31,22 @@ pub fn table<S: AsRef<str>>(
 }
 
 /// In microseconds.
-pub fn micros(duration: Duration) -> String {
+pub(super) fn micros(duration: Duration) -> String {
     format!("{:.0}", duration.as_secs_f64() * 1e6)
 }
 
 /// In milliseconds.
-pub fn millis(duration: Duration) -> String {
+pub(super) fn millis(duration: Duration) -> String {
     format!("{:.2}", duration.as_secs_f64() * 1e3)
 }
 
 /// How many times as long `a` is as `b`.
-pub fn times_as_long(a: Duration, b: Duration) -> String {
+pub(super) fn times_as_long(a: Duration, b: Duration) -> String {
     format!("{:.2}", ratio(a, b))
 }
 
 /// What stands where there is nothing.
-pub fn none() -> String {
+pub(super) fn none() -> String {
     "—".into()
 }
 

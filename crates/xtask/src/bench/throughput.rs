@@ -11,14 +11,14 @@ use crate::machine;
 use crate::sample::{Each, median};
 
 /// Calls that are under way at once.
-pub const IN_FLIGHT: usize = 8;
+pub(super) const IN_FLIGHT: usize = 8;
 /// Files, each of which is called for once in a burst, so that no two calls under way are for the same one.
 const FILES: usize = 64;
 /// Size of a file in bytes.
 const BYTES: usize = 10 << 10;
 
 /// What was found.
-pub struct ThroughputRow {
+pub(crate) struct ThroughputRow {
     /// The kind of call.
     pub label: &'static str,
     /// Calls in a second.
@@ -33,7 +33,7 @@ enum Burst {
 }
 
 /// Measures bursts of reads and of edits in turn.
-pub fn measure(bench: &Bench) -> Result<Vec<ThroughputRow>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<ThroughputRow>> {
     let roots = bench.workspaces()?;
     for root in roots.iter() {
         (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;

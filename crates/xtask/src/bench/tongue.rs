@@ -10,7 +10,7 @@ use crate::bench::client::Client;
 use crate::files::{text, token, token_line};
 
 /// A call that is ready to be sent.
-pub struct Call {
+pub(crate) struct Call {
     /// The tool.
     pub tool: &'static str,
     /// Its arguments.
@@ -19,13 +19,13 @@ pub struct Call {
 
 impl Call {
     /// The parameters of `tools/call`.
-    pub fn params(&self) -> Value {
+    pub(crate) fn params(&self) -> Value {
         json!({"name": self.tool, "arguments": self.arguments})
     }
 }
 
 /// The token of a file is to be changed.
-pub struct Edit {
+pub(crate) struct Edit {
     /// The file, relative to the workspace.
     pub path: String,
     /// The state that the token has.
@@ -36,7 +36,7 @@ pub struct Edit {
 
 /// The tools of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tongue {
+pub(crate) enum Tongue {
     /// Our own; the floor has the same.
     Surehand,
     /// The filesystem server of the protocol's authors, and those that follow it.
@@ -54,7 +54,7 @@ const ALL_LINES: usize = 10_000_000;
 
 impl Tongue {
     /// Reads a whole file.
-    pub fn read(self, root: &Path, path: &str) -> Call {
+    pub(crate) fn read(self, root: &Path, path: &str) -> Call {
         let absolute = root.join(path);
         match self {
             Self::Surehand => Call { tool: "read_file", arguments: json!({"path": path}) },
@@ -69,7 +69,7 @@ impl Tongue {
     }
 
     /// Changes the token of a file; asks the server before for what it wants to be told.
-    pub fn edit(self, client: &mut Client, root: &Path, edit: &Edit) -> Result<Call> {
+    pub(crate) fn edit(self, client: &mut Client, root: &Path, edit: &Edit) -> Result<Call> {
         let absolute = root.join(&edit.path);
         Ok(match self {
             Self::Surehand => Call { tool: "edit_file", arguments: replacement(edit) },
@@ -97,12 +97,12 @@ impl Tongue {
     }
 
     /// Whether one call can change many files.
-    pub fn has_batches(self) -> bool {
+    pub(crate) fn has_batches(self) -> bool {
         matches!(self, Self::Surehand | Self::TextEditor)
     }
 
     /// Changes many files: in one call where the server can, else in one for each.
-    pub fn batch(self, client: &mut Client, root: &Path, edits: &[Edit]) -> Result<Vec<Call>> {
+    pub(crate) fn batch(self, client: &mut Client, root: &Path, edits: &[Edit]) -> Result<Vec<Call>> {
         Ok(match self {
             Self::Surehand => {
                 let edits: Vec<_> = edits.iter().map(replacement).collect();

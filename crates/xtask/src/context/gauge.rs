@@ -7,7 +7,7 @@ use surehand_agent::model::{Message, Prompt};
 
 /// One prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
+pub(super) struct Sample {
     /// All of it: tools, system, messages.
     pub tokens: usize,
     /// Of that, what comes before the first difference from the prompt before.
@@ -16,14 +16,14 @@ pub struct Sample {
 
 impl Sample {
     /// The stable part of the whole, in percent.
-    pub fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         self.stable as f64 / self.tokens as f64 * 100.0
     }
 }
 
 /// Weighs prompts, one after the other.
 #[derive(Debug, Default)]
-pub struct Gauge {
+pub(super) struct Gauge {
     /// The parts of the last prompt, each with its tokens.
     parts: Vec<(String, usize)>,
     /// What was found.
@@ -32,7 +32,7 @@ pub struct Gauge {
 
 impl Gauge {
     /// Takes the next prompt; gives its tokens.
-    pub fn take(&mut self, prompt: &Prompt) -> usize {
+    pub(super) fn take(&mut self, prompt: &Prompt) -> usize {
         let texts = parts(prompt);
         let same = texts.iter().zip(&self.parts).take_while(|(text, (last, _))| *text == last).count();
         let mut stable: usize = self.parts[..same].iter().map(|(_, tokens)| tokens).sum();

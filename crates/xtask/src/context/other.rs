@@ -13,7 +13,7 @@ use crate::dice::Dice;
 const RECENT: usize = 12;
 
 /// A program that knows nothing of the run.
-pub struct Other {
+pub(super) struct Other {
     root: PathBuf,
     dice: Dice,
     recent: VecDeque<String>,
@@ -23,12 +23,12 @@ pub struct Other {
 
 impl Other {
     /// One that works below a directory.
-    pub fn new(root: PathBuf, dice: Dice) -> Self {
+    pub(super) fn new(root: PathBuf, dice: Dice) -> Self {
         Self { root, dice, recent: VecDeque::new(), changes: 0 }
     }
 
     /// Something has happened in the run.
-    pub fn hear(&mut self, event: &Event) {
+    pub(super) fn hear(&mut self, event: &Event) {
         match event {
             Event::Call { arguments, .. } => {
                 if let Some(path) = arguments["path"].as_str().filter(|path| !self.recent.iter().any(|recent| recent == path)) {

@@ -10,7 +10,7 @@ use crate::files::create;
 
 /// A directory in which one kind of file is.
 #[derive(Debug, Clone)]
-pub struct Area {
+pub(super) struct Area {
     /// Its path.
     pub directory: &'static str,
     /// What it is written in.
@@ -21,7 +21,7 @@ pub struct Area {
 
 /// What files are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub(super) enum Language {
     /// `.rs`
     Rust,
     /// `.py`
@@ -67,10 +67,10 @@ const AREAS: [(&str, Language); 25] = [
 const INSTRUCTED: [&str; 7] = ["", "crates/", "crates/ledger/", "web/", "web/src/shared/", "reports/", "gateway/"];
 
 /// So few files leave no directory empty.
-pub const FEWEST_FILES: usize = AREAS.len() + INSTRUCTED.len() + 1;
+pub(crate) const FEWEST_FILES: usize = AREAS.len() + INSTRUCTED.len() + 1;
 
 /// What things are called.
-pub const NOUNS: [&str; 36] = [
+pub(super) const NOUNS: [&str; 36] = [
     "account",
     "address",
     "amount",
@@ -110,13 +110,13 @@ pub const NOUNS: [&str; 36] = [
 ];
 
 /// What is done with them.
-pub const VERBS: [&str; 24] = [
+pub(super) const VERBS: [&str; 24] = [
     "apply", "build", "check", "close", "collect", "compute", "convert", "create", "decode", "fetch", "find", "format", "load",
     "merge", "notify", "open", "parse", "read", "remove", "render", "resolve", "send", "update", "validate",
 ];
 
 /// Lays out a repository with so many files.
-pub fn lay_out(root: &Path, files: usize, dice: &mut Dice) -> Result<Vec<Area>> {
+pub(super) fn lay_out(root: &Path, files: usize, dice: &mut Dice) -> Result<Vec<Area>> {
     let mut areas: Vec<Area> =
         AREAS.iter().map(|&(directory, language)| Area { directory, language, files: Vec::new() }).collect();
     for directory in INSTRUCTED {
@@ -153,7 +153,7 @@ fn instructions(directory: &str, dice: &mut Dice) -> String {
 
 impl Language {
     /// A name for a file, which no other number gives.
-    pub fn file_name(self, number: usize, dice: &mut Dice) -> String {
+    pub(super) fn file_name(self, number: usize, dice: &mut Dice) -> String {
         let ending = match self {
             Self::Rust => "rs",
             Self::Python => "py",
@@ -166,7 +166,7 @@ impl Language {
     }
 
     /// A file of so many lines, or a few more.
-    pub fn source(self, lines: usize, dice: &mut Dice) -> String {
+    pub(super) fn source(self, lines: usize, dice: &mut Dice) -> String {
         let mut text = fill(self.opening(), dice);
         while text.lines().count() < lines {
             text.push_str(&self.block(dice));
@@ -175,7 +175,7 @@ impl Language {
     }
 
     /// A function, a section, or whatever it is that files are made of.
-    pub fn block(self, dice: &mut Dice) -> String {
+    pub(super) fn block(self, dice: &mut Dice) -> String {
         let (head, body, tail) = self.parts();
         let mut block = head.to_owned();
         for _ in 0..dice.within(2..9) {

@@ -18,10 +18,10 @@ const PLANNING: usize = 5;
 const TURNS_OF_A_TASK: usize = 20;
 
 /// The fewest turns that make a story.
-pub const FEWEST_TURNS: usize = PLANNING + 5;
+pub(crate) const FEWEST_TURNS: usize = PLANNING + 5;
 
 /// What the model says and calls.
-pub struct Reply {
+pub(super) struct Reply {
     /// What it says.
     pub text: String,
     /// What it calls.
@@ -29,7 +29,7 @@ pub struct Reply {
 }
 
 /// A story on its way.
-pub struct Story {
+pub(super) struct Story {
     root: PathBuf,
     areas: Vec<Area>,
     dice: Dice,
@@ -62,19 +62,19 @@ type Act = (&'static str, Value);
 
 impl Story {
     /// A story of so many turns about the files of these areas.
-    pub fn new(root: PathBuf, areas: Vec<Area>, turns: usize, mut dice: Dice) -> Self {
+    pub(super) fn new(root: PathBuf, areas: Vec<Area>, turns: usize, mut dice: Dice) -> Self {
         let number = (turns / TURNS_OF_A_TASK).max(1);
         let tasks = (0..number).map(|_| Task::new(&areas, &mut dice)).collect();
         Self { root, areas, dice, turns, turn: 0, tasks, made: Vec::new(), last_edited: None }
     }
 
     /// How many tasks there are.
-    pub fn tasks(&self) -> usize {
+    pub(super) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
     /// What is to be done, for the prompt.
-    pub fn told() -> &'static str {
+    pub(super) fn told() -> &'static str {
         "Customers pay in several currencies, and some of them in several parts. Carry the currency of an order through billing, the ledger, \
          the gateway, the reports and the web checkout, so that no amount is added to one of another currency, refunds go back in the \
          currency that was paid, and the monthly statements show both. Keep the old fields readable for one release. Each part gets its tests \
@@ -82,7 +82,7 @@ impl Story {
     }
 
     /// The answer to the next prompt.
-    pub fn answer(&mut self, prompt: &Prompt) -> Reply {
+    pub(super) fn answer(&mut self, prompt: &Prompt) -> Reply {
         self.turn += 1;
         let acts = match self.turn {
             turn if turn <= PLANNING => self.plan(turn),

@@ -7,7 +7,7 @@ use surehand_core::{LineMap, LineNo, Text};
 
 /// Lines of a text that are to be others. Indexes are 0-based and half-open; an insertion replaces none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     /// The lines that go.
     pub lines: Range<usize>,
     /// The lines that come, each with its end.
@@ -16,7 +16,7 @@ pub struct Change {
 
 /// Whether somebody else's change was about the lines of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Contact {
+pub(crate) enum Contact {
     /// It was about other lines.
     Elsewhere,
     /// Lines that we change had been changed.
@@ -24,13 +24,13 @@ pub enum Contact {
 }
 
 /// The changes that make one text of another, from top to bottom.
-pub fn between(from: &Text, to: &Text) -> Vec<Change> {
+pub(super) fn between(from: &Text, to: &Text) -> Vec<Change> {
     let hunks = LineMap::between(from, to);
     hunks.hunks().iter().map(|hunk| Change { lines: hunk.before.clone(), with: lines(to, hunk.after.clone()) }).collect()
 }
 
 /// The text with these changes made.
-pub fn applied(text: &Text, changes: &[Change]) -> Text {
+pub(super) fn applied(text: &Text, changes: &[Change]) -> Text {
     let old: Vec<&str> = text.full_lines().collect();
     let mut new = String::with_capacity(text.as_str().len());
     let mut at = 0;
@@ -44,7 +44,7 @@ pub fn applied(text: &Text, changes: &[Change]) -> Text {
 }
 
 /// Changes with hardly a line between them as one, as somebody would replace them who has to repeat what is there.
-pub fn joined(text: &Text, changes: &[Change]) -> Vec<Change> {
+pub(super) fn joined(text: &Text, changes: &[Change]) -> Vec<Change> {
     const APART: usize = 2;
     let mut joined: Vec<Change> = Vec::new();
     for change in changes {
@@ -62,7 +62,7 @@ pub fn joined(text: &Text, changes: &[Change]) -> Vec<Change> {
 
 /// What of the way from `outside` to `goal` would have been meant by somebody who saw `seen` only, as changes of that; nothing
 /// if there is nothing left to mean.
-pub fn meant(seen: &Text, outside: &Text, goal: &Text) -> Option<(Vec<Change>, Contact)> {
+pub(super) fn meant(seen: &Text, outside: &Text, goal: &Text) -> Option<(Vec<Change>, Contact)> {
     let (theirs, ours) = (LineMap::between(seen, outside), LineMap::between(outside, goal));
     let origin = origins(&theirs, outside.line_count());
     let mut contact = Contact::Elsewhere;

@@ -10,7 +10,7 @@ use super::change::{Change, applied};
 
 /// How a change is put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dialect {
+pub(crate) enum Dialect {
     /// `write_file`: all of it.
     WholeFile,
     /// `edit_file`: a call for each place.
@@ -26,12 +26,12 @@ pub enum Dialect {
 }
 
 /// All of them, as they stand in the tables.
-pub const DIALECTS: [Dialect; 6] =
+pub(super) const DIALECTS: [Dialect; 6] =
     [Dialect::WholeFile, Dialect::Replace, Dialect::Replacements, Dialect::Lines, Dialect::Patch, Dialect::UnifiedDiff];
 
 /// What a model sends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub(crate) struct Call {
     /// The name of the tool.
     pub tool: &'static str,
     /// What it is called with.
@@ -39,7 +39,7 @@ pub struct Call {
 }
 
 /// A file as the model knows it.
-pub struct Picture<'a> {
+pub(crate) struct Picture<'a> {
     /// Its name.
     pub path: &'a str,
     /// What it holds.
@@ -50,14 +50,14 @@ pub struct Picture<'a> {
 
 impl Picture<'_> {
     /// How the model names a line.
-    pub fn anchor(&self, line: usize) -> String {
+    pub(crate) fn anchor(&self, line: usize) -> String {
         let number = LineNo::at_index(self.numbers[line] - 1);
         Anchor::of(number, self.text.line(LineNo::at_index(line))).to_string()
     }
 }
 
 /// The lines that a change is named by.
-pub fn named(change: &Change) -> Vec<usize> {
+pub(super) fn named(change: &Change) -> Vec<usize> {
     match change.lines {
         Range { start, end } if start < end => vec![start, end - 1],
         Range { start, .. } => vec![start.saturating_sub(1)],
@@ -66,7 +66,7 @@ pub fn named(change: &Change) -> Vec<usize> {
 
 impl Dialect {
     /// What it is called in the report.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Dialect::WholeFile => "whole file",
             Dialect::Replace => "str_replace, a call each",
@@ -78,12 +78,12 @@ impl Dialect {
     }
 
     /// Whether it needs reads that show anchors.
-    pub fn needs_anchors(self) -> bool {
+    pub(crate) fn needs_anchors(self) -> bool {
         self == Dialect::Lines
     }
 
     /// The next call for these changes, and how many of them it makes.
-    pub fn call(self, picture: &Picture<'_>, changes: &[Change]) -> (Call, usize) {
+    pub(crate) fn call(self, picture: &Picture<'_>, changes: &[Change]) -> (Call, usize) {
         let path = picture.path;
         let all = changes.len();
         match self {
@@ -165,7 +165,7 @@ fn replacements(picture: &Picture<'_>, changes: &[Change]) -> Value {
 }
 
 /// The same change in a text whose lines above have become more or fewer.
-pub fn shifted(change: &Change, by: i64) -> Change {
+pub(super) fn shifted(change: &Change, by: i64) -> Change {
     let moved = |line: usize| usize::try_from(line as i64 + by).expect("lines move within the text");
     Change { lines: moved(change.lines.start)..moved(change.lines.end), with: change.with.clone() }
 }

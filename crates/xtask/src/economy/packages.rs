@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// A package and the releases that are compared, oldest first.
-pub struct Package {
+pub(super) struct Package {
     name: &'static str,
     language: &'static str,
     source: Source,
@@ -24,7 +24,7 @@ enum Source {
 }
 
 /// What is measured.
-pub const PACKAGES: [Package; 4] = [
+pub(super) const PACKAGES: [Package; 4] = [
     Package {
         name: "clap_builder",
         language: "Rust",
@@ -69,13 +69,13 @@ pub const PACKAGES: [Package; 4] = [
 
 impl Package {
     /// What it is called in the report.
-    pub fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         let (first, last) = (self.releases[0], self.releases[self.releases.len() - 1]);
         format!("{} {first} to {last}, {}", self.name, self.language)
     }
 
     /// Its releases, each in a directory below this one, fetched where they are not there yet.
-    pub fn fetch(&self, below: &Path) -> Result<Vec<PathBuf>> {
+    pub(super) fn fetch(&self, below: &Path) -> Result<Vec<PathBuf>> {
         self.releases.iter().map(|release| self.fetch_release(below, release)).collect()
     }
 

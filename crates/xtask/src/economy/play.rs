@@ -19,11 +19,11 @@ use super::change::{Change, applied, between, joined};
 use super::dialect::{Call, Dialect, Picture, named, shifted};
 
 /// What an output token costs, in input tokens.
-pub const OUTPUT_PRICE: usize = 5;
+pub(super) const OUTPUT_PRICE: usize = 5;
 
 /// What happens when a file has changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Strategy {
+pub(crate) enum Strategy {
     /// The call is refused in a sentence, the model reads again and sends it again.
     Reread,
     /// Surehand as it comes: the refusal shows what changed.
@@ -35,11 +35,11 @@ pub enum Strategy {
 }
 
 /// All of them, as they stand in the tables.
-pub const STRATEGIES: [Strategy; 4] = [Strategy::Reread, Strategy::Repair, Strategy::Rebase, Strategy::Blind];
+pub(super) const STRATEGIES: [Strategy; 4] = [Strategy::Reread, Strategy::Repair, Strategy::Rebase, Strategy::Blind];
 
 /// How much the model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reading {
+pub(crate) enum Reading {
     /// The whole file.
     Whole,
     /// The lines that it will change, with some around them; the whole file where the dialect asks for that.
@@ -47,14 +47,14 @@ pub enum Reading {
 }
 
 /// Both.
-pub const READINGS: [Reading; 2] = [Reading::Whole, Reading::Needed];
+pub(super) const READINGS: [Reading; 2] = [Reading::Whole, Reading::Needed];
 
 /// How many lines around a change are read by who reads what it needs.
-pub const AROUND: usize = 20;
+pub(super) const AROUND: usize = 20;
 
 /// An edit to be played.
 #[derive(Clone, Copy)]
-pub struct Script<'a> {
+pub(super) struct Script<'a> {
     /// The name of the file.
     pub path: &'a str,
     /// What it holds when it is read.
@@ -75,7 +75,7 @@ pub struct Script<'a> {
 
 /// What something cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Tokens that the model wrote.
     pub output: usize,
     /// Tokens that it was told.
@@ -86,7 +86,7 @@ pub struct Cost {
 
 impl Cost {
     /// In input tokens.
-    pub fn weighted(&self) -> usize {
+    pub(crate) fn weighted(&self) -> usize {
         self.input + OUTPUT_PRICE * self.output
     }
 
@@ -97,7 +97,7 @@ impl Cost {
 
 /// What came of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// What the first read cost.
     pub read: Cost,
     /// What came after it.
@@ -108,7 +108,7 @@ pub struct Outcome {
 
 /// What a file holds in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// What somebody would have written who saw everything.
     Right,
     /// The same lines in another order: both added lines at the end of the file.
@@ -133,11 +133,11 @@ impl End {
 }
 
 /// What a tool says that asks for another read: these are the words of a widespread agent.
-pub const READ_AGAIN: &str =
+pub(super) const READ_AGAIN: &str =
     "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it.";
 
 /// Where edits are played: a workspace for each policy.
-pub struct Stage {
+pub(super) struct Stage {
     refusing: Place,
     rebasing: Place,
     /// With `policy.short_rereads`.
@@ -180,7 +180,7 @@ impl Scales {
 
 /// What it costs to do again what was done: not asked for, but models do it.
 #[derive(Debug, Clone, Copy)]
-pub struct Again {
+pub(crate) struct Again {
     /// Another read of the file.
     pub read: Cost,
     /// The same with `policy.short_rereads`.
@@ -193,7 +193,7 @@ pub struct Again {
 
 impl Stage {
     /// Empty workspaces.
-    pub fn open() -> Result<Self> {
+    pub(super) fn open() -> Result<Self> {
         let refusing = Place::open(Policy::default())?;
         let rebasing = Place::open(Policy { on_change: OnChange::Rebase, ..Policy::default() })?;
         let brief = Place::open(Policy { short_rereads: true, ..Policy::default() })?;
@@ -201,12 +201,12 @@ impl Stage {
     }
 
     /// What was weighed before will hardly come again: the next file is another one.
-    pub fn next_file(&mut self) {
+    pub(super) fn next_file(&mut self) {
         self.scales.known.clear();
     }
 
     /// Plays an edit to its end.
-    pub fn play(&mut self, script: Script<'_>) -> Result<Outcome> {
+    pub(super) fn play(&mut self, script: Script<'_>) -> Result<Outcome> {
         let place = match script.strategy {
             Strategy::Reread | Strategy::Repair | Strategy::Blind => &self.refusing,
             Strategy::Rebase => &self.rebasing,
@@ -227,7 +227,7 @@ impl Stage {
     }
 
     /// Reads twice and writes twice.
-    pub fn play_again(&mut self, script: Script<'_>) -> Result<Again> {
+    pub(super) fn play_again(&mut self, script: Script<'_>) -> Result<Again> {
         let (refusing, brief) = (&self.refusing, &self.brief);
         let scales = &mut self.scales;
         let read = read_twice(Player::new(script, refusing, scales)?)?;

@@ -16,7 +16,7 @@ const EDIT_SIZES: Sizes = [(0, 1, "none"), (1, 3, "1 or 2"), (3, 11, "3 to 10"),
 
 impl Tally {
     /// Tables with a line before each.
-    pub fn to_markdown(&self) -> String {
+    pub(crate) fn to_markdown(&self) -> String {
         let price = format!("cost = input tokens + {OUTPUT_PRICE} × output tokens");
         let parts = [
             "### Where the edits come from".to_owned(),
@@ -240,7 +240,7 @@ impl Tally {
     }
 
     /// Means and medians of every combination.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let quiet = DIALECTS.iter().flat_map(|dialect| READINGS.map(|reading| (*dialect, reading))).map(|(dialect, reading)| {
             let mut row = group_json(&self.quiet(dialect, reading));
             (row["dialect"], row["reads"]) = (json!(dialect.name()), json!(reading_name(reading)));

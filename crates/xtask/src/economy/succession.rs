@@ -11,7 +11,7 @@ use surehand_core::{Limits, Text};
 use crate::git;
 
 /// Files of one project, each in its versions.
-pub struct Succession {
+pub(super) struct Succession {
     /// What it is called in the report.
     pub name: String,
     /// The path of each file, and what it held, oldest first.
@@ -25,7 +25,7 @@ const MADE: [&str; 5] = ["dist", "node_modules", "vendor", "snapshots", "Cargo.t
 
 impl Succession {
     /// The commits of a repository.
-    pub fn of_repository(name: String, repository: &Path) -> Result<Self> {
+    pub(super) fn of_repository(name: String, repository: &Path) -> Result<Self> {
         let mut files = Vec::new();
         for (path, ids) in git::versions(repository)? {
             // What a single commit made was never edited.
@@ -39,7 +39,7 @@ impl Succession {
     }
 
     /// Releases of a package, oldest first, each in a directory.
-    pub fn of_releases(name: String, releases: &[PathBuf]) -> Result<Self> {
+    pub(super) fn of_releases(name: String, releases: &[PathBuf]) -> Result<Self> {
         let mut files: BTreeMap<String, Vec<Text>> = BTreeMap::new();
         for release in releases {
             for path in files_below(release)? {

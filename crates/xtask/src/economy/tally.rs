@@ -6,7 +6,7 @@ use super::play::{Again, Cost, End, Outcome, Reading, Strategy};
 
 /// One edit, played once.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Which of the sources it is from.
     pub source: usize,
     /// What somebody else did meanwhile; nothing if nobody did anything.
@@ -29,24 +29,24 @@ pub struct Sample {
 
 impl Sample {
     /// From the first read to the end.
-    pub fn total(&self) -> f64 {
+    pub(crate) fn total(&self) -> f64 {
         (self.outcome.read.weighted() + self.outcome.rest.weighted()) as f64
     }
 
     /// After the first read.
-    pub fn rest(&self) -> f64 {
+    pub(crate) fn rest(&self) -> f64 {
         self.outcome.rest.weighted() as f64
     }
 
     /// What came on top because somebody else changed the file.
-    pub fn extra(&self) -> f64 {
+    pub(crate) fn extra(&self) -> f64 {
         self.rest() - self.undisturbed.weighted() as f64
     }
 }
 
 /// Everything that was found.
 #[derive(Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Every edit that was played.
     pub samples: Vec<Sample>,
     /// What it costs to do again what was done.
@@ -57,7 +57,7 @@ pub struct Tally {
 
 /// A succession, and how much of it there is.
 #[derive(Debug, Default)]
-pub struct Source {
+pub(crate) struct Source {
     /// What it is called.
     pub name: String,
     /// Files that were edited.
@@ -76,45 +76,45 @@ pub struct Source {
 
 impl Tally {
     /// The samples of which this is true.
-    pub fn of<'a>(&'a self, wanted: impl Fn(&Sample) -> bool + 'a) -> Group<'a> {
+    pub(crate) fn of<'a>(&'a self, wanted: impl Fn(&Sample) -> bool + 'a) -> Group<'a> {
         Group { samples: self.samples.iter().filter(|sample| wanted(sample)).collect() }
     }
 }
 
 /// Samples that go together.
-pub struct Group<'a> {
+pub(crate) struct Group<'a> {
     samples: Vec<&'a Sample>,
 }
 
 impl Group<'_> {
     /// How many there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.samples.len()
     }
 
     /// How many ended so.
-    pub fn ended(&self, end: End) -> usize {
+    pub(crate) fn ended(&self, end: End) -> usize {
         self.samples.iter().filter(|sample| sample.outcome.end == end).count()
     }
 
     /// For how many this is true, in percent.
-    pub fn share(&self, of: impl Fn(&Sample) -> bool) -> f64 {
+    pub(crate) fn share(&self, of: impl Fn(&Sample) -> bool) -> f64 {
         self.mean(|sample| f64::from(u8::from(of(sample)))) * 100.0
     }
 
     /// The mean of a number of each.
-    pub fn mean(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+    pub(crate) fn mean(&self, of: impl Fn(&Sample) -> f64) -> f64 {
         self.samples.iter().map(|sample| of(sample)).sum::<f64>() / self.samples.len() as f64
     }
 
     /// The median of a number of each.
-    pub fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+    pub(crate) fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
         median(self.samples.iter().map(|sample| of(sample)).collect())
     }
 }
 
 /// The middle one; not a number if there is none.
-pub fn median(mut numbers: Vec<f64>) -> f64 {
+pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {
         0 => f64::NAN,

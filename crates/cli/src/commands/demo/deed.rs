@@ -4,7 +4,7 @@ use surehand_agent::Event;
 
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deed {
+pub(super) struct Deed {
     /// The tool.
     pub tool: String,
     /// The file that it is about; empty if it is about none.
@@ -15,7 +15,7 @@ pub struct Deed {
 
 impl Deed {
     /// The call of an event, if it is one.
-    pub fn of(event: &Event) -> Option<Self> {
+    pub(super) fn of(event: &Event) -> Option<Self> {
         let Event::Call { tool, arguments, repair, .. } = event else { return None };
         let path = arguments["path"].as_str().unwrap_or_default().to_owned();
         Some(Self { tool: tool.clone(), path, is_repair: *repair })

@@ -16,7 +16,7 @@ use super::{
 
 /// A model that remembers nothing from one prompt to the next.
 #[derive(Debug, Default)]
-pub struct Forgetful {
+pub(super) struct Forgetful {
     /// How often it was asked. Only makes what it writes a little different each time, as chance does with real ones.
     asked: u64,
 }

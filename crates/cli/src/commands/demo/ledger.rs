@@ -10,7 +10,7 @@ use super::{deed::Deed, others::Kept};
 
 /// What is counted while a run goes on.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub(super) struct Ledger {
     /// Tokens of each prompt, turn by turn.
     pub prompts: Vec<usize>,
     /// How often the model wrote each file as a whole.
@@ -27,7 +27,7 @@ pub struct Ledger {
 
 /// A run that is over.
 #[derive(Debug)]
-pub struct Played {
+pub(super) struct Played {
     /// What was counted.
     pub ledger: Ledger,
     /// Whether the model said that it is done, and it was.
@@ -40,7 +40,7 @@ pub struct Played {
 
 impl Ledger {
     /// Counts what an event brings.
-    pub fn hear(&mut self, event: &Event) {
+    pub(super) fn hear(&mut self, event: &Event) {
         match event {
             Event::Turn { prompt_tokens, .. } => self.prompts.push(*prompt_tokens),
             Event::Folded { .. } => self.folds += 1,
@@ -49,7 +49,7 @@ impl Ledger {
     }
 
     /// Counts a call, by what came of it.
-    pub fn count(&mut self, deed: &Deed, is_error: bool) {
+    pub(super) fn count(&mut self, deed: &Deed, is_error: bool) {
         match (Tool::named(&deed.tool), deed.is_repair, is_error) {
             (_, false, true) => self.refusals += 1,
             (Some(Tool::WriteFile), _, false) => *self.writes.entry(deed.path.clone()).or_default() += 1,
@@ -60,26 +60,26 @@ impl Ledger {
     }
 
     /// How often a file was written that was written at all.
-    pub fn writes_per_file(&self) -> f64 {
+    pub(super) fn writes_per_file(&self) -> f64 {
         self.writes.values().sum::<usize>() as f64 / self.writes.len().max(1) as f64
     }
 
     /// The tokens of the prompt in the middle when they are sorted.
-    pub fn median(&self) -> usize {
+    pub(super) fn median(&self) -> usize {
         let mut sorted = self.prompts.clone();
         sorted.sort_unstable();
         sorted.get(sorted.len() / 2).copied().unwrap_or_default()
     }
 
     /// The tokens of the longest prompt.
-    pub fn longest(&self) -> usize {
+    pub(super) fn longest(&self) -> usize {
         self.prompts.iter().copied().max().unwrap_or_default()
     }
 }
 
 impl Played {
     /// For programs.
-    pub fn as_json(&self) -> Value {
+    pub(super) fn as_json(&self) -> Value {
         let Ledger { prompts, writes, refusals, repairs, .. } = &self.ledger;
         let turns: Vec<Value> =
             prompts.iter().zip(1..).map(|(tokens, turn)| json!({ "turn": turn, "prompt_tokens": tokens })).collect();

@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         let played = perform(&mut |_| Ok(()))?;
         let modes = json!({ "snapshot": played.snapshot.as_json(), "history": played.history.as_json() });

@@ -10,7 +10,7 @@ use super::{
 
 /// The others, at work in a directory.
 #[derive(Debug)]
-pub struct Others<'a> {
+pub(super) struct Others<'a> {
     root: &'a Path,
     /// How often a tool has done its work on a file.
     done: HashMap<(String, String), usize>,
@@ -20,7 +20,7 @@ pub struct Others<'a> {
 
 /// What became of what others saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub(super) struct Kept {
     /// So many changes were saved.
     pub saved: usize,
     /// So many of them are gone.
@@ -29,29 +29,29 @@ pub struct Kept {
 
 impl<'a> Others<'a> {
     /// In this directory.
-    pub fn new(root: &'a Path) -> Self {
+    pub(super) fn new(root: &'a Path) -> Self {
         Self { root, done: HashMap::new(), saved: Vec::new() }
     }
 
     /// A call is about to be carried out.
-    pub fn before(&mut self, deed: &Deed) -> io::Result<()> {
+    pub(super) fn before(&mut self, deed: &Deed) -> io::Result<()> {
         let is_about = |outside: &Outside| outside.call.tool.name() == deed.tool && outside.call.path == deed.path;
         let due = |outside: &Outside, done: usize| is_about(outside) && done + 1 == outside.call.time;
         self.save(When::Before, due)
     }
 
     /// A call was carried out.
-    pub fn after(&mut self, deed: &Deed) {
+    pub(super) fn after(&mut self, deed: &Deed) {
         *self.done.entry((deed.tool.clone(), deed.path.clone())).or_default() += 1;
     }
 
     /// A turn is over.
-    pub fn turn_ended(&mut self) -> io::Result<()> {
+    pub(super) fn turn_ended(&mut self) -> io::Result<()> {
         self.save(When::AfterTurn, |outside, done| done >= outside.call.time)
     }
 
     /// Looks whether everything that was saved is there.
-    pub fn kept(&self) -> io::Result<Kept> {
+    pub(super) fn kept(&self) -> io::Result<Kept> {
         let mut lost = 0;
         for outside in &self.saved {
             let text = fs::read_to_string(self.root.join(outside.path))?;
@@ -96,6 +96,6 @@ fn acted(act: Act, text: &str) -> Option<String> {
 
 /// Saves a file as any program does: what was in it is gone.
 #[expect(clippy::disallowed_methods, reason = "plays the other program")]
-pub fn save(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }

@@ -8,7 +8,7 @@ use super::story;
 
 /// What the model makes out of a prompt.
 #[derive(Debug, Default, PartialEq)]
-pub struct Picture<'a> {
+pub(super) struct Picture<'a> {
     /// The open tasks, as they were last listed.
     pub tasks: Option<Vec<(u32, &'a str)>>,
     /// The files that are known to be there.
@@ -17,7 +17,7 @@ pub struct Picture<'a> {
 
 /// What is shown of a file.
 #[derive(Debug, Default, PartialEq)]
-pub struct File<'a> {
+pub(super) struct File<'a> {
     /// Its lines, with what they are called; the last one with a text is the latest.
     pub rows: Vec<(&'a str, &'a str)>,
     /// Whether all of it is shown.
@@ -26,7 +26,7 @@ pub struct File<'a> {
 
 impl<'a> Picture<'a> {
     /// Looks at a prompt from its beginning to its end: what comes later is newer.
-    pub fn of(prompt: &'a Prompt) -> Self {
+    pub(super) fn of(prompt: &'a Prompt) -> Self {
         let mut picture = Self::default();
         for message in &prompt.messages {
             match message {

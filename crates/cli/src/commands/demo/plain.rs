@@ -23,7 +23,7 @@ use super::{others::save, stage::WINDOW, story::STORY};
 const MOST_TURNS: u32 = 150;
 
 /// Plays the story; gives whether the model ever said that it is done.
-pub fn play(root: &Path, model: &mut dyn Model, listener: &mut dyn FnMut(&Event)) -> anyhow::Result<bool> {
+pub(super) fn play(root: &Path, model: &mut dyn Model, listener: &mut dyn FnMut(&Event)) -> anyhow::Result<bool> {
     let mut tools = Tools { root, tasks: Vec::new() };
     let template =
         Template { rules: rules(Mode::History, EditDialect::Text), story: STORY.to_owned(), instructions: String::new() };

@@ -2,7 +2,7 @@
 
 /// What bars are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Glyphs {
+pub(super) enum Glyphs {
     /// Blocks, eight steps to a row.
     Blocks,
     /// What every terminal has, three steps to a row.
@@ -11,7 +11,7 @@ pub enum Glyphs {
 
 /// Room to draw in, and what is drawn.
 #[derive(Debug, Clone, Copy)]
-pub struct Canvas {
+pub(super) struct Canvas {
     /// Columns.
     pub width: usize,
     /// Rows.
@@ -24,7 +24,7 @@ const STEPS: usize = 8;
 
 /// One bar for each value, or for the largest of several where there are more than columns. `bars` is how many values take the whole
 /// width, and `top` the value that takes the whole height, so that several plots can have one scale. The first row is the top one.
-pub fn bars(values: &[usize], bars: usize, top: usize, canvas: Canvas) -> Vec<String> {
+pub(super) fn bars(values: &[usize], bars: usize, top: usize, canvas: Canvas) -> Vec<String> {
     let columns = columns(values, bars, canvas.width);
     let steps: Vec<usize> = columns.iter().map(|value| steps(*value, top, canvas.height)).collect();
     let row = |row: usize| {
@@ -62,7 +62,7 @@ impl Glyphs {
     }
 
     /// The line on the left, the corner, the line below.
-    pub fn frame(self) -> [char; 3] {
+    pub(super) fn frame(self) -> [char; 3] {
         match self {
             Self::Blocks => ['│', '└', '─'],
             Self::Ascii => ['|', '+', '-'],

@@ -7,21 +7,21 @@ use super::{
 use crate::view::look::{Look, Style, short};
 
 /// What is played.
-pub const INTRO: &str = "\
+pub(super) const INTRO: &str = "\
 A model writes a small service in Go. It knows only what its prompt shows: what
 has left the prompt, it does again. Meanwhile others save changes to the same
 files. The same model, three times:
 ";
 
 /// What to do next.
-pub const NEXT: &str = "\
+pub(super) const NEXT: &str = "\
 Next:  surehand run \"STORY\" --model NAME    works on a story where you are
        surehand mcp                          serves its tools to your agent
 ";
 
 /// All that was played.
 #[derive(Debug)]
-pub struct Performances {
+pub(super) struct Performances {
     /// Without Surehand.
     pub plain: Played,
     /// With the conversation as the prompt.
@@ -31,7 +31,7 @@ pub struct Performances {
 }
 
 /// The numbers side by side.
-pub fn table(played: &Performances, look: Look) -> String {
+pub(super) fn table(played: &Performances, look: Look) -> String {
     let all = [&played.plain, &played.history, &played.snapshot];
     let mut table = look.paint(Style::Bold, &row("", ["plain loop", "history", "snapshot"].map(str::to_owned)));
     let mut put = |name: &str, cell: &dyn Fn(&Played) -> String| table.push_str(&row(name, all.map(cell)));
@@ -69,7 +69,7 @@ fn most_writes(ledger: &Ledger) -> String {
 }
 
 /// Tokens of each prompt in both modes, on one scale.
-pub fn plots(played: &Performances, look: Look, glyphs: Glyphs) -> String {
+pub(super) fn plots(played: &Performances, look: Look, glyphs: Glyphs) -> String {
     const ROWS: usize = 5;
     const MARGIN: usize = 8;
     const WIDEST: usize = 100;

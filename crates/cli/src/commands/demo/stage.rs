@@ -19,11 +19,11 @@ use super::{
 };
 
 /// So many tokens a conversation may have before it is folded: few, so that a short story shows what a long one comes to.
-pub const WINDOW: usize = 10_000;
+pub(super) const WINDOW: usize = 10_000;
 
 /// How the story is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cast {
+pub(super) enum Cast {
     /// By the loop of Surehand.
     Surehand(Mode),
     /// By a loop without anything of it.
@@ -31,7 +31,7 @@ pub enum Cast {
 }
 
 /// Plays the story.
-pub fn play(cast: Cast) -> anyhow::Result<Played> {
+pub(super) fn play(cast: Cast) -> anyhow::Result<Played> {
     let dir = tempfile::Builder::new().prefix("linkshort-").tempdir().context("a temporary directory")?;
     let began = Instant::now();
     let mut audience = Audience { ledger: Ledger::default(), others: Others::new(dir.path()), last: None, failed: None };

@@ -3,13 +3,13 @@
 use surehand_engine::Tool;
 
 /// What the model is asked.
-pub const STORY: &str = "\
+pub(super) const STORY: &str = "\
 Write linkshort, a service in Go that shortens links, with the standard library only: configuration from the environment, a store in \
 memory, a log of requests, a check of health, tests, a README.";
 
 /// A step of the work.
 #[derive(Debug)]
-pub struct Step {
+pub(super) struct Step {
     /// As the list of tasks has it.
     pub task: &'static str,
     /// The file that it is about.
@@ -20,7 +20,7 @@ pub struct Step {
 
 /// A line that is to be in a file.
 #[derive(Debug)]
-pub struct Insert {
+pub(super) struct Insert {
     /// Behind the line that has this in it.
     pub after: &'static str,
     /// The line.
@@ -36,7 +36,7 @@ const fn insert(path: &'static str, task: &'static str, after: &'static str, tex
 }
 
 /// All steps, in order.
-pub const STEPS: &[Step] = &[
+pub(super) const STEPS: &[Step] = &[
     write("go.mod", "go.mod: module"),
     write("config.go", "config.go: environment"),
     write("store.go", "store.go: links"),
@@ -84,17 +84,17 @@ const DRAFTS: &[(&str, &str)] = &[
 ];
 
 /// The path that a word is, if it is one of the service.
-pub fn path_of(word: &str) -> Option<&'static str> {
+pub(super) fn path_of(word: &str) -> Option<&'static str> {
     DRAFTS.iter().map(|(path, _)| *path).find(|path| *path == word)
 }
 
 /// The step of a task.
-pub fn step_of(task: &str) -> Option<&'static Step> {
+pub(super) fn step_of(task: &str) -> Option<&'static Step> {
     STEPS.iter().find(|step| step.task == task)
 }
 
 /// The whole file of a step as the model would write it: no two drafts are the same.
-pub fn draft(step: &Step, number: u64) -> String {
+pub(super) fn draft(step: &Step, number: u64) -> String {
     let (_, text) = DRAFTS.iter().find(|(path, _)| *path == step.path).expect("every step is about a file of the service");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if let Some(insert) = &step.insert {
@@ -107,7 +107,7 @@ pub fn draft(step: &Step, number: u64) -> String {
 
 /// Something that somebody else does to a file.
 #[derive(Debug)]
-pub struct Outside {
+pub(super) struct Outside {
     /// When it is done.
     pub when: When,
     /// The call that it is done before or after.
@@ -120,7 +120,7 @@ pub struct Outside {
 
 /// A call that succeeds.
 #[derive(Debug)]
-pub struct Moment {
+pub(super) struct Moment {
     /// Of this tool,
     pub tool: Tool,
     /// for this file,
@@ -131,7 +131,7 @@ pub struct Moment {
 
 /// When somebody else saves a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub(super) enum When {
     /// After the model was shown the file and before its call is carried out.
     Before,
     /// Between the turn of the call and the next one.
@@ -140,7 +140,7 @@ pub enum When {
 
 /// What is done to a file.
 #[derive(Debug, Clone, Copy)]
-pub enum Act {
+pub(super) enum Act {
     /// The file is made.
     Make(&'static str),
     /// A line comes before the first one.
@@ -153,14 +153,14 @@ pub enum Act {
 
 impl Act {
     /// What must be in the file when all is done, else it was lost: the last line that came.
-    pub fn trace(self) -> &'static str {
+    pub(super) fn trace(self) -> &'static str {
         let (Self::Make(text) | Self::Top(text) | Self::Add(_, text) | Self::Change(_, text)) = self;
         text.lines().last().unwrap_or_default()
     }
 }
 
 /// All that others do.
-pub const OUTSIDE: &[Outside] = &[
+pub(super) const OUTSIDE: &[Outside] = &[
     outside(When::AfterTurn, first(Tool::WriteFile, "store.go"), "store.go", Act::Top("// Copyright the linkshort authors.")),
     outside(When::Before, first(Tool::EditLines, "main.go"), "main.go", Act::Top("// Linkshort serves short links.")),
     outside(

@@ -24,7 +24,7 @@ struct Configured {
     troubles: Vec<String>,
 }
 
-pub fn check(places: &Places) -> Vec<Check> {
+pub(super) fn check(places: &Places) -> Vec<Check> {
     let mut checks = Vec::new();
     for client in Client::ALL {
         let configured = configured(client, places);

@@ -19,7 +19,7 @@ use crate::commands::init::client::Client;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Plays a beginning and a read of a file that is not there. The answer is how long the slower of them took, in milliseconds.
-pub fn hook(client: Client) -> Result<u128, String> {
+pub(super) fn hook(client: Client) -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let mut slowest = 0;
     for (event, input) in samples(client, place.path()) {
@@ -85,7 +85,7 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
 }
 
 /// Says hello to the server. The answer is how long it took, in milliseconds.
-pub fn server() -> Result<u128, String> {
+pub(super) fn server() -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "surehand doctor", "version": env!("CARGO_PKG_VERSION") },

@@ -15,7 +15,7 @@ use super::init::{
 };
 use crate::{args::StateArgs, hook_log, output, place};
 
-pub fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let root = place::root(&args.place)?;
     let places = Places::here(root.clone())?;
     let mut checks = this_program();

@@ -19,7 +19,7 @@ use crate::place;
 /// Less room than this is too little for comfort.
 const ROOM: u64 = 100 << 20;
 
-pub fn check(root: &Path) -> Vec<Check> {
+pub(super) fn check(root: &Path) -> Vec<Check> {
     let mut checks = vec![Check::new("workspace", State::Ok, root.display().to_string())];
     checks.extend(settings(root));
     checks.extend(state(root));

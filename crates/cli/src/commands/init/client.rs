@@ -8,7 +8,7 @@ use super::{json::Wanted, jsonc::Node, program};
 
 /// A client that can be set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Client {
+pub(crate) enum Client {
     /// Claude Code.
     Claude,
     /// Codex CLI.
@@ -23,7 +23,7 @@ pub enum Client {
 
 /// For whom something is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// For whoever works in this project.
     Project,
     /// For this user, everywhere.
@@ -32,7 +32,7 @@ pub enum Scope {
 
 /// Where clients look for their configuration.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub(crate) struct Places {
     /// The root of the project.
     pub root: PathBuf,
     /// The user's home.
@@ -44,7 +44,7 @@ pub struct Places {
 
 /// A file that configures a client.
 #[derive(Debug, Clone)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     /// Where it is.
     pub path: PathBuf,
     /// What it needs.
@@ -53,7 +53,7 @@ pub struct ConfigFile {
 
 /// What a file needs.
 #[derive(Debug, Clone)]
-pub enum Needs {
+pub(crate) enum Needs {
     /// These in its JSON.
     Json(Vec<Wanted>),
     /// Our server in its TOML; this program starts it.
@@ -63,14 +63,14 @@ pub enum Needs {
 }
 
 /// What tells our plugin from somebody else's file of the same name.
-pub const PLUGIN_MARK: &str = "surehand hook opencode";
+pub(crate) const PLUGIN_MARK: &str = "surehand hook opencode";
 
 /// Seconds that a hook may take. It takes some milliseconds; more only where the disk or another process keeps it waiting.
 const PATIENCE: u64 = 30;
 
 impl Places {
     /// As the environment says.
-    pub fn here(root: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) fn here(root: PathBuf) -> anyhow::Result<Self> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let Some(home) = variable("HOME") else {
             anyhow::bail!("HOME is not set, so the clients' configuration cannot be found")
@@ -81,7 +81,7 @@ impl Places {
 
     /// Without anything special in the environment.
     #[cfg(test)]
-    pub fn at(root: PathBuf, home: PathBuf) -> Self {
+    pub(crate) fn at(root: PathBuf, home: PathBuf) -> Self {
         Self { root, home, claude: None, codex: None, config: None }
     }
 
@@ -90,7 +90,7 @@ impl Places {
     }
 
     /// Codex's own directory.
-    pub fn codex(&self) -> PathBuf {
+    pub(crate) fn codex(&self) -> PathBuf {
         self.codex.clone().unwrap_or_else(|| self.home.join(".codex"))
     }
 
@@ -99,7 +99,7 @@ impl Places {
     }
 
     /// A path as people know it: from the root or from home.
-    pub fn shown(&self, path: &Path) -> String {
+    pub(crate) fn shown(&self, path: &Path) -> String {
         match (path.strip_prefix(&self.root), path.strip_prefix(&self.home)) {
             (Ok(path), _) => path.display().to_string(),
             (_, Ok(path)) => format!("~/{}", path.display()),
@@ -110,10 +110,10 @@ impl Places {
 
 impl Client {
     /// All of them.
-    pub const ALL: [Client; 5] = [Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Opencode];
+    pub(crate) const ALL: [Client; 5] = [Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Opencode];
 
     /// As it is called on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Client::Claude => "claude",
             Client::Codex => "codex",
@@ -124,7 +124,7 @@ impl Client {
     }
 
     /// As it calls itself.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Client::Claude => "Claude Code",
             Client::Codex => "Codex CLI",
@@ -135,7 +135,7 @@ impl Client {
     }
 
     /// Whether it is there: its program, or a directory with its configuration.
-    pub fn is_installed(self, places: &Places) -> bool {
+    pub(crate) fn is_installed(self, places: &Places) -> bool {
         let programs: &[&str] = match self {
             Client::Cursor => &["cursor", "cursor-agent"],
             _ => &[self.name()],
@@ -156,7 +156,7 @@ impl Client {
     }
 
     /// The files that configure it, with what they need.
-    pub fn files(self, scope: Scope, places: &Places, program: &str) -> Vec<ConfigFile> {
+    pub(crate) fn files(self, scope: Scope, places: &Places, program: &str) -> Vec<ConfigFile> {
         let [in_project, of_user] = self.directories(places);
         let directory = if scope == Scope::Project { in_project } else { of_user };
         let json = |path: PathBuf, wanted: Vec<Wanted>| ConfigFile { path, needs: Needs::Json(wanted) };
@@ -204,7 +204,7 @@ impl Client {
     }
 
     /// The events that matter, each with the tools that matter.
-    pub fn events(self) -> &'static [(&'static str, Option<&'static str>)] {
+    pub(crate) fn events(self) -> &'static [(&'static str, Option<&'static str>)] {
         match self {
             Client::Claude => {
                 const TOOLS: Option<&str> = Some("Read|Edit|MultiEdit|Write|Bash");
@@ -268,7 +268,7 @@ impl Client {
     }
 
     /// What is left for a person to do.
-    pub fn notes(self, scope: Scope) -> Vec<&'static str> {
+    pub(crate) fn notes(self, scope: Scope) -> Vec<&'static str> {
         let in_project = scope == Scope::Project;
         let mut notes = Vec::new();
         match self {

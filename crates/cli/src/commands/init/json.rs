@@ -10,7 +10,7 @@ use super::{
 
 /// What a file is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// A number of the whole file without which the client does not take it.
     Version(u64),
     /// The MCP server, in the object of this name.
@@ -31,13 +31,13 @@ pub enum Wanted {
 }
 
 /// The name of our server.
-pub const NAME: &str = "surehand";
+pub(crate) const NAME: &str = "surehand";
 const HOOKS: &str = "hooks";
 const VERSION: &str = "version";
 
 /// What is ours in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ours {
+pub(crate) struct Ours {
     /// The words of the command that starts the server.
     pub server: Option<Vec<String>>,
     /// Each hook.
@@ -48,7 +48,7 @@ pub struct Ours {
 
 /// A hook of ours in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OurHook {
+pub(crate) struct OurHook {
     /// Its event, as the client calls it.
     pub event: String,
     /// Where in the list of the event it is: which group, and which of the group.
@@ -58,7 +58,7 @@ pub struct OurHook {
 }
 
 /// The text with all that is wanted. What is there already stays where it is; a program that has moved is corrected.
-pub fn add(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
+pub(crate) fn add(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
     let (mark, body) = byte_order_mark(text);
     let mut body = with_root(body)?;
     for one in wanted {
@@ -69,7 +69,7 @@ pub fn add(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
 
 /// The text without anything of ours. `originals` are what the file held before we came, as far as it is known; without any, it was we who
 /// made the file, and when nothing else is in it the answer is that it can go.
-pub fn remove(text: &str, wanted: &[Wanted], originals: &[String]) -> Result<Option<String>, Broken> {
+pub(crate) fn remove(text: &str, wanted: &[Wanted], originals: &[String]) -> Result<Option<String>, Broken> {
     if let Some(original) = originals.iter().find(|original| add(original, wanted).as_deref() == Ok(text)) {
         return Ok(Some(original.clone()));
     }
@@ -91,7 +91,7 @@ pub fn remove(text: &str, wanted: &[Wanted], originals: &[String]) -> Result<Opt
 }
 
 /// What is ours in a text.
-pub fn find(text: &str, wanted: &[Wanted]) -> Result<Ours, Broken> {
+pub(crate) fn find(text: &str, wanted: &[Wanted]) -> Result<Ours, Broken> {
     let (_, body) = byte_order_mark(text);
     let mut ours = Ours::default();
     let Some(Value::Object(root)) = parse(body)? else { return Ok(ours) };

@@ -12,7 +12,7 @@ use jsonc_parser::{
 
 /// Why a text cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// Where.
     pub line: usize,
     /// What is wrong there.
@@ -21,7 +21,7 @@ pub struct Broken {
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Node {
+pub(crate) enum Node {
     Text(String),
     Number(u64),
     Yes,
@@ -33,7 +33,7 @@ pub enum Node {
 type Splice = (Range<usize>, String);
 
 /// An object or array as it stands in the text.
-pub struct Container {
+pub(super) struct Container {
     /// Where its bracket is.
     open: usize,
     /// Where its closing bracket is.
@@ -56,7 +56,7 @@ struct Between {
 }
 
 /// Reads a text. Comments and trailing commas are fine, as most clients have it; a text may be empty.
-pub fn parse(text: &str) -> Result<Option<Value<'_>>, Broken> {
+pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, Broken> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -78,16 +78,16 @@ fn lowercase(words: &str) -> String {
 }
 
 /// The line of a place in a text.
-pub fn line_of(text: &str, place: usize) -> usize {
+pub(super) fn line_of(text: &str, place: usize) -> usize {
     1 + text[..place].matches('\n').count()
 }
 
 impl Container {
-    pub fn of_object(object: &Object<'_>) -> Self {
+    pub(super) fn of_object(object: &Object<'_>) -> Self {
         Self::new(object, object.properties.iter().map(Ranged::range).map(|range| range.start..range.end).collect())
     }
 
-    pub fn of_array(array: &Array<'_>) -> Self {
+    pub(super) fn of_array(array: &Array<'_>) -> Self {
         Self::new(array, array.elements.iter().map(Ranged::range).map(|range| range.start..range.end).collect())
     }
 
@@ -96,19 +96,19 @@ impl Container {
     }
 
     /// Whether nothing is in it, not even a comment.
-    pub fn is_bare(&self, text: &str) -> bool {
+    pub(super) fn is_bare(&self, text: &str) -> bool {
         self.items.is_empty() && text[self.open + 1..self.close].trim().is_empty()
     }
 
     /// Whether comments are in it, outside of its items.
-    pub fn has_comments(&self, text: &str) -> bool {
+    pub(super) fn has_comments(&self, text: &str) -> bool {
         let starts = self.items.iter().map(|item| item.start).chain([self.close]);
         let ends = [self.open + 1].into_iter().chain(self.items.iter().map(|item| item.end));
         ends.zip(starts).any(|(from, to)| !between(text, from, to).comments.is_empty())
     }
 
     /// The text with a member at the end of this object.
-    pub fn with_member(&self, text: &str, name: &str, value: &Node) -> String {
+    pub(super) fn with_member(&self, text: &str, name: &str, value: &Node) -> String {
         self.with(text, &|manner| match manner {
             Some(manner) => format!("{}: {}", quoted(name), value.in_lines(manner)),
             None => format!("{}: {}", quoted(name), value.in_a_line()),
@@ -116,7 +116,7 @@ impl Container {
     }
 
     /// The text with an element at the end of this array.
-    pub fn with_element(&self, text: &str, value: &Node) -> String {
+    pub(super) fn with_element(&self, text: &str, value: &Node) -> String {
         self.with(text, &|manner| manner.map_or_else(|| value.in_a_line(), |manner| value.in_lines(manner)))
     }
 
@@ -160,7 +160,7 @@ impl Container {
     }
 
     /// The text without an item, its comma, and the white space before it.
-    pub fn without(&self, text: &str, index: usize) -> String {
+    pub(super) fn without(&self, text: &str, index: usize) -> String {
         let item = &self.items[index];
         if self.items.len() == 1 && !self.has_comments(text) {
             return spliced(text, vec![(self.open + 1..self.close, String::new())]);
@@ -179,7 +179,7 @@ impl Container {
 }
 
 /// The text with this in place of a part of it.
-pub fn replaced(text: &str, part: &impl Ranged, value: &str) -> String {
+pub(super) fn replaced(text: &str, part: &impl Ranged, value: &str) -> String {
     spliced(text, vec![(part.start()..part.end(), quoted(value))])
 }
 

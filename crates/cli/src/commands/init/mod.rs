@@ -1,12 +1,12 @@
 //! `surehand init`: sets up clients, or takes out again what it put in. Shows what it will write, asks, and keeps what was there.
 
-pub mod client;
-pub mod json;
+pub(crate) mod client;
+pub(crate) mod json;
 mod jsonc;
-pub mod plan;
-pub mod program;
-pub mod save;
-pub mod toml;
+pub(crate) mod plan;
+pub(crate) mod program;
+pub(crate) mod save;
+pub(crate) mod toml;
 
 use std::{
     io::{self, IsTerminal},
@@ -29,7 +29,7 @@ use crate::{
     view::{Keyboard, diff::coloured_hunks},
 };
 
-pub fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let setup = Setup::new(args)?;
     let clients = setup.clients(args);
     if !args.json {

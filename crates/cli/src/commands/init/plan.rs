@@ -14,7 +14,7 @@ use super::{
 
 /// In which direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aim {
+pub(crate) enum Aim {
     /// Everything of ours is there.
     Add,
     /// Nothing of ours is there.
@@ -23,7 +23,7 @@ pub enum Aim {
 
 /// What becomes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     /// The file.
     pub path: PathBuf,
     /// What it holds.
@@ -38,12 +38,12 @@ pub struct Step {
 
 impl Step {
     /// Whether anything is to be done.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.before == self.after
     }
 
     /// `create`, `change`, `remove`; `none` where nothing is to be done.
-    pub fn act(&self) -> &'static str {
+    pub(crate) fn act(&self) -> &'static str {
         match (&self.before, &self.after) {
             (before, after) if before == after => "none",
             (None, _) => "create",
@@ -53,7 +53,7 @@ impl Step {
     }
 
     /// The difference. It names the file `file`, because the path of a step is none of a workspace.
-    pub fn diff(&self) -> FileDiff {
+    pub(crate) fn diff(&self) -> FileDiff {
         let name = RelPath::new("file").expect("a plain name");
         let content = |text: &Option<String>| text.as_ref().map(|text| Content::new(text.clone().into_bytes()));
         FileDiff::between((&name, content(&self.before).as_ref()), (&name, content(&self.after).as_ref()))
@@ -61,7 +61,7 @@ impl Step {
 }
 
 /// What becomes of the files of a client.
-pub fn plan(client: Client, scope: Scope, places: &Places, program: &str, aim: Aim) -> anyhow::Result<Vec<Step>> {
+pub(crate) fn plan(client: Client, scope: Scope, places: &Places, program: &str, aim: Aim) -> anyhow::Result<Vec<Step>> {
     client.files(scope, places, program).iter().map(|file| step(file, places, aim)).collect()
 }
 
@@ -118,7 +118,7 @@ fn originals(path: &Path, needs: &Needs) -> Vec<(PathBuf, String)> {
 }
 
 /// What is ours in a file.
-pub fn found(file: &ConfigFile) -> anyhow::Result<Ours> {
+pub(crate) fn found(file: &ConfigFile) -> anyhow::Result<Ours> {
     let Some(text) = save::read(&file.path)? else { return Ok(Ours::default()) };
     found_in(&file.needs, &text).map_err(|broken| anyhow!("{}: line {}: {}", file.path.display(), broken.line, broken.why))
 }
@@ -145,6 +145,6 @@ fn is_nothing_of_ours(ours: &Ours) -> bool {
 }
 
 /// Whether anything of ours is in the files of a client. A file that cannot be read has nothing to say about it.
-pub fn has_any(client: Client, scope: Scope, places: &Places) -> bool {
+pub(crate) fn has_any(client: Client, scope: Scope, places: &Places) -> bool {
     client.files(scope, places, super::program::NAME).iter().any(|file| found(file).is_ok_and(|ours| !is_nothing_of_ours(&ours)))
 }

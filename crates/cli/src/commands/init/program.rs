@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 /// The name of the program.
-pub const NAME: &str = "surehand";
+pub(crate) const NAME: &str = "surehand";
 
 /// How this program is called in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub(crate) struct Program {
     /// The name, if that is enough, or else the whole path.
     pub word: String,
     /// Why it is not the name.
@@ -18,7 +18,7 @@ pub struct Program {
 
 impl Program {
     /// As it is found from here.
-    pub fn here() -> anyhow::Result<Self> {
+    pub(crate) fn here() -> anyhow::Result<Self> {
         let this = std::env::current_exe().context("the path of this program")?;
         let found = on_path(NAME);
         if found.as_deref().is_some_and(|found| is_same(found, &this)) {
@@ -34,12 +34,12 @@ impl Program {
 }
 
 /// Whether two paths lead to the same file.
-pub fn is_same(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// Where a program is that somebody calls by a name or a path.
-pub fn resolve(word: &str) -> Option<PathBuf> {
+pub(crate) fn resolve(word: &str) -> Option<PathBuf> {
     if word.contains('/') {
         return Some(PathBuf::from(word)).filter(|path| is_program(path));
     }
@@ -47,7 +47,7 @@ pub fn resolve(word: &str) -> Option<PathBuf> {
 }
 
 /// The first program of this name on the PATH.
-pub fn on_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_program(path))
 }
@@ -57,7 +57,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// The command of a hook, for a shell.
-pub fn hook_command(program: &str, client: &str) -> String {
+pub(crate) fn hook_command(program: &str, client: &str) -> String {
     format!("{} hook {client}", in_shell(program))
 }
 
@@ -74,22 +74,22 @@ fn in_shell(word: &str) -> String {
 }
 
 /// Whether a command starts our program, perhaps with variables before it.
-pub fn is_ours(words: &[String]) -> bool {
+pub(crate) fn is_ours(words: &[String]) -> bool {
     program_of(words).is_some_and(|word| Path::new(word).file_stem().is_some_and(|name| name == NAME))
 }
 
 /// Whether a command is our hook for a client.
-pub fn is_our_hook(words: &[String], client: &str) -> bool {
+pub(crate) fn is_our_hook(words: &[String], client: &str) -> bool {
     is_ours(words) && words.windows(2).any(|pair| pair == ["hook", client])
 }
 
 /// The program that a command starts.
-pub fn program_of(words: &[String]) -> Option<&String> {
+pub(crate) fn program_of(words: &[String]) -> Option<&String> {
     words.iter().find(|word| !word.split_once('=').is_some_and(|(name, _)| name.chars().all(is_of_a_name)))
 }
 
 /// The words of a plain command line. Quotes are taken off; nothing is expanded.
-pub fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 const BACKUP: &str = ".surehand-backup";
 
 /// What a file holds; nothing if there is none.
-pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match read_file(path) {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).ok();
@@ -48,7 +48,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// What a file held before we changed it, oldest first.
-pub fn backups(path: &Path) -> Vec<(PathBuf, String)> {
+pub(crate) fn backups(path: &Path) -> Vec<(PathBuf, String)> {
     let all = (1..).map(|number| backup_path(path, number)).map_while(|backup| {
         let text = String::from_utf8(read_file(&backup).ok()?).ok()?;
         Some((backup, text))
@@ -67,7 +67,7 @@ fn backup_path(path: &Path, number: usize) -> PathBuf {
 
 /// Whether a copy is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Copies {
+pub(crate) enum Copies {
     /// What was there is kept.
     Keep,
     /// What comes is what was there before us.
@@ -75,7 +75,7 @@ pub enum Copies {
 }
 
 /// Puts a new text in the place of what was shown. What was there is kept first; the answer is where.
-pub fn replace(path: &Path, before: Option<&str>, after: &str, copies: Copies) -> anyhow::Result<Option<PathBuf>> {
+pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, copies: Copies) -> anyhow::Result<Option<PathBuf>> {
     let what = || format!("{}: cannot be written", path.display());
     let Some(before) = before else {
         let directory = parent(path);
@@ -100,7 +100,7 @@ pub fn replace(path: &Path, before: Option<&str>, after: &str, copies: Copies) -
 
 /// Takes a file away that holds nothing but what we put in, and the directories that are empty then, up to `top`.
 #[expect(clippy::disallowed_methods, reason = "a file that init has made, not one of the workspace's")]
-pub fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()> {
+pub(crate) fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()> {
     ensure!(read(path)?.as_deref() == Some(before), changed(path));
     fs::remove_file(path).with_context(|| format!("{}: cannot be removed", path.display()))?;
     for directory in path.ancestors().skip(1).take_while(|directory| *directory != top && directory.starts_with(top)) {
@@ -113,7 +113,7 @@ pub fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()> {
 
 /// Takes away a copy of what a file holds again.
 #[expect(clippy::disallowed_methods, reason = "a copy that init has made")]
-pub fn forget(backup: &Path) {
+pub(crate) fn forget(backup: &Path) {
     // One that stays is only in the way.
     let _ = fs::remove_file(backup);
 }

@@ -13,7 +13,7 @@ use super::{
 const SERVERS: &str = "mcp_servers";
 
 /// The text with our server.
-pub fn add(text: &str, program: &str) -> Result<String, Broken> {
+pub(crate) fn add(text: &str, program: &str) -> Result<String, Broken> {
     let root = parse(text)?;
     if let Some(there) = command(root.get_ref()) {
         let is_ours = program::is_ours(&words(root.get_ref()));
@@ -45,7 +45,7 @@ pub fn add(text: &str, program: &str) -> Result<String, Broken> {
 }
 
 /// The text without our server; nothing if it was we who made the file and nothing else is in it.
-pub fn remove(text: &str, program: &str, originals: &[String]) -> Result<Option<String>, Broken> {
+pub(crate) fn remove(text: &str, program: &str, originals: &[String]) -> Result<Option<String>, Broken> {
     if let Some(original) = originals.iter().find(|original| add(original, program).as_deref() == Ok(text)) {
         return Ok(Some(original.clone()));
     }
@@ -76,13 +76,13 @@ pub fn remove(text: &str, program: &str, originals: &[String]) -> Result<Option<
 }
 
 /// The words of the command that starts our server, or somebody else's of our name.
-pub fn find(text: &str) -> Result<Vec<String>, Broken> {
+pub(crate) fn find(text: &str) -> Result<Vec<String>, Broken> {
     parse(text).map(|root| words(root.get_ref()))
 }
 
 /// What somebody has told Codex about a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub(crate) enum Leave {
     /// It may run. Whether it is still the hook that was meant only Codex can tell.
     Trusted,
     /// It may not.
@@ -92,7 +92,7 @@ pub enum Leave {
 }
 
 /// What the settings of Codex say about a hook, by the name that it has there.
-pub fn leave_of_hook(text: &str, name: &str) -> Leave {
+pub(crate) fn leave_of_hook(text: &str, name: &str) -> Leave {
     let Ok(root) = parse(text) else { return Leave::Untold };
     let state = root.get_ref().get("hooks").and_then(|hooks| hooks.get_ref().get("state"));
     let Some(hook) = state.and_then(|state| state.get_ref().get(name)).map(toml::Spanned::get_ref) else { return Leave::Untold };
@@ -104,7 +104,7 @@ pub fn leave_of_hook(text: &str, name: &str) -> Leave {
 }
 
 /// The name that Codex has for a hook: its file, its event, and its place there.
-pub fn name_of_hook(file: &Path, hook: &OurHook) -> String {
+pub(crate) fn name_of_hook(file: &Path, hook: &OurHook) -> String {
     let mut event = String::new();
     for letter in hook.event.chars() {
         if letter.is_ascii_uppercase() && !event.is_empty() {

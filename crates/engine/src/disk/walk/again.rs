@@ -16,7 +16,7 @@ use super::{
 
 /// What has become of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// There is no regular file of that name any more.
     Gone,
     /// It is there, and to be left out.
@@ -27,7 +27,7 @@ pub enum Fate {
 
 /// Looks for files in one directory after the other. Directories on the way stay open, so that neighbours are found quickly.
 #[derive(Debug)]
-pub struct SecondLook {
+pub(crate) struct SecondLook {
     levels: Vec<Level>,
 }
 
@@ -50,14 +50,14 @@ impl Level {
 
 impl SecondLook {
     /// Begins at the root.
-    pub fn of(root: &Root) -> rustix::io::Result<Self> {
+    pub(crate) fn of(root: &Root) -> rustix::io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(root.dir(), 0)?;
         let rules = Rules::here(&fd, 0, None);
         Ok(Self { levels: vec![Level { fd, prefix: String::new(), rules, is_ignored: false }] })
     }
 
     /// What has become of some files of a directory, which is empty for the root. One answer for each name.
-    pub fn fates(&mut self, dir: &str, names: &[&str]) -> Vec<Fate> {
+    pub(crate) fn fates(&mut self, dir: &str, names: &[&str]) -> Vec<Fate> {
         match self.enter(dir) {
             Ok(level) => names.iter().map(|name| level.fate(name)).collect(),
             // It is gone, or something else has taken its place.

@@ -30,19 +30,19 @@ use super::{
     root::{Root, refuse_io},
 };
 use crate::course::Course;
-pub use again::{Fate, SecondLook};
+pub(crate) use again::{Fate, SecondLook};
 use queue::Queue;
 use rules::{Rules, Verdict};
 
 /// Is told what a walk finds. Each thread has its own.
-pub trait Visitor: Send {
+pub(crate) trait Visitor: Send {
     /// There is something at a path. A directory is told before anything that is in it.
     fn visit(&mut self, entry: &Entry<'_>);
 }
 
 /// Something that a walk has found.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// Its path, relative to the workspace root.
     pub path: &'a str,
     /// What it is.
@@ -53,7 +53,7 @@ pub struct Entry<'a> {
 
 /// What something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A regular file.
     File,
     /// A directory.
@@ -77,7 +77,7 @@ impl Kind {
 
 impl Entry<'_> {
     /// What the system says about a file, without opening it; `None` if it is no regular file any more.
-    pub fn stat(&self) -> rustix::io::Result<Option<Stat>> {
+    pub(crate) fn stat(&self) -> rustix::io::Result<Option<Stat>> {
         match sys::statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(None),
             stat => stat.map(|stat| (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat)),
@@ -85,12 +85,12 @@ impl Entry<'_> {
     }
 
     /// Opens a file to be read; `None` if it is no regular file any more.
-    pub fn open(&self) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
+    pub(crate) fn open(&self) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
         open_file(self.dir, self.name)
     }
 
     /// Its path as a value.
-    pub fn rel_path(&self) -> RelPath {
+    pub(crate) fn rel_path(&self) -> RelPath {
         RelPath::new(self.path).expect("a walk gives no path that is too long")
     }
 }
@@ -108,7 +108,7 @@ fn open_file(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<(OwnedFd, 
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// A directory; `None` is the root itself.
     Dir(Option<RelPath>),
     /// A regular file.
@@ -117,7 +117,7 @@ pub enum Place {
 
 impl Place {
     /// For words about it.
-    pub fn area(&self) -> Area {
+    pub(crate) fn area(&self) -> Area {
         match self {
             Place::Dir(None) => Area::Workspace,
             Place::Dir(Some(path)) => Area::Dir(path.clone()),
@@ -127,7 +127,7 @@ impl Place {
 }
 
 /// Finds what is at a path in any spelling, a directory or a file, without opening it.
-pub fn place(root: &Root, spelling: &str) -> Result<Place, Refusal> {
+pub(crate) fn place(root: &Root, spelling: &str) -> Result<Place, Refusal> {
     let Some(spelled) = root.spell_place(spelling)? else { return Ok(Place::Dir(None)) };
     let (path, stat) = match stat(root, &spelled) {
         // A link on the way to a name is "not a directory".
@@ -164,16 +164,16 @@ fn stat(root: &Root, path: &RelPath) -> rustix::io::Result<Stat> {
 
 /// A choice of files by name, in the words of a `.gitignore` file: `*.rs`, `src/**`, `!*.min.js` for all others.
 #[derive(Debug, Clone)]
-pub struct Globs(Override);
+pub(crate) struct Globs(Override);
 
 impl Globs {
     /// Every file.
-    pub fn all() -> Self {
+    pub(crate) fn all() -> Self {
         Self(Override::empty())
     }
 
     /// The files that a glob names; as an error, what is wrong with it.
-    pub fn of(glob: &str) -> Result<Self, ignore::Error> {
+    pub(crate) fn of(glob: &str) -> Result<Self, ignore::Error> {
         let mut builder = OverrideBuilder::new("");
         builder.add(glob)?;
         builder.build().map(Self)
@@ -187,7 +187,7 @@ impl Globs {
 
 /// What came of a walk.
 #[derive(Debug)]
-pub struct Walked<V> {
+pub(crate) struct Walked<V> {
     /// The visitors, one for each thread.
     pub visitors: Vec<V>,
     /// Directories that could not be read and names that we do not take.
@@ -195,7 +195,7 @@ pub struct Walked<V> {
 }
 
 /// Walks the tree beneath a directory. The directory itself may be one that is ignored.
-pub fn walk<V: Visitor>(
+pub(crate) fn walk<V: Visitor>(
     root: &Root,
     start: Option<&RelPath>,
     globs: &Globs,
@@ -205,7 +205,7 @@ pub fn walk<V: Visitor>(
 }
 
 /// The same for a walk that may be stopped: then not all was visited.
-pub fn walk_on<V: Visitor>(
+pub(crate) fn walk_on<V: Visitor>(
     course: &Course,
     root: &Root,
     start: Option<&RelPath>,

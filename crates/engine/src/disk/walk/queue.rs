@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What is still to be done. The latest comes first, so that a walk goes deep before it goes wide and little is waiting.
 #[derive(Debug)]
-pub struct Queue<W> {
+pub(super) struct Queue<W> {
     state: Mutex<State<W>>,
     changed: Condvar,
 }
@@ -21,12 +21,12 @@ struct Busy<'a, W>(&'a Queue<W>);
 
 impl<W> Queue<W> {
     /// A queue with one piece of work.
-    pub fn new(first: W) -> Self {
+    pub(super) fn new(first: W) -> Self {
         Self { state: Mutex::new(State { waiting: vec![first], busy: 0 }), changed: Condvar::new() }
     }
 
     /// Adds work.
-    pub fn push(&self, work: Vec<W>) {
+    pub(super) fn push(&self, work: Vec<W>) {
         if work.is_empty() {
             return;
         }
@@ -35,7 +35,7 @@ impl<W> Queue<W> {
     }
 
     /// Does work until there is none and nobody is left who could make more.
-    pub fn drain(&self, mut act: impl FnMut(W)) {
+    pub(super) fn drain(&self, mut act: impl FnMut(W)) {
         while let Some((work, _busy)) = self.next() {
             act(work);
         }

@@ -12,14 +12,14 @@ use rustix::fs::{self as sys, Mode};
 use super::{DIR_FLAGS, open_file};
 
 /// The names that make a directory one with rules of its own.
-pub const NAMES: [&CStr; 3] = [c".gitignore", c".ignore", c".git"];
+pub(super) const NAMES: [&CStr; 3] = [c".gitignore", c".ignore", c".git"];
 
 /// More of an ignore file than this is not read.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The rules of a directory and of those above it.
 #[derive(Debug)]
-pub struct Rules {
+pub(super) struct Rules {
     /// How many bytes of a path lead to this directory.
     prefix: usize,
     ignore: Gitignore,
@@ -32,7 +32,7 @@ pub struct Rules {
 
 /// What the rules say about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// It is to be left out.
     Ignored,
     /// It is not.
@@ -41,7 +41,7 @@ pub enum Verdict {
 
 impl Rules {
     /// The rules in a directory, with those above it.
-    pub fn here(dir: &OwnedFd, prefix: usize, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
+    pub(super) fn here(dir: &OwnedFd, prefix: usize, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
         let rules = Rules {
             prefix,
             ignore: parse(dir, c".ignore"),
@@ -55,7 +55,7 @@ impl Rules {
     }
 
     /// What is said about a path. The nearest file has the last word; `.ignore` has it before `.gitignore`.
-    pub fn judge(&self, path: &str, is_dir: bool) -> Verdict {
+    pub(super) fn judge(&self, path: &str, is_dir: bool) -> Verdict {
         let (mut ignore, mut gitignore, mut exclude) = (Word::None, Word::None, Word::None);
         let mut is_same_repository = true;
         let mut next = Some(self);

@@ -10,7 +10,7 @@ use crate::disk::{journal::How, rescue::Displaced, stage};
 
 impl Work<'_> {
     /// Takes back what has been done.
-    pub fn undo(&mut self) {
+    pub(crate) fn undo(&mut self) {
         match (self.how, std::mem::replace(&mut self.progress, Progress::Untouched)) {
             (_, Progress::Untouched) => self.remove_staged(),
             (How::InPlace, progress) => self.restore_in_place(progress),

@@ -33,7 +33,7 @@ pub(super) use away::rename_to_free_name;
 const LEASE_PATIENCE: Duration = Duration::from_millis(8);
 
 /// One file on its way.
-pub struct Work<'a> {
+pub(super) struct Work<'a> {
     copy: &'a WorkingCopy,
     planned: &'a Planned,
     identity: Option<(u64, u64)>,
@@ -76,7 +76,7 @@ enum Progress {
 
 impl<'a> Work<'a> {
     /// A file that nothing has been done about yet.
-    pub fn new(copy: &'a WorkingCopy, change: Change<'a>, commit: u64) -> Self {
+    pub(super) fn new(copy: &'a WorkingCopy, change: Change<'a>, commit: u64) -> Self {
         Self {
             copy,
             planned: change.planned,
@@ -100,12 +100,12 @@ impl<'a> Work<'a> {
     }
 
     /// The file.
-    pub fn path(&self) -> &'a RelPath {
+    pub(super) fn path(&self) -> &'a RelPath {
         self.planned.path()
     }
 
     /// The name that it is moved to.
-    pub fn to(&self) -> Option<&'a RelPath> {
+    pub(super) fn to(&self) -> Option<&'a RelPath> {
         match self.planned.act() {
             Act::Move { to } => Some(to),
             Act::Write { .. } | Act::Remove => None,
@@ -113,17 +113,17 @@ impl<'a> Work<'a> {
     }
 
     /// How it is written.
-    pub fn how(&self) -> How {
+    pub(super) fn how(&self) -> How {
         self.how
     }
 
     /// Device and inode of a file that has several names.
-    pub fn identity(&self) -> Option<(u64, u64)> {
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
         self.identity
     }
 
     /// For the journal.
-    pub fn intent(&self) -> Intent {
+    pub(super) fn intent(&self) -> Intent {
         let staged = if self.how == How::Create { self.retreat() } else { self.staged.clone() };
         Intent {
             path: self.copy.in_tree(self.path()).to_string(),
@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
     }
 
     /// A refusal because the system said no.
-    pub fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
+    pub(super) fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
         CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
     }
 
@@ -182,7 +182,7 @@ impl<'a> Work<'a> {
     }
 
     /// Writes the new content where nobody looks.
-    pub fn stage(&mut self, name: String) -> Result<(), CommitError> {
+    pub(super) fn stage(&mut self, name: String) -> Result<(), CommitError> {
         self.own_name.clone_from(&name);
         if self.planned.is_new() {
             self.make_directories(self.path())?;
@@ -373,7 +373,7 @@ impl<'a> Work<'a> {
     }
 
     /// Looks whether the file is still what the plan was made for.
-    pub fn check(&mut self) -> Result<(), CommitError> {
+    pub(super) fn check(&mut self) -> Result<(), CommitError> {
         if self.how == How::Create {
             return Ok(());
         }
@@ -406,7 +406,7 @@ impl<'a> Work<'a> {
     }
 
     /// Puts the new content in its place.
-    pub fn swap(&mut self) -> Result<(), CommitError> {
+    pub(super) fn swap(&mut self) -> Result<(), CommitError> {
         match self.how {
             How::Create => self.put_new()?,
             How::Swap | How::Rename => self.exchange()?,
@@ -498,7 +498,7 @@ impl<'a> Work<'a> {
     }
 
     /// What came out must be what the plan was made for. If it is not, it goes back.
-    pub fn verify(&mut self) -> Result<(), CommitError> {
+    pub(super) fn verify(&mut self) -> Result<(), CommitError> {
         if self.how == How::Create {
             return Ok(());
         }
@@ -541,7 +541,7 @@ impl<'a> Work<'a> {
     }
 
     /// Waits until the names are on the disk.
-    pub fn sync_directories(&self) -> io::Result<()> {
+    pub(super) fn sync_directories(&self) -> io::Result<()> {
         if self.how == How::InPlace {
             return self.old().0.sync_data();
         }
@@ -562,7 +562,7 @@ impl<'a> Work<'a> {
     }
 
     /// The stamp of what is at the target now, if that is still the content that we put there.
-    pub fn stamp_now(&self) -> Option<Stamp> {
+    pub(super) fn stamp_now(&self) -> Option<Stamp> {
         let (dir, name) = match (self.to(), &self.dir_to) {
             (Some(to), Some(dir)) => (dir, to.name()),
             _ => (self.dir(), self.name()),
@@ -574,7 +574,7 @@ impl<'a> Work<'a> {
     }
 
     /// The commit has happened: what came out waits for a second look.
-    pub fn settle(mut self) {
+    pub(super) fn settle(mut self) {
         let reusable = self.how == How::Swap && self.out.is_some() && self.is_ordinary;
         let held = if reusable && self.may_be_held && self.leased { self.old.take().map(|(old, _)| old) } else { None };
         self.release();

@@ -10,7 +10,7 @@ use crate::sample::{Each, Summary, ratio};
 
 impl Report {
     /// One object with everything.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let named = |each: &Each<Summary>| self.named(&each.map(summary));
         json!({
             "machine": self.machine,
