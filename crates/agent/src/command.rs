@@ -153,7 +153,7 @@ pub fn run_command(
     if cancel.is_set() {
         return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
-    let root = session.workspace().root().path().to_owned();
+    let root = session.workspace().path().to_owned();
     let begun = session.command_begins();
     let ran = match run(&command, &root, time, limits, secrets, cancel) {
         Ok(ran) => ran,

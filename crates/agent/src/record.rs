@@ -106,7 +106,7 @@ const TRANSCRIPT: &str = "transcript.jsonl";
 impl Record {
     /// The record of a run, new or not; an error of the kind `WouldBlock` if another process has it.
     pub fn open(workspace: &Workspace, run: &str) -> io::Result<Self> {
-        let state = workspace.state().dir()?;
+        let state = workspace.state_folder()?;
         let runs = make_dir(&*state, RUNS)?;
         let dir = make_dir(&runs, run)?;
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -158,7 +158,7 @@ fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
 
 /// Where a run was that can be gone on with: the named one, or the last one that is not done and that nobody works on.
 pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<Place, ResumeError> {
-    let state = workspace.state().dir()?;
+    let state = workspace.state_folder()?;
     let runs = match open_dir(&*state, RUNS) {
         Ok(runs) => runs,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ResumeError::Nothing),
@@ -208,7 +208,7 @@ fn is_busy(runs: &OwnedFd, run: &str) -> bool {
 
 /// What was said in a run, from its transcript. A line that a kill has torn is passed over.
 pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<Line>> {
-    let state = workspace.state().dir()?;
+    let state = workspace.state_folder()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
     let Some(content) = read(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
     Ok(lines(content.lines().filter_map(|line| serde_json::from_str(line).ok())))

@@ -367,7 +367,7 @@ fn what_it_changed_is_named_and_can_be_undone() {
     for path in ["a.txt", "b.txt"] {
         assert!(!session.call("read_file", &json!({ "path": path })).is_error);
     }
-    session.workspace().watch().unwrap().wait();
+    surehand_engine::testing::wait_for_watcher(session.workspace());
     let reply = call(&mut session, "sed -i s/one/1/ a.txt; rm b.txt; echo c > c.txt; exit 2");
     assert!(reply.text.starts_with("exit code 2\n(no output)\nnote: "), "{}", reply.text);
     assert!(reply.text.contains("a.txt (by your command), b.txt (gone by your command)"), "{}", reply.text);

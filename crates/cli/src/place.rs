@@ -2,16 +2,15 @@
 
 use std::{
     io::ErrorKind,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, IgnoredSetting, OpenError, Session, SessionId, StateDirError, StateHome, Workspace, WorkspaceOptions,
+    Config, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace, WorkspaceOptions,
     changes::Selection,
-    effective_user, git, state_dir,
+    find_root,
     store::ChangeId,
     testing::{Probe, Verdict},
 };
@@ -33,13 +32,13 @@ pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 pub(crate) fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
     let workspace = Workspace::look(&root, settings(&root)?).map_err(with_hint)?;
-    if let Some(state_dir::PassedOver { path, why }) = workspace.passed_over_state() {
+    if let Some(PassedOver { path, why }) = workspace.passed_over_state() {
         anstream::eprintln!("note: {} {why}; it is not used", path.display());
     }
-    if let (true, Some(state)) = (workspace.is_read_only(), workspace.state().path()) {
+    if let (true, Some(state)) = (workspace.is_read_only(), workspace.state_paths()) {
         anstream::eprintln!(
             "note: {} cannot be written; this is what it says, and the last changes may be missing",
-            state.display()
+            state.repository.display()
         );
     }
     Ok(workspace)
@@ -48,10 +47,8 @@ pub(crate) fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 /// The root of the workspace that a command is about.
 pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
-        let root = nearest_root(&std::env::current_dir().context("the current directory is gone")?, &user::state_home()?)?;
-        let is_bare = git::is_in_bare_repository(&root);
-        anyhow::ensure!(!is_bare, "{}: a bare repository has no workspace; go to one of its worktrees", root.display());
-        return Ok(root);
+        let here = std::env::current_dir().context("the current directory is gone")?;
+        return Ok(find_root(&here, &user::state_home()?)?);
     };
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     root.canonicalize().with_context(|| root.display().to_string())
@@ -86,7 +83,7 @@ pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
 /// Opens the workspace that a directory is in, to work in it.
 pub(crate) fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
     let state = user::state_home()?;
-    open_at(&nearest_root(directory, &state)?, state)
+    open_at(&find_root(directory, &state)?, state)
 }
 
 fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
@@ -117,33 +114,10 @@ pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Res
     }
     let Some(what) = &typed.what else { return Ok(Selection::Last(None)) };
     let change = Selection::Change(ChangeId(what.clone()));
-    if !session.workspace().select(&change)?.is_empty() {
+    if session.workspace().net_changes(&change)?.is_some() {
         return Ok(change);
     }
     Ok(Selection::File(session.path_of(what).map_err(output::refused)?, None))
-}
-
-/// The top of the work tree that a directory is in. Where nobody keeps it under version control, it is the directory above
-/// that was worked in before, or else the directory itself.
-fn nearest_root(from: &Path, state: &StateHome) -> anyhow::Result<PathBuf> {
-    let from = from.canonicalize().with_context(|| from.display().to_string())?;
-    anyhow::ensure!(from.is_dir(), "{}: not a directory", from.display());
-    if let Some(tree) = git::discover(&from, state.home.as_deref()) {
-        return Ok(tree.root);
-    }
-    let is_home = |dir: &Path| state.home.as_deref().is_some_and(|home| git::is_same_file(home, dir));
-    let may_be_root = |dir: &Path| dir.parent().is_some() && !is_home(dir);
-    let is_ours = |dir: &Path| dir.metadata().is_ok_and(|dir| dir.uid() == effective_user());
-    let is_known = |dir: &&Path| may_be_root(dir) && is_ours(dir) && state_dir::is_known_root(dir, state);
-    if let Some(known) = from.ancestors().find(is_known) {
-        return Ok(known.to_owned());
-    }
-    anyhow::ensure!(
-        may_be_root(&from),
-        "{}: not a workspace: everything below it would be one\nhint: go to a project, or name one with --root DIR",
-        from.display()
-    );
-    Ok(from)
 }
 
 fn killer() -> Option<Probe> {

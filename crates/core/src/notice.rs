@@ -6,6 +6,7 @@ use crate::path::RelPath;
 
 /// Something to tell with the next reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Notice {
     /// Somebody wrote into a file that had just been replaced. Their bytes are kept.
     Rescued {

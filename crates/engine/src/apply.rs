@@ -102,7 +102,7 @@ impl Session {
                 }
                 Err(CommitError::Refused(refusal)) => return Err(*refusal),
                 Err(CommitError::Stopped) => {
-                    return Err(Refusal::of_call(Cause::Io { why: "the commit was stopped".to_owned() }));
+                    return Err(Refusal::of_call(Cause::Io { why: CommitError::Stopped.to_string() }));
                 }
             }
             if attempt > 3 {

@@ -40,6 +40,7 @@ impl Selection {
 
 /// What a file was before the selected changes and after them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Net {
     /// The name it had.
     pub path_before: RelPath,
@@ -59,7 +60,7 @@ pub struct Net {
 
 impl Net {
     /// Whether it was made and taken away again: then there is nothing to take back, or to show.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.before.is_none() && self.after.is_none()
     }
 }
@@ -70,7 +71,7 @@ const MAX_EVENTS: usize = 100_000;
 impl Workspace {
     /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
     /// they are named.
-    pub fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
+    pub(crate) fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
         self.flush();
         self.bring_what_is_left();
         let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
@@ -90,6 +91,7 @@ impl Workspace {
 
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Logged {
     /// Its name.
     pub change: ChangeId,
@@ -143,6 +145,14 @@ impl Workspace {
         Ok(log)
     }
 
+    /// What the changes that are meant came to for each file; `None` when there is no such change. A file that was made and taken
+    /// away again is not among them.
+    pub fn net_changes(&self, selection: &Selection) -> Result<Option<Vec<Net>>, StoreError> {
+        let events = self.select(selection)?;
+        let nets = || net(&events).into_iter().filter(|file| !file.is_nothing()).collect();
+        Ok((!events.is_empty()).then(nets))
+    }
+
     /// What became of a file; `None` when a version of it is no longer kept.
     pub fn diff(&self, file: &Net) -> Option<FileDiff> {
         let content = |path: &RelPath, version: Option<ContentHash>| match version {
@@ -155,7 +165,7 @@ impl Workspace {
     }
 
     /// What a file held at this path, if it is still kept.
-    pub fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
+    pub(crate) fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
         self.ask(|store| store.replaced(path, version)).ok().flatten().map(Content::new)
     }
 }
@@ -201,7 +211,7 @@ pub fn what_happened(file: &Event) -> String {
 }
 
 /// What these events, newest first, came to for each file.
-pub fn net(events: &[Event]) -> Vec<Net> {
+pub(crate) fn net(events: &[Event]) -> Vec<Net> {
     let mut files: Vec<Net> = Vec::new();
     for event in events {
         let name_after = event.name_after();

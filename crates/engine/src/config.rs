@@ -108,7 +108,7 @@ impl Default for Model {
 }
 
 /// The user's own settings: `surehand/surehand.toml` where configuration is kept.
-pub fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
+pub(crate) fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
     let variable = |name: &str| {
         environment.iter().find(|(known, value)| known == name && value.starts_with('/')).map(|(_, value)| Path::new(value))
     };
@@ -133,7 +133,7 @@ impl Default for Versions {
 
 impl Versions {
     /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes through memory.
-    pub fn most_of_one(&self) -> u64 {
+    pub(crate) fn most_of_one(&self) -> u64 {
         const MOST_BYTES: u64 = 256_000_000;
         (self.bytes / 2).min(MOST_BYTES)
     }
@@ -158,6 +158,7 @@ impl Default for Commands {
 
 /// A setting that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{place}: {why}")]

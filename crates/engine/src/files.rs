@@ -17,7 +17,7 @@ use crate::{
 
 /// What is at a path now, and how it was found.
 #[derive(Debug)]
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// The one spelling of the file.
     pub path: RelPath,
     /// What is there.
@@ -38,7 +38,7 @@ pub struct Gathered {
 
 /// What a change must know of a file besides what it holds.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Device and inode, if the file has several names: then its path alone does not tell it from others.
     pub identity: Option<(u64, u64)>,
     /// Its mode, if it is a file.
@@ -47,13 +47,13 @@ pub struct Facts {
 
 impl Gathered {
     /// What a change must know besides the content.
-    pub fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         let identity = self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode));
         Facts { identity, mode: self.mode }
     }
 
     /// For the gate.
-    pub fn tracking(&self, tracked: bool) -> Tracking<'_> {
+    pub(crate) fn tracking(&self, tracked: bool) -> Tracking<'_> {
         match (&self.view, tracked) {
             (_, false) => Tracking::Off,
             (_, true) if self.is_warned => Tracking::Warned,
@@ -78,7 +78,7 @@ impl PlannedFile {
 
 /// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
 #[derive(Debug)]
-pub struct Files {
+pub(crate) struct Files {
     owner: SessionId,
     known: HashMap<RelPath, KnownFile>,
     /// The known paths without regard to case, for file systems that have none.
@@ -90,17 +90,17 @@ pub struct Files {
 
 impl Files {
     /// Files as a session knows them.
-    pub fn of(owner: SessionId) -> Self {
+    pub(crate) fn of(owner: SessionId) -> Self {
         Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: Texts::default(), kept: HashMap::new() }
     }
 
     /// The one spelling of a file, without reading it.
-    pub fn path_of(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+    pub(crate) fn path_of(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
         Ok(self.find(workspace, spelling)?.0)
     }
 
     /// The one spelling of a name. A file that has several is not called by another.
-    pub fn spelled(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+    pub(crate) fn spelled(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
         let path = workspace.root().spell(spelling)?;
         if find(workspace.root(), &path).is_ok() { Ok(path) } else { workspace.root().settle(&path) }
     }
@@ -124,13 +124,13 @@ impl Files {
     }
 
     /// Reads what is at a path, or does not, if the stamp says that it is still the same.
-    pub fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
         self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
     }
 
     /// The same for a file that is to be replaced or taken away as a whole. Its bytes are read also where they are too many to be
     /// shown, as long as they can be kept.
-    pub fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
         let limit = workspace.config().versions.most_of_one();
         let gathered = self.gather_up_to(workspace, spelling, limit.max(workspace.config().limits.file_bytes))?;
         let size = match &gathered.present {
@@ -145,7 +145,7 @@ impl Files {
     }
 
     /// The same for a file that is not read if it has more bytes than this.
-    pub fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<Gathered, Refusal> {
         if let Some(gathered) = self.still_there(workspace, spelling) {
             return Ok(gathered);
         }
@@ -193,7 +193,7 @@ impl Files {
     }
 
     /// What is at a path now, without its text: read only if the stamp does not tell.
-    pub fn look(&mut self, workspace: &Workspace, path: &RelPath) -> Outside {
+    pub(crate) fn look(&mut self, workspace: &Workspace, path: &RelPath) -> Outside {
         let known = self.known.get(path).cloned().or_else(|| workspace.ask(|store| store.file(path)).ok().flatten());
         if let (Some(stat), Some(known)) = (stat_of_file(workspace.root(), path), known)
             && known.stamp.agrees_with(&workspace.clock().stamp(&stat))
@@ -256,17 +256,17 @@ impl Files {
     }
 
     /// The stamp that a file was last found with.
-    pub fn stamp(&self, path: &RelPath) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, path: &RelPath) -> Option<Stamp> {
         self.known.get(path).map(|known| known.stamp)
     }
 
     /// Takes back what is known of a file: the next look reads it.
-    pub fn doubt(&mut self, path: &RelPath) {
+    pub(crate) fn doubt(&mut self, path: &RelPath) {
         self.known.remove(path);
     }
 
     /// Remembers that this text was found at a path, with this stamp.
-    pub fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
+    pub(crate) fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
         self.texts.keep(text);
         let file = KnownFile { version: text.version(), stamp };
         let last = self.known.insert(path.clone(), file.clone());
@@ -279,7 +279,7 @@ impl Files {
     }
 
     /// Keeps the text of a file in the store, so that a later change can be compared with it.
-    pub fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
+    pub(crate) fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
         if self.kept.insert(path.clone(), text.version()) != Some(text.version()) {
             workspace.record_text(&self.owner, path, None, kept(&Content::Text(text.clone())));
@@ -288,7 +288,7 @@ impl Files {
 
     /// Keeps what a change replaced, so that it can be brought back, and what it wrote. Gives the way back from the one to the
     /// other, where that is all that is needed.
-    pub fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<Delta> {
+    pub(crate) fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<Delta> {
         let (before, after) = (planned.base(), planned.text());
         if let Some(after) = after {
             self.texts.keep(after);
@@ -311,7 +311,7 @@ impl Files {
     }
 
     /// The text of a version, from memory or from the store.
-    pub fn text(&mut self, workspace: &Workspace, version: &ContentHash) -> Option<Text> {
+    pub(crate) fn text(&mut self, workspace: &Workspace, version: &ContentHash) -> Option<Text> {
         if let Some(text) = self.texts.get(version) {
             return Some(text);
         }

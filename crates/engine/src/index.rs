@@ -28,7 +28,7 @@ use crate::{
 
 /// What is known of the files of a workspace since the last scan.
 #[derive(Debug)]
-pub struct Index {
+pub(crate) struct Index {
     basis: Basis,
     bytes: Vec<u8>,
     tail: Tail,
@@ -112,17 +112,17 @@ impl Index {
     }
 
     /// What it comes from.
-    pub fn basis(&self) -> Basis {
+    pub(crate) fn basis(&self) -> Basis {
         self.basis
     }
 
     /// How many files are known.
-    pub fn files(&self) -> usize {
+    pub(crate) fn files(&self) -> usize {
         self.tail.files
     }
 
     /// How many files there are in each directory itself, by path, with a slash at the end; the root's is empty.
-    pub fn counts(&self) -> Vec<(String, usize)> {
+    pub(crate) fn counts(&self) -> Vec<(String, usize)> {
         let count = |dir: KnownDir<'_>| {
             let path = if dir.path.is_empty() { String::new() } else { format!("{}/", dir.path) };
             (path, dir.len())
@@ -133,14 +133,9 @@ impl Index {
         counts
     }
 
-    /// How many bytes they had, all together.
-    pub fn size(&self) -> u64 {
-        self.tail.size
-    }
-
     /// The version and the stamp that a file had. Where the stamp is racy, the version may be out of date although the file
     /// still has that stamp.
-    pub fn known(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
+    pub(crate) fn known(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
         let (dir, name) = split(path.as_str());
         let dir = self.dir(dir)?;
         let known = dir.file(dir.find(name)?);
@@ -148,7 +143,7 @@ impl Index {
     }
 
     /// All that is known, by directory.
-    pub fn iter(&self) -> impl Iterator<Item = (RelPath, ContentHash, Stamp)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RelPath, ContentHash, Stamp)> + '_ {
         self.dirs().flat_map(|dir| {
             (0..dir.len()).filter_map(move |nth| {
                 let known = dir.file(nth);
@@ -499,7 +494,7 @@ mod tests {
     #[test]
     fn what_was_written_is_known() {
         let index = Index::from_bytes(bytes(&FILES));
-        assert_eq!((index.basis(), index.files(), index.size()), (Basis::LastScan, 6, 15_000));
+        assert_eq!((index.basis(), index.files()), (Basis::LastScan, 6));
         let found: Vec<_> = index.iter().collect();
         for (nth, (dir, name)) in FILES.into_iter().enumerate() {
             let path = RelPath::new(&join(dir, name)).unwrap();

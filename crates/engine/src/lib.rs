@@ -1,11 +1,11 @@
 //! Reads, gates and commits files for coding agents. This is the library of Surehand: no protocol, no async runtime.
 //!
-//! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session calls
-//! [`tools`] by name and gets back what the model should read:
+//! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session takes an
+//! [`Edit`], or any other [`Call`], and gives an [`Outcome`]; [`render`] puts that into words for the model and into JSON for
+//! programs:
 //!
 //! ```
-//! use serde_json::json;
-//! use surehand_engine::{Config, Session, StateHome, Workspace};
+//! use surehand_engine::{Call, Config, Edit, Read, Session, StateHome, ToolNames, Workspace, core::RefusalCode, render};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(dir.path().join("a.txt"), "one\ntwo\n")?;
@@ -14,13 +14,19 @@
 //! let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
 //! let mut session = Session::new(workspace);
 //!
-//! let edit = json!({ "path": "a.txt", "old_string": "two", "new_string": "2" });
-//! assert!(session.call("edit_file", &edit).text.contains("was not read this session — read_file first"));
-//! session.call("read_file", &json!({ "path": "a.txt" }));
-//! assert!(!session.call("edit_file", &edit).is_error);
+//! let edit = Edit::replace("a.txt", "two", "2");
+//! let refused = session.edit(&edit);
+//! assert_eq!(refused.refusal().map(|refusal| refusal.code()), Some(RefusalCode::Unread));
+//! assert!(render::text(&refused, &ToolNames::default()).contains("was not read this session — read_file first"));
+//!
+//! session.run(&Call::Read(Read::whole("a.txt"))).result?;
+//! session.edit(&edit).result?;
 //! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n2\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A host that gets the calls of a model as JSON hands them to [`Session::run_tool`], with the names and schemas of [`tools`]. One
+//! that has tools of its own tells a session what they do, through [`Session::foreign_tools`].
 
 mod apply;
 mod calls;
@@ -28,10 +34,11 @@ pub mod changes;
 mod command;
 pub mod config;
 mod course;
+mod discovery;
 mod disk;
 mod files;
 mod foreign_tools;
-pub mod git;
+mod git;
 mod index;
 mod instructions;
 mod later;
@@ -45,7 +52,7 @@ pub mod repo;
 mod repo_tracker;
 pub mod scan;
 mod session;
-pub mod state_dir;
+mod state_dir;
 mod store_handle;
 mod texts;
 mod time;
@@ -60,13 +67,14 @@ pub use calls::{Call, Forget, List, NewTask, Read, Search, SetTask, StateFormat,
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
+pub use discovery::{FindRootError, find_root};
 pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
 pub use foreign_tools::{ForeignTools, Intent, OutcomeDiffers};
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
 pub use repo_tracker::RepoTracker;
 pub use session::Session;
-pub use state_dir::{StateDirError, StateHome};
+pub use state_dir::{PassedOver, StateDirError, StateHome};
 pub use store_handle::StoreChoice;
 pub use surehand_core::{
     self as core, ChangeId, Done, Edit, Outcome, Refusal, Tool, ToolNames,
@@ -75,11 +83,35 @@ pub use surehand_core::{
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::{FileTracker, Holder, holders};
 pub use user::effective_user;
-pub use watch::{Cursor, Hints, Trouble, Watch};
-pub use workspace::{OpenError, Workspace, WorkspaceOptions};
+pub use watch::{Trouble, try_watching};
+pub use workspace::{OpenError, StatePaths, Workspace, WorkspaceOptions};
 
 /// For the tests of this project: they stop a commit after one of its steps, or act as another program in between.
 #[doc(hidden)]
 pub mod testing {
-    pub use crate::disk::commit::{Probe, Step, Verdict, steps};
+    use std::{collections::BTreeMap, io};
+
+    use surehand_core::{ContentHash, RelPath, Stamp};
+
+    pub use crate::{
+        disk::commit::{Probe, Step, Verdict, steps},
+        watch::{Cursor, Hints, Watch},
+    };
+    use crate::{index::Index, workspace::Workspace};
+
+    /// What the last scan of a workspace has left: the version and the stamp of each file.
+    pub fn scanned_files(workspace: &Workspace) -> io::Result<BTreeMap<RelPath, (ContentHash, Stamp)>> {
+        let index = Index::load(workspace.working_copy())?;
+        Ok(index.iter().map(|(path, version, stamp)| (path, (version, stamp))).collect())
+    }
+
+    /// Waits until the watcher of a workspace is in place, if there is one.
+    pub fn wait_for_watcher(workspace: &Workspace) {
+        workspace.watch().into_iter().for_each(Watch::wait);
+    }
+
+    /// From here on the file system of a workspace is taken for one that cannot exchange files.
+    pub fn without_exchange(workspace: &Workspace) {
+        workspace.without_exchange();
+    }
 }

@@ -23,6 +23,7 @@ use crate::{
 
 /// An edit that passed the gate. Nothing has been written.
 #[derive(Debug)]
+#[must_use = "nothing is written before it is committed"]
 pub struct Plan {
     pub(crate) edit: Edit,
     pub(crate) step: Step,

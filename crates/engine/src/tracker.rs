@@ -36,6 +36,7 @@ pub struct FileTracker {
 
 /// A session, and what it has in its context.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Holder {
     /// Which.
     pub session: SessionId,
@@ -170,7 +171,7 @@ impl FileTracker {
     }
 
     /// Forgets what the session has seen of a file; what it was given as instructions stays.
-    pub fn forget_view(&mut self, workspace: &Workspace, path: &RelPath) {
+    pub(crate) fn forget_view(&mut self, workspace: &Workspace, path: &RelPath) {
         if self.view(workspace, path).is_some() {
             self.put(path, None);
             workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
@@ -178,12 +179,12 @@ impl FileTracker {
     }
 
     /// The files that the session was given as instructions for their directories.
-    pub fn given(&mut self, workspace: &Workspace) -> &Given {
+    pub(crate) fn given(&mut self, workspace: &Workspace) -> &Given {
         self.given_mut(workspace)
     }
 
     /// Records that the session was given this file as instructions.
-    pub fn give(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
+    pub(crate) fn give(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
         self.given_mut(workspace).give(path.clone(), version);
         workspace.record(Record::Given { session: self.session.clone(), path: path.clone(), version });
     }
@@ -219,7 +220,7 @@ impl FileTracker {
     }
 
     /// Those of them that are this path or beneath it.
-    pub fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
+    pub(crate) fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
         self.list(workspace);
         if let Some(Some(_)) = self.views.get(path) {
             return vec![path.clone()];
@@ -258,7 +259,7 @@ impl FileTracker {
 
     /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
     /// they are the same.
-    pub fn show(&mut self, workspace: &Workspace, files: &mut Files, path: &RelPath, text: &Text, lines: &LineSet) {
+    pub(crate) fn show(&mut self, workspace: &Workspace, files: &mut Files, path: &RelPath, text: &Text, lines: &LineSet) {
         let mut view = match self.view(workspace, path) {
             Some(view) if view.is_unknown() => View::of(text),
             Some(view) if view.version() == text.version() => view,
@@ -285,12 +286,12 @@ impl FileTracker {
     }
 
     /// Whether a call has been refused and what it was refused for has not been mended.
-    pub fn was_refused(&mut self, workspace: &Workspace, call: &ContentHash) -> bool {
+    pub(crate) fn was_refused(&mut self, workspace: &Workspace, call: &ContentHash) -> bool {
         self.refused(workspace).contains_key(call)
     }
 
     /// What calls about this file were refused for has been mended.
-    pub fn mend(&mut self, workspace: &Workspace, path: &RelPath) {
+    pub(crate) fn mend(&mut self, workspace: &Workspace, path: &RelPath) {
         let refused = self.refused(workspace);
         let before = refused.len();
         refused.retain(|_, call| call.path.as_ref() != Some(path));
@@ -308,7 +309,7 @@ impl FileTracker {
     }
 
     /// Counts a rewrite that changed little; gives how many there have been.
-    pub fn count_rewrite(&mut self, workspace: &Workspace, path: &RelPath, alike: bool) -> u32 {
+    pub(crate) fn count_rewrite(&mut self, workspace: &Workspace, path: &RelPath, alike: bool) -> u32 {
         let last = match self.rewrites.get(path) {
             Some(count) => *count,
             None if self.continued => workspace.ask(|store| store.rewrites(&self.session, path)).unwrap_or_default(),

@@ -1,8 +1,9 @@
 //! A workspace: a directory tree under one root, with the state of the work tree that it is in.
 
 use std::{
+    fs::File,
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -17,9 +18,8 @@ use crate::{
     config::Config,
     disk::{
         clock::Clock,
-        commit::{Durability, Probe},
+        commit::Probe,
         recover::recover,
-        rescue::Rescued,
         root::Root,
         state::{SECOND_LOOK_AFTER, State, lock},
         working_copy::{RootInTree, WorkingCopy},
@@ -31,8 +31,19 @@ use crate::{
     watch::Watch,
 };
 
+/// Where state is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatePaths {
+    /// What all checkouts of a repository share.
+    pub repository: PathBuf,
+    /// What belongs to one of them.
+    pub checkout: PathBuf,
+}
+
 /// Why a workspace cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The root is not a directory that we can open.
     #[error("{path}: cannot open the workspace: {error}")]
@@ -152,8 +163,13 @@ impl Workspace {
         Self { copy, config, store, repo, watches: AtomicBool::new(false), watch: OnceLock::new() }
     }
 
+    /// Where the tree is.
+    pub fn path(&self) -> &Path {
+        self.root().path()
+    }
+
     /// The tree.
-    pub fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &Root {
         self.copy.root()
     }
 
@@ -173,7 +189,7 @@ impl Workspace {
     }
 
     /// Says that this file system cannot exchange two files, as a test or the user may know.
-    pub fn without_exchange(&self) {
+    pub(crate) fn without_exchange(&self) {
         self.copy.without_exchange();
     }
 
@@ -197,13 +213,20 @@ impl Workspace {
         &self.config
     }
 
-    /// How safe commits are against a power cut.
-    pub fn durability(&self) -> Durability {
-        self.config.durability
+    /// The part of the state directory that belongs to this checkout, opened, for programs that keep files of their own there; an
+    /// error of the kind `NotFound` where there is none.
+    pub fn state_folder(&self) -> io::Result<Arc<File>> {
+        self.state().dir()
+    }
+
+    /// Where the state is, if there is any.
+    pub fn state_paths(&self) -> Option<StatePaths> {
+        let state = self.state().state_dir()?;
+        Some(StatePaths { repository: state.path().to_owned(), checkout: state.checkout_path().to_owned() })
     }
 
     /// The state directory.
-    pub fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         self.copy.state()
     }
 
@@ -221,12 +244,12 @@ impl Workspace {
     }
 
     /// The watcher, if it has begun.
-    pub fn watch(&self) -> Option<&Watch> {
+    pub(crate) fn watch(&self) -> Option<&Watch> {
         self.watch.get()
     }
 
     /// Takes stamps of files.
-    pub fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         self.copy.clock()
     }
 
@@ -250,11 +273,6 @@ impl Workspace {
         Ok(plan)
     }
 
-    /// The rescued files.
-    pub fn rescued(&self) -> &Rescued {
-        self.copy.rescued()
-    }
-
     /// What happened without anybody asking, each told once.
     pub fn take_notices(&self) -> Vec<Notice> {
         if let Some(trouble) = self.watch().and_then(Watch::trouble) {
@@ -264,7 +282,7 @@ impl Workspace {
     }
 
     /// Hands a record to the recorder.
-    pub fn record(&self, record: Record) {
+    pub(crate) fn record(&self, record: Record) {
         self.store.record(record);
     }
 
@@ -275,7 +293,7 @@ impl Workspace {
     }
 
     /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
-    pub fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
         self.store.record_text(owner, path, replaced, record);
     }
 

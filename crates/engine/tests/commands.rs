@@ -68,7 +68,7 @@ fn what_a_command_changes_is_put_down_to_it() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut session = watching(dir.path());
     ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut session, path));
-    session.workspace().watch().unwrap().wait();
+    surehand_engine::testing::wait_for_watcher(session.workspace());
     // Changed before the command began, by somebody else.
     fs::write(dir.path().join("c.txt"), "3\n").unwrap();
     let reply = run(&mut session, dir.path(), "sed -i s/one/1/ a.txt; rm b.txt; echo new > generated.txt");
@@ -126,7 +126,7 @@ fn undoing_a_command_keeps_what_somebody_did_before_it() {
         let dir = lay_out(&[("a.txt", "one\n")]);
         let mut session = if watches { watching(dir.path()) } else { session(dir.path()) };
         read(&mut session, "a.txt");
-        session.workspace().watch().inspect(|watch| watch.wait());
+        surehand_engine::testing::wait_for_watcher(session.workspace());
         fs::write(dir.path().join("a.txt"), "one\ntheirs\n").unwrap();
         if is_told {
             let reply = session.call("forget", &json!({ "paths": [] }));

@@ -46,7 +46,7 @@ fn a_crash_after_any_step_leaves_all_or_nothing() {
             let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
             let mut crashing = session_with(dir.path(), stop);
             if !exchange {
-                crashing.workspace().without_exchange();
+                surehand_engine::testing::without_exchange(crashing.workspace());
             }
             BATCH.iter().for_each(|(path, _)| read(&mut crashing, path));
             let reply = crashing.call("multi_edit", &batch());
@@ -179,7 +179,7 @@ fn a_foreign_change_at_any_instant_is_never_lost() {
             let foreign = Foreign::default();
             let mut session = session_with(dir.path(), foreign.after(at, target, writer));
             if how == Target::NoExchange {
-                session.workspace().without_exchange();
+                surehand_engine::testing::without_exchange(session.workspace());
             }
             read(&mut session, "a.txt");
             let reply = session.call("edit_file", &edit("a.txt", "one", "ours"));

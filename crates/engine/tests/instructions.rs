@@ -46,7 +46,7 @@ fn check(files: &[(&str, &str)], directory: &str, change: impl Fn(&Path), expect
         for _ in 0..2 {
             given(&mut session, directory);
             assert_eq!(given(&mut session, directory), [""; 0]);
-            session.workspace().watch().into_iter().for_each(|watch| watch.wait());
+            surehand_engine::testing::wait_for_watcher(session.workspace());
         }
         change(dir.path());
         assert_eq!(given(&mut session, directory), expected, "watches: {watches}");
@@ -102,7 +102,7 @@ fn a_link_that_leads_elsewhere_is_noticed() {
         let mut session = session_that(watches, dir.path());
         read(&mut session, "a.txt");
         assert_eq!(given(&mut session, "src"), ["src/AGENTS.md"]);
-        session.workspace().watch().into_iter().for_each(|watch| watch.wait());
+        surehand_engine::testing::wait_for_watcher(session.workspace());
         assert_eq!(given(&mut session, "src"), [""; 0]);
         link(dir.path(), "new.md");
         assert_eq!(given(&mut session, "src"), ["src/AGENTS.md"], "watches: {watches}");
@@ -119,7 +119,7 @@ fn a_link_that_leads_nowhere_is_noticed_when_it_leads_somewhere() {
         let mut session = session_that(watches, dir.path());
         read(&mut session, "a.txt");
         assert_eq!(given(&mut session, "src"), [""; 0], "it leads nowhere");
-        session.workspace().watch().into_iter().for_each(|watch| watch.wait());
+        surehand_engine::testing::wait_for_watcher(session.workspace());
         assert_eq!(given(&mut session, "src"), [""; 0]);
         put(dir.path(), "rules.md", "x\n");
         assert_eq!(given(&mut session, "src"), ["src/AGENTS.md"], "watches: {watches}");

@@ -166,7 +166,7 @@ fn what_was_written_or_moved_into_an_ignored_directory_is_watched_as_well() {
     let dir = lay_out(&[("a.txt", "one\n"), (".gitignore", "target/\n"), ("target/x.txt", "x\n"), (".git/HEAD", "")]);
     let mut session = session_that(true, dir.path());
     read(&mut session, "a.txt");
-    session.workspace().watch().unwrap().wait();
+    surehand_engine::testing::wait_for_watcher(session.workspace());
     assert_eq!(named(&mut session), []);
     session.call("write_file", &json!({ "path": "target/new.txt", "content": "new\n" }));
     session.call("move_file", &json!({ "from": "a.txt", "to": "target/a.txt" }));

@@ -235,7 +235,7 @@ fn with_a_watcher_only_what_it_names_is_looked_at() {
     workspace.start_watching();
     let mut session = Session::new(workspace.clone());
     ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
-    workspace.watch().unwrap().wait();
+    surehand_engine::testing::wait_for_watcher(&workspace);
     let changed = || {
         let state = RepoTracker::load(workspace.clone()).snapshot();
         state.files.iter().filter(|file| file.changed_outside).map(|file| file.path.to_string()).collect::<Vec<_>>()

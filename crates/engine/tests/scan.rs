@@ -18,7 +18,8 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use surehand_engine::{
     Config, Workspace,
     core::{ContentHash, RelPath},
-    scan::{Basis, Progress, Scanned, load_index, scan},
+    scan::{Basis, Progress, Scanned, scan},
+    testing::scanned_files,
 };
 use surehand_testkit::scenario::tree;
 use tempfile::TempDir;
@@ -61,8 +62,9 @@ impl Fixture {
 
     #[track_caller]
     fn assert_known(&self, path: &str, content: Option<&[u8]>) {
-        let known = load_index(&self.workspace).unwrap().known(&RelPath::new(path).unwrap());
-        assert_eq!(known.map(|(version, _)| version), content.map(ContentHash::of), "{path}");
+        let files = scanned_files(&self.workspace).unwrap();
+        let known = files.get(&RelPath::new(path).unwrap()).map(|(version, _)| *version);
+        assert_eq!(known, content.map(ContentHash::of), "{path}");
     }
 }
 
@@ -85,11 +87,10 @@ fn the_first_scan_names_no_files_and_knows_them_all() {
     let scanned = scan(&workspace, &|_| ()).unwrap();
     assert_eq!((scanned.basis, scanned.files, scanned.hashed, scanned.bytes_hashed), (Basis::Nothing, 3, 3, 6));
     assert_eq!(said(&scanned), "");
-    let index = load_index(&workspace).unwrap();
-    assert_eq!((index.basis(), index.files(), index.size()), (Basis::LastScan, 3, 6));
-    let known: Vec<_> = index.iter().map(|(path, version, stamp)| (path.to_string(), version, stamp.size)).collect();
+    let files = scanned_files(&workspace).unwrap().into_iter();
+    let known: Vec<_> = files.map(|(path, (version, stamp))| (path.to_string(), version, stamp.size)).collect();
     let file = |path: &str, content: &str| (path.to_owned(), ContentHash::of(content.as_bytes()), content.len() as u64);
-    assert_eq!(known, [file("a", "one"), file("empty", ""), file("b/c", "two")]);
+    assert_eq!(known, [file("a", "one"), file("b/c", "two"), file("empty", "")]);
 }
 
 #[test]
@@ -327,8 +328,8 @@ fn several_scans_at_once_leave_a_whole_index() {
     let fixture = Fixture { workspace: Workspace::open(dir.path(), fast()).unwrap(), dir };
     fixture.scan();
     fixture.check("");
-    let index = load_index(&fixture.workspace).unwrap();
-    let known: BTreeMap<String, ContentHash> = index.iter().map(|(path, version, _)| (path.to_string(), version)).collect();
+    let files = scanned_files(&fixture.workspace).unwrap().into_iter();
+    let known: BTreeMap<String, ContentHash> = files.map(|(path, (version, _))| (path.to_string(), version)).collect();
     let there = tree(fixture.dir.path()).into_iter().map(|(path, bytes)| (path, ContentHash::of(&bytes)));
     assert_eq!(known, there.collect());
 }

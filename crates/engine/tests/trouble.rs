@@ -132,7 +132,7 @@ fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
         fs::hard_link(old.unwrap(), staged.join("hidden")).unwrap();
     };
     let mut session = session_with(dir.path(), once(|step| step == Step::Swap(0), hide));
-    session.workspace().without_exchange();
+    surehand_engine::testing::without_exchange(session.workspace());
     read(&mut session, "a.txt");
     let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
     assert!(!reply.is_error, "{}", reply.text);

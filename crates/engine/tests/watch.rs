@@ -20,7 +20,11 @@ use std::{
 
 use fixture::as_somebody_else;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use surehand_engine::{Cursor, Hints, Trouble, Watch, core::RelPath};
+use surehand_engine::{
+    Trouble,
+    core::RelPath,
+    testing::{Cursor, Hints, Watch},
+};
 
 struct Fixture {
     // Dropped first: it must not mind that the tree is still there, or not.

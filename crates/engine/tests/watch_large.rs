@@ -5,7 +5,10 @@
 
 use std::fs::{self, File};
 
-use surehand_engine::{Hints, Watch, core::RelPath};
+use surehand_engine::{
+    core::RelPath,
+    testing::{Hints, Watch},
+};
 
 const DIRECTORIES: usize = 20_000;
 

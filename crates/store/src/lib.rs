@@ -260,6 +260,7 @@ pub struct TaskChange {
 
 /// Why something could not be remembered or recalled.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// The state was written by a newer Surehand.
     #[error(

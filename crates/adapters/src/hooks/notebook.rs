@@ -74,7 +74,7 @@ impl Notebook {
 
 /// The directory of all notebooks.
 pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
-    let state = workspace.state().dir()?;
+    let state = workspace.state_folder()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match sys::openat(&*state, DIRECTORY, flags, Mode::empty()) {
         Err(Errno::NOENT) => {

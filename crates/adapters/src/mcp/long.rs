@@ -111,7 +111,7 @@ mod tests {
         let (theirs, told) = (course.clone(), Arc::new(Mutex::new(Vec::new())));
         let (heard, hears) = mpsc::channel();
         let work = move || {
-            session.run_tool(&theirs, "list_files", &json!({}));
+            let _ = session.run_tool(&theirs, "list_files", &json!({}));
             // Not before it was told.
             hears.recv().unwrap();
         };

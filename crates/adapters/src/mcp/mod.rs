@@ -227,7 +227,7 @@ impl Server {
 
     /// Notes, and logs, when a client that says where it works does so elsewhere.
     async fn look_at_roots(&self, peer: &Peer<RoleServer>) {
-        let notes = roots::notes(self.hub.workspace.root().path(), &roots::ask(peer).await);
+        let notes = roots::notes(self.hub.workspace.path(), &roots::ask(peer).await);
         for note in &notes {
             let least = *lock(&self.level);
             log::warn(note, least, peer).await;

@@ -5,8 +5,9 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
 use serde_json::{Value, json};
-use surehand_engine::{Session, changes::net, core::file_diff::FileDiff};
+use surehand_engine::{Session, core::file_diff::FileDiff};
 
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
@@ -14,10 +15,9 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let selection = place::selection(&args.selection, &session)?;
-    let events = workspace.select(&selection)?;
-    anyhow::ensure!(!events.is_empty(), "there is no such change");
+    let changes = workspace.net_changes(&selection)?.context("there is no such change")?;
     let mut files = Vec::new();
-    for file in net(&events).into_iter().filter(|file| !file.is_nothing()) {
+    for file in changes {
         let Some(diff) = workspace.diff(&file) else {
             anyhow::bail!("{}: what it was is no longer kept", file.path_before);
         };

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
     let dialects = dialects(args);
     match endpoint {
         Some(endpoint) => {
-            anstream::eprintln!("{}", welcome(&endpoint, &workspace.root().path().display().to_string()));
+            anstream::eprintln!("{}", welcome(&endpoint, &workspace.path().display().to_string()));
             mcp::serve_http(workspace, &dialects, endpoint).context("the server failed")?;
         }
         None => {

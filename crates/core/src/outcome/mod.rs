@@ -33,6 +33,7 @@ use crate::{
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[must_use = "it says whether the call was refused"]
 pub struct Outcome {
     /// What was done, or why nothing was.
     pub result: Result<Done, Refused>,

@@ -571,3 +571,111 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        hash::ContentHash,
+        lines::{LineRange, LineSet},
+        path::RelPath,
+        text::Text,
+    };
+
+    /// One refusal for each cause. A cause that is not here does not compile.
+    fn refusals() -> Vec<Refusal> {
+        let text = |content: &str| Text::of(content.to_owned()).unwrap();
+        let lines = LineSet::whole(2);
+        let fresh = || Excerpt::of(&text("one\ntwo\nthree\n"), &LineSet::whole(2));
+        let cut = || Excerpt { omitted: [LineRange::line(LineNo::FIRST)].into_iter().collect(), ..Excerpt::default() };
+        let why = || "why".to_owned();
+        let not_found = Cause::NotFound { nearest: None, already_at: None, prefixed: None };
+        let mut causes = vec![Cause::Unread];
+        // Each arm adds the cause that comes next.
+        while let Some(cause) = causes.last() {
+            let next = match cause {
+                Cause::Unread => {
+                    Cause::Stale { affected: lines.clone(), fresh: fresh(), remaps: Vec::new(), anchors: true, total_lines: 3 }
+                }
+                Cause::Stale { .. } => Cause::Invalidated,
+                Cause::Invalidated => Cause::Deleted,
+                Cause::Deleted => Cause::Partial { unseen: lines.clone(), fresh: cut(), by: PartialUse::Overwrite },
+                Cause::Partial { .. } => Cause::NoSuchFile,
+                Cause::NoSuchFile => Cause::NothingThere,
+                Cause::NothingThere => not_found.clone(),
+                Cause::NotFound { .. } => Cause::Ambiguous { lines: vec![LineNo::FIRST] },
+                Cause::Ambiguous { .. } => Cause::NoChange,
+                Cause::NoChange => Cause::AnchorMismatch { mismatches: Vec::new(), fresh: fresh(), remaps: Vec::new() },
+                Cause::AnchorMismatch { .. } => Cause::Overlap { first: 1, second: 2 },
+                Cause::Overlap { .. } => Cause::Exists { by: Making::Moving },
+                Cause::Exists { by: Making::Moving } => Cause::Exists { by: Making::Adding },
+                Cause::Exists { by: Making::Adding } => Cause::Exists { by: Making::Creating },
+                Cause::Exists { by: Making::Creating } => Cause::Binary { size: 1, kind: "data" },
+                Cause::Binary { .. } => Cause::Encoding { size: 1, at: 0 },
+                Cause::Encoding { .. } => Cause::Unshown {
+                    why: Box::new(Cause::Binary { size: 1, kind: "data" }),
+                    version: ContentHash::of(b""),
+                    if_repeated: IfRepeated::Replaces,
+                },
+                Cause::Unshown { if_repeated: IfRepeated::Replaces, why, version } => {
+                    Cause::Unshown { if_repeated: IfRepeated::IsRefused, why: why.clone(), version: *version }
+                }
+                Cause::Unshown { if_repeated: IfRepeated::IsRefused, .. } => Cause::TooLargeToKeep { size: 2, limit: 1 },
+                Cause::TooLargeToKeep { .. } => Cause::Unencodable { why: Unencodable::Inexact, encoding: "latin" },
+                Cause::Unencodable { .. } => Cause::BadPatch { line: 1, why: why() },
+                Cause::BadPatch { .. } => {
+                    Cause::ChangedSince { diff: Some(Box::new(TextDiff::of(text("one\n"), text("two\n")))) }
+                }
+                Cause::ChangedSince { diff: Some(_) } => Cause::ChangedSince { diff: None },
+                Cause::ChangedSince { diff: None } => Cause::CannotUndo { why: why() },
+                Cause::CannotUndo { .. } => Cause::TooLarge { unit: "bytes", size: 2, limit: 1, setting: "limits.x" },
+                Cause::TooLarge { .. } => Cause::OutsideWorkspace,
+                Cause::OutsideWorkspace => Cause::Protected,
+                Cause::Protected => Cause::BadRange { why: why() },
+                Cause::BadRange { .. } => Cause::BadArguments { why: why() },
+                Cause::BadArguments { .. } => Cause::BadAnchor { edit: 1, given: "12".to_owned() },
+                Cause::BadAnchor { .. } => Cause::NoSuchTool { name: "bash".to_owned() },
+                Cause::NoSuchTool { .. } => Cause::Conflict { why: why() },
+                Cause::Conflict { .. } => Cause::NotAFile { kind: "a pipe" },
+                Cause::NotAFile { .. } => Cause::Io { why: why() },
+                // These two are about tools that only our own server has.
+                Cause::Io { .. } | Cause::EmptyPattern | Cause::NoSuchTask { .. } => break,
+            };
+            causes.push(next);
+        }
+        let path = RelPath::new("a.txt").unwrap();
+        causes.into_iter().map(|cause| Refusal::of(&path, cause)).collect()
+    }
+
+    #[test]
+    fn a_refusal_names_only_tools_that_the_model_has() {
+        let names = ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::WriteFile, "Write");
+        let patching = ToolNames::of_dialects(&[crate::tool::EditDialect::Patch]);
+        for refused in refusals() {
+            for names in [&names, &ToolNames::reading_with("cat"), &patching] {
+                let audience = Audience::new(names);
+                // What is kept for undo is kept for people as well.
+                let told = format!("{}{}", refusal(&refused, 2, audience), remedy(&refused, names)).replace("kept for undo", "");
+                let lacks = |tool: &Tool| names.get(*tool) != Some(tool.name());
+                let named = |tool: &Tool| {
+                    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+                    told.split(|c| !is_of_word(c)).any(|word| word == tool.name())
+                };
+                let wrong: Vec<Tool> = Tool::ALL.into_iter().filter(lacks).filter(named).collect();
+                assert!(wrong.is_empty(), "{wrong:?} in {told}");
+                assert!(told.contains(names.read()) || !told.contains("read_file"), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn to_a_model_that_has_the_files_elsewhere_no_lines_are_shown() {
+        let names = ToolNames::default();
+        for refused in refusals() {
+            let told = refusal(&refused, 1, Audience::with_open_files(&names));
+            let is_row =
+                |line: &str| line.split_once('|').is_some_and(|(number, _)| number.starts_with(|c: char| c.is_ascii_digit()));
+            assert!(!told.lines().any(is_row), "{told}");
+        }
+    }
+}

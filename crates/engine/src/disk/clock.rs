@@ -11,7 +11,7 @@ use surehand_core::{Stamp, stamp::CLOCK_STEP};
 
 /// Takes stamps.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// The device on which every change that comes after a look gets a time of its own.
     exact_on: Option<u64>,
 }
@@ -22,7 +22,7 @@ impl Clock {
     /// Newer systems give a file a fine time whenever its times have been looked at since the last change. Older ones count in
     /// steps of milliseconds, so that a change right after a look may leave the same stamp. Four changes right after four
     /// looks do not all fall on the edge of a step by chance.
-    pub fn try_out(file: &File) -> Self {
+    pub(crate) fn try_out(file: &File) -> Self {
         let look = || sys::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ctime, stat.st_ctime_nsec));
         let moves_on = |_: usize| {
             let before = look();
@@ -34,7 +34,7 @@ impl Clock {
 
     /// The stamp of a file, taken now.
     #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
-    pub fn stamp(&self, stat: &Stat) -> Stamp {
+    pub(crate) fn stamp(&self, stat: &Stat) -> Stamp {
         let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         let changed = nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64);

@@ -89,13 +89,16 @@ pub(crate) struct Committed {
 }
 
 /// Why a commit did not happen. No file is changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CommitError {
     /// This file is no longer what the plan was made for: plan again.
+    #[error("{0} is no longer what the change was planned for")]
     Changed(RelPath),
     /// It cannot be done.
+    #[error(transparent)]
     Refused(Box<Refusal>),
     /// A probe said so.
+    #[error("the commit was stopped")]
     Stopped,
 }
 

@@ -122,7 +122,7 @@ impl Displaced {
 
 /// The directory of rescued files.
 #[derive(Debug)]
-pub struct Rescued {
+pub(crate) struct Rescued {
     /// It may be removed and made anew.
     state: Mutex<Option<Arc<StateDir>>>,
     /// A file of ours, to ask about leases: where it gets none, nobody does.
@@ -148,17 +148,17 @@ impl Rescued {
     }
 
     /// Whether this file system gives leases at all: asked of a file of our own that nobody else can open.
-    pub fn leases_exist(&self) -> bool {
+    pub(crate) fn leases_exist(&self) -> bool {
         self.probe.as_ref().is_some_and(|probe| lease::take_lease(probe.as_fd()))
     }
 
     /// The clock of the file system that holds the state.
-    pub fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         self.clock
     }
 
     /// Moves a file in, under a name that tells where it came from. Gives its path.
-    pub fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
+    pub(crate) fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
         let (home, place) = self.open()?;
         let flat = path.as_str().replace('/', "__");
         let flat: String = flat.chars().rev().take(150).collect::<Vec<_>>().into_iter().rev().collect();

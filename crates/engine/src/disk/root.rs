@@ -19,7 +19,7 @@ use surehand_core::{Cause, Refusal, RelPath, path::BadPath};
 
 /// An open directory tree.
 #[derive(Debug)]
-pub struct Root {
+pub(crate) struct Root {
     path: PathBuf,
     /// As it was given, for absolute paths spelled through a link above the root.
     given: PathBuf,
@@ -28,7 +28,7 @@ pub struct Root {
 
 impl Root {
     /// Opens a directory as a root.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let given = std::path::absolute(path)?;
         let path = path.canonicalize()?;
         let dir = sys::open(&path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -36,17 +36,17 @@ impl Root {
     }
 
     /// Its absolute path, without links.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The open directory.
-    pub fn dir(&self) -> BorrowedFd<'_> {
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
     /// The one spelling of a path, by its words: relative, absolute, with `.` and `..`. Links are not followed yet.
-    pub fn spell(&self, spelling: &str) -> Result<RelPath, Refusal> {
+    pub(crate) fn spell(&self, spelling: &str) -> Result<RelPath, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         let relative = self.beneath(spelling)?;
         let relative = relative.as_ref();
@@ -61,7 +61,7 @@ impl Root {
     }
 
     /// The same for a path that may be a directory; `None` is the root itself.
-    pub fn spell_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
+    pub(crate) fn spell_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         match RelPath::new(&self.beneath(spelling)?) {
             Ok(path) => Ok(Some(path)),
@@ -98,7 +98,7 @@ impl Root {
     }
 
     /// Follows the links in a path; gives the path of the file itself. A path that leads out is refused.
-    pub fn settle(&self, path: &RelPath) -> Result<RelPath, Refusal> {
+    pub(crate) fn settle(&self, path: &RelPath) -> Result<RelPath, Refusal> {
         let full = self.path.join(path.as_str());
         let settled = match full.canonicalize() {
             Ok(settled) => settled,
@@ -109,7 +109,7 @@ impl Root {
     }
 
     /// The same for a path that may be a directory; `None` is the root itself.
-    pub fn settle_place(&self, path: &RelPath) -> Result<Option<RelPath>, Refusal> {
+    pub(crate) fn settle_place(&self, path: &RelPath) -> Result<Option<RelPath>, Refusal> {
         match self.path.join(path.as_str()).canonicalize() {
             Ok(settled) if settled == self.path => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Refusal::of(path, Cause::NothingThere)),
@@ -135,12 +135,12 @@ impl Root {
     }
 
     /// Opens what is at a path, following no link anywhere. [`Errno::LOOP`] says that there is one.
-    pub fn open_at(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open_at(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         open_beneath(self.dir(), path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW)
     }
 
     /// Opens the directory that a file is in.
-    pub fn open_parent(&self, path: &RelPath) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open_parent(&self, path: &RelPath) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match path.parent() {
             Some(parent) => self.open_at(parent.as_str(), flags),
@@ -150,7 +150,7 @@ impl Root {
     }
 
     /// The directories above a file that are not there, from the outermost to the innermost.
-    pub fn missing_parents(&self, path: &RelPath) -> rustix::io::Result<Vec<RelPath>> {
+    pub(crate) fn missing_parents(&self, path: &RelPath) -> rustix::io::Result<Vec<RelPath>> {
         let mut missing = Vec::new();
         let mut next = path.parent();
         while let Some(dir) = next {
@@ -167,7 +167,7 @@ impl Root {
     }
 
     /// Makes a directory whose parent is there, following no link. `false` when it is there already.
-    pub fn make_dir(&self, dir: &RelPath) -> rustix::io::Result<bool> {
+    pub(crate) fn make_dir(&self, dir: &RelPath) -> rustix::io::Result<bool> {
         let parent = self.open_parent(dir)?;
         match sys::mkdirat(&parent, dir.name(), Mode::from_raw_mode(0o777)) {
             Ok(()) => Ok(true),
@@ -177,7 +177,7 @@ impl Root {
     }
 
     /// Removes a directory that we made, unless somebody has put something into it.
-    pub fn remove_dir_if_empty(&self, dir: &RelPath) {
+    pub(crate) fn remove_dir_if_empty(&self, dir: &RelPath) {
         if let Ok(parent) = self.open_parent(dir) {
             let _ = sys::unlinkat(parent, dir.name(), AtFlags::REMOVEDIR);
         }

@@ -92,7 +92,7 @@ pub(crate) fn nameless(dir: BorrowedFd<'_>, content: &[u8]) -> io::Result<Option
 
 /// There are no files without a name here.
 #[cfg(not(target_os = "linux"))]
-pub fn nameless(_: BorrowedFd<'_>, _: &[u8]) -> io::Result<Option<File>> {
+pub(crate) fn nameless(_: BorrowedFd<'_>, _: &[u8]) -> io::Result<Option<File>> {
     Ok(None)
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn name_it(file: &File, dir: BorrowedFd<'_>, name: &str) -> rustix::i
 
 /// There are no files without a name here.
 #[cfg(not(target_os = "linux"))]
-pub fn name_it(_: &File, _: BorrowedFd<'_>, _: &str) -> rustix::io::Result<()> {
+pub(crate) fn name_it(_: &File, _: BorrowedFd<'_>, _: &str) -> rustix::io::Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 

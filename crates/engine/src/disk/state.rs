@@ -24,7 +24,7 @@ use crate::{
 
 /// What a workspace shares with its recorder thread.
 #[derive(Debug)]
-pub struct State {
+pub(crate) struct State {
     tree: WorkTree,
     home: StateHome,
     handles: Mutex<Handles>,
@@ -89,7 +89,7 @@ impl State {
     }
 
     /// Whether it can only be looked at.
-    pub fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         matches!(*lock(&self.handles), Handles::Look(_))
     }
 
@@ -109,12 +109,12 @@ impl State {
     }
 
     /// The state directory of the repository; `None` where there is none yet.
-    pub fn path(&self) -> Option<PathBuf> {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         self.state_dir().map(|dir| dir.path().to_owned())
     }
 
     /// The state directory as it was opened; `None` where there is none yet.
-    pub fn state_dir(&self) -> Option<Arc<StateDir>> {
+    pub(crate) fn state_dir(&self) -> Option<Arc<StateDir>> {
         match &*lock(&self.handles) {
             Handles::Open(parts) => Some(parts.dir.clone()),
             Handles::Look(dir) => dir.clone(),
@@ -142,12 +142,12 @@ impl State {
     }
 
     /// The device that it is on.
-    pub fn device(&self) -> u64 {
+    pub(crate) fn device(&self) -> u64 {
         self.device
     }
 
     /// The part of the state directory that belongs to this checkout; an error of the kind `NotFound` where there is none.
-    pub fn dir(&self) -> io::Result<Arc<File>> {
+    pub(crate) fn dir(&self) -> io::Result<Arc<File>> {
         match self.state_dir() {
             Some(dir) => Ok(dir.checkout().clone()),
             None => Err(Errno::NOENT.into()),
@@ -155,22 +155,22 @@ impl State {
     }
 
     /// Where files are staged.
-    pub fn staged(&self) -> Arc<File> {
+    pub(crate) fn staged(&self) -> Arc<File> {
         self.parts().staged.clone()
     }
 
     /// Where locks are.
-    pub fn locks(&self) -> Arc<File> {
+    pub(crate) fn locks(&self) -> Arc<File> {
         self.parts().locks.clone()
     }
 
     /// Where journals are.
-    pub fn journals(&self) -> Arc<File> {
+    pub(crate) fn journals(&self) -> Arc<File> {
         self.parts().journals.clone()
     }
 
     /// Where records are that are on their way to the store.
-    pub fn outbox(&self) -> Arc<File> {
+    pub(crate) fn outbox(&self) -> Arc<File> {
         self.parts().outbox.clone()
     }
 

@@ -60,17 +60,17 @@ pub(crate) use linux::{drop_lease, lease_state, take_lease};
 
 /// There are no leases here.
 #[cfg(not(target_os = "linux"))]
-pub fn take_lease(_: BorrowedFd<'_>) -> bool {
+pub(crate) fn take_lease(_: BorrowedFd<'_>) -> bool {
     false
 }
 
 /// There are no leases here.
 #[cfg(not(target_os = "linux"))]
-pub fn drop_lease(_: BorrowedFd<'_>) {}
+pub(crate) fn drop_lease(_: BorrowedFd<'_>) {}
 
 /// There are no leases here.
 #[cfg(not(target_os = "linux"))]
-pub fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
+pub(crate) fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
     LeaseState::Broken
 }
 

@@ -13,7 +13,7 @@ const BEGINNING: u64 = 256 * 1024;
 /// Whether git tracks a file below this directory of a work tree. `git_dir` is the one that belongs to the checkout alone.
 ///
 /// An index that cannot be understood may track anything.
-pub fn tracks(git_dir: &Path, directory: &str) -> bool {
+pub(crate) fn tracks(git_dir: &Path, directory: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(fd) = rustix::fs::open(git_dir.join("index"), flags, Mode::empty()) else {
         // Nothing has been added yet.

@@ -6,5 +6,5 @@
 mod index;
 mod work_tree;
 
-pub use index::tracks;
-pub use work_tree::{GitDirs, WorkTree, discover, is_in_bare_repository, is_same_file};
+pub(crate) use index::tracks;
+pub(crate) use work_tree::{GitDirs, WorkTree, discover, is_in_bare_repository, is_same_file};

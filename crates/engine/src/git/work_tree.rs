@@ -14,7 +14,7 @@ use crate::user::effective_user;
 
 /// A directory tree that somebody keeps under version control.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkTree {
+pub(crate) struct WorkTree {
     /// Its top directory, without links.
     pub root: PathBuf,
     /// The git directories that belong to it. `None` for other systems (`.jj`, `.hg`, `.sl`), and where `.git` is a link or
@@ -26,14 +26,14 @@ pub struct WorkTree {
 
 impl WorkTree {
     /// A tree of which git knows nothing.
-    pub fn without_git(root: PathBuf) -> Self {
+    pub(crate) fn without_git(root: PathBuf) -> Self {
         Self { root, git: None, points_to: None }
     }
 }
 
 /// The git directories of a work tree, without links.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GitDirs {
+pub(crate) struct GitDirs {
     /// Holds what belongs to this checkout alone: `HEAD`, `index`.
     pub own: PathBuf,
     /// Holds what all worktrees of the repository share. The same as `own` in a repository with one checkout.
@@ -60,7 +60,7 @@ const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
 /// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
 /// So is a work tree that belongs neither to us nor to root nor to the owner of `from`. Somebody could have made it just to be
 /// found, and put instructions and settings into it (CVE-2022-24765 of git).
-pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
+pub(crate) fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
     let owner = fs::metadata(from).ok()?.uid();
     let find = |tree_at: fn(&Path, u32) -> Option<WorkTree>| {
         let above = from.ancestors().filter(|dir| dir.parent().is_some());
@@ -72,12 +72,12 @@ pub fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
 }
 
 /// Whether a directory is git's own: a bare repository, or a part of one.
-pub fn is_in_bare_repository(dir: &Path) -> bool {
+pub(crate) fn is_in_bare_repository(dir: &Path) -> bool {
     dir.ancestors().take_while(|dir| fs::symlink_metadata(dir.join(".git")).is_err()).any(is_repository)
 }
 
 /// Whether two paths lead to one file.
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
     identity(one).is_some_and(|one| Some(one) == identity(other))
 }

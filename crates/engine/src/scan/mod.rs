@@ -11,15 +11,16 @@ use std::{
 use surehand_core::RelPath;
 
 use self::look::{Hashed, Looker, Scene, Seen, Tally, What};
-pub use crate::index::{Basis, Index};
+pub use crate::index::Basis;
 use crate::{
     disk::walk::{Fate, Globs, SecondLook, walk},
-    index::{self, Writer, join, split},
+    index::{self, Index, Writer, join, split},
     workspace::Workspace,
 };
 
 /// What a scan has found. Paths are sorted.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Scanned {
     /// What there was to compare with. Where there was nothing, every file is known for the first time: none of them is named
     /// below.
@@ -66,6 +67,7 @@ pub struct Progress {
 
 /// Why a scan could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScanError {
     /// The root cannot be walked.
     #[error("{root}: cannot walk the workspace: {error}")]
@@ -110,11 +112,6 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Resu
     };
     let scanned = report(index.basis(), files, found, lost);
     Ok(Scanned { took: began.elapsed(), ..scanned })
-}
-
-/// What the last scan of a workspace has left.
-pub fn load_index(workspace: &Workspace) -> io::Result<Index> {
-    Index::load(workspace.working_copy())
 }
 
 /// What the threads of a scan have found together.
@@ -240,7 +237,7 @@ mod tests {
         let scan = || scan(&workspace, &|_| ()).unwrap();
         scan();
         let path = RelPath::new("a").unwrap();
-        let (version, stamp) = load_index(&workspace).unwrap().known(&path).unwrap();
+        let (version, stamp) = Index::load(workspace.working_copy()).unwrap().known(&path).unwrap();
         assert_eq!(version, ContentHash::of(b"after"));
         let racy = Known { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
         index::replace(workspace.working_copy(), |mut writer| {
@@ -250,6 +247,6 @@ mod tests {
         .unwrap();
         let scanned = scan();
         assert_eq!((scanned.modified, scanned.hashed), (vec![path.clone()], 1));
-        assert_eq!(load_index(&workspace).unwrap().known(&path).unwrap().0, version);
+        assert_eq!(Index::load(workspace.working_copy()).unwrap().known(&path).unwrap().0, version);
     }
 }

@@ -15,11 +15,11 @@ use super::{CheckoutError, trust::open_file};
 /// tree, or by somebody who cannot read this directory, is not taken for this tree's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CheckoutKey(String);
+pub(crate) struct CheckoutKey(String);
 
 impl CheckoutKey {
     /// As it is written down.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 

@@ -23,7 +23,7 @@ use rustix::{
 };
 use surehand_core::ContentHash;
 
-pub use self::identity::CheckoutKey;
+pub(crate) use self::identity::CheckoutKey;
 pub(crate) use self::trust::{check_file, check_private, open_dir, open_file};
 use self::{
     identity::{Identity, identity_of, read_identity, write_identity},
@@ -49,6 +49,7 @@ pub struct StateHome {
 
 /// Why the state of a work tree cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StateDirError {
     /// The git directory cannot hold it, and no other place was given.
     #[error("there is no directory for the state: set SUREHAND_STATE_DIR to one that is yours alone")]
@@ -74,7 +75,7 @@ pub struct PassedOver {
 
 /// The open state directory of a work tree.
 #[derive(Debug, Clone)]
-pub struct StateDir {
+pub(crate) struct StateDir {
     path: PathBuf,
     checkout_path: PathBuf,
     dir: Arc<File>,
@@ -89,7 +90,7 @@ const IN_GIT: &str = "surehand";
 const CHECKOUTS: &str = "checkouts";
 impl StateDir {
     /// Opens the state of a work tree, and makes it if there is none.
-    pub fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
+    pub(crate) fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
         let opened = Self::open_or_find(tree, home, Missing::Make)?.expect("it is made if it is missing");
         // One that cannot be written would only fail later.
         match opened.is_writable {
@@ -102,7 +103,7 @@ impl StateDir {
     }
 
     /// Opens the state of a work tree to look at it; `None` where there is none. Makes nothing.
-    pub fn find(tree: &WorkTree, home: &StateHome) -> Result<Option<Self>, StateDirError> {
+    pub(crate) fn find(tree: &WorkTree, home: &StateHome) -> Result<Option<Self>, StateDirError> {
         Self::open_or_find(tree, home, Missing::Leave)
     }
 
@@ -120,43 +121,43 @@ impl StateDir {
     }
 
     /// The directory that all checkouts of a repository share.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The part that belongs to this checkout.
-    pub fn checkout_path(&self) -> &Path {
+    pub(crate) fn checkout_path(&self) -> &Path {
         &self.checkout_path
     }
 
     /// The directory that all checkouts share, open.
-    pub fn dir(&self) -> &Arc<File> {
+    pub(crate) fn dir(&self) -> &Arc<File> {
         &self.dir
     }
 
     /// The part that belongs to this checkout, open.
-    pub fn checkout(&self) -> &Arc<File> {
+    pub(crate) fn checkout(&self) -> &Arc<File> {
         &self.checkout
     }
 
     /// The random name of this checkout.
-    pub fn key(&self) -> &CheckoutKey {
+    pub(crate) fn key(&self) -> &CheckoutKey {
         &self.key
     }
 
     /// Whether this process may change it.
-    pub fn is_writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         self.is_writable
     }
 
     /// The place that comes first and could not be trusted.
-    pub fn passed_over(&self) -> Option<&PassedOver> {
+    pub(crate) fn passed_over(&self) -> Option<&PassedOver> {
         self.passed_over.as_ref()
     }
 
     /// The database, checked to be a plain file of ours or not there: SQLite opens it by name. SQLite gives its other files the
     /// rights of this one, so it is made here.
-    pub fn database(&self) -> io::Result<PathBuf> {
+    pub(crate) fn database(&self) -> io::Result<PathBuf> {
         if self.is_writable {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match sys::openat(&*self.dir, "state.db", flags, Mode::from_raw_mode(0o600)) {
@@ -203,7 +204,7 @@ impl<E: Into<io::Error>> From<E> for CheckoutError {
 }
 
 /// The state that is in the git directory of a tree and is not used, with the reason.
-pub fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
+pub(crate) fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
     let git = tree.git.as_ref().filter(|_| home.fixed.is_none())?;
     match Place::in_git(git, Missing::Leave) {
         Err(GitPlace::PassedOver(place)) => place,
@@ -371,7 +372,7 @@ fn may_write(dir: &File) -> rustix::io::Result<()> {
 }
 
 /// Whether state has been made for this directory in the user's own place: then it is the top of a workspace.
-pub fn is_known_root(dir: &Path, home: &StateHome) -> bool {
+pub(crate) fn is_known_root(dir: &Path, home: &StateHome) -> bool {
     let bases = home.fixed.iter().chain(&home.user);
     bases.into_iter().any(|base| base.join("roots").join(name_of(dir)).join(CHECKOUTS).is_dir())
 }

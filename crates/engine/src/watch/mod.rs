@@ -57,6 +57,7 @@ pub struct Cursor {
 
 /// Why there are no hints.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Trouble {
     /// The system gives out no more watchers, or the process may open no more files.
     #[error("no file watcher is left (fs.inotify.max_user_instances, or the limit of open files)")]
@@ -87,6 +88,13 @@ pub enum Trouble {
     /// There is no watcher for this system.
     #[error("files are watched on Linux only")]
     NotHere,
+}
+
+/// Tries to watch a tree, and gives why that cannot be done, if it cannot.
+pub fn try_watching(root: &Path) -> Option<Trouble> {
+    let watch = Watch::start(root);
+    watch.wait();
+    watch.trouble()
 }
 
 /// A watched directory tree.

@@ -9,31 +9,31 @@ use super::{Progress, Trouble};
 
 /// There is none.
 #[derive(Debug)]
-pub enum Tree {}
+pub(crate) enum Tree {}
 
 impl Tree {
     /// Says so.
-    pub fn open(_: &Path, _: usize) -> Result<Self, Trouble> {
+    pub(crate) fn open(_: &Path, _: usize) -> Result<Self, Trouble> {
         Err(Trouble::NotHere)
     }
 
     /// Cannot be called.
-    pub fn place_all(&mut self, _: impl Fn() -> bool) -> Result<(), Trouble> {
+    pub(crate) fn place_all(&mut self, _: impl Fn() -> bool) -> Result<(), Trouble> {
         match *self {}
     }
 
     /// Cannot be called.
-    pub fn catch_up(&mut self) -> Result<Progress, Trouble> {
+    pub(crate) fn catch_up(&mut self) -> Result<Progress, Trouble> {
         match *self {}
     }
 
     /// Cannot be called.
-    pub fn also(&mut self, _: &RelPath) -> Result<(), Trouble> {
+    pub(crate) fn also(&mut self, _: &RelPath) -> Result<(), Trouble> {
         match *self {}
     }
 
     /// Cannot be called.
-    pub fn since(&self, _: &mut u64) -> Option<Vec<RelPath>> {
+    pub(crate) fn since(&self, _: &mut u64) -> Option<Vec<RelPath>> {
         match *self {}
     }
 }

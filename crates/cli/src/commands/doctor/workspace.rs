@@ -8,9 +8,9 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use surehand_engine::{
-    EXPORT_DIR, RESCUED, Trouble, Watch, Workspace,
+    EXPORT_DIR, PassedOver, RESCUED, StatePaths, Trouble, Workspace,
     core::render::{count, notice::notice},
-    state_dir::{PassedOver, StateDir},
+    try_watching,
 };
 
 use super::{Check, State};
@@ -66,18 +66,18 @@ fn state(root: &Path) -> Vec<Check> {
             Check::new("state", State::Warn, what).remedy(format!("mend that, or remove {} if nobody needs it", path.display())),
         );
     }
-    let Some(state) = workspace.state().state_dir() else {
+    let Some(state) = workspace.state_paths() else {
         checks.push(Check::new("state", State::Ok, "none yet; it is made when it is first needed"));
         return checks;
     };
     if workspace.is_read_only() {
-        let what = format!("{} cannot be written", state.path().display());
+        let what = format!("{} cannot be written", state.repository.display());
         let remedy = "make it writable for you; until then nothing can be changed through Surehand, and hooks fail";
         checks.push(Check::new("state", State::Fail, what).remedy(remedy));
         return checks;
     }
-    let size = fs::metadata(state.path().join("state.db")).map_or(0, |file| file.len());
-    let what = format!("{} opens, for its owner only ({:.1} MB)", state.path().display(), size as f64 / 1e6);
+    let size = fs::metadata(state.repository.join("state.db")).map_or(0, |file| file.len());
+    let what = format!("{} opens, for its owner only ({:.1} MB)", state.repository.display(), size as f64 / 1e6);
     checks.push(Check::new("state", State::Ok, what));
     checks.extend(workspace.take_notices().iter().map(|told| Check::new("state", State::Warn, notice(told))));
     if let Some(why) = workspace.export_trouble() {
@@ -86,7 +86,7 @@ fn state(root: &Path) -> Vec<Check> {
             Check::new("export", State::Warn, what).remedy(format!("remove {EXPORT_DIR}, also from git, if nobody needs it")),
         );
     }
-    checks.push(exchange(&state.checkout_path().join("staged")));
+    checks.push(exchange(&state.checkout.join("staged")));
     checks.extend(leftovers(&state));
     checks
 }
@@ -120,18 +120,18 @@ fn exchange(directory: &Path) -> Check {
     }
 }
 
-fn leftovers(state: &StateDir) -> Vec<Check> {
+fn leftovers(state: &StatePaths) -> Vec<Check> {
     let mut checks = Vec::new();
-    let rescued = state.checkout_path().join(RESCUED);
+    let rescued = state.checkout.join(RESCUED);
     let count_rescued = names(&rescued).len();
     if count_rescued > 0 {
         let what = format!("{} with what others wrote into a file while it was replaced", count(count_rescued, "rescued file"));
         let remedy = format!("look at {}, take what you need, and delete the rest", rescued.display());
         checks.push(Check::new("leftovers", State::Warn, what).remedy(remedy));
     }
-    let damaged = names(state.path()).into_iter().filter(|path| path.to_string_lossy().contains(".damaged-")).count();
+    let damaged = names(&state.repository).into_iter().filter(|path| path.to_string_lossy().contains(".damaged-")).count();
     if damaged > 0 {
-        let what = format!("{} set aside as {}/state.db.damaged-…", count(damaged, "damaged state"), state.path().display());
+        let what = format!("{} set aside as {}/state.db.damaged-…", count(damaged, "damaged state"), state.repository.display());
         checks.push(Check::new("leftovers", State::Note, what));
     }
     // The one of this process, if it has any, is locked like those of others that live.
@@ -139,7 +139,7 @@ fn leftovers(state: &StateDir) -> Vec<Check> {
         let is_file = path.symlink_metadata().is_ok_and(|journal| journal.is_file());
         is_file && File::open(path).is_ok_and(|journal| journal.try_lock().is_ok())
     };
-    let journals = names(&state.checkout_path().join("journal")).iter().filter(|path| is_dead(path)).count();
+    let journals = names(&state.checkout.join("journal")).iter().filter(|path| is_dead(path)).count();
     if journals > 0 {
         let what = format!("{} of processes that died, with files that could not be settled", count(journals, "journal"));
         checks.push(
@@ -170,9 +170,7 @@ fn room(root: &Path) -> Check {
 
 /// Whether changes can be watched, tried out.
 fn watching(root: &Path) -> Check {
-    let watch = Watch::start(root);
-    watch.wait();
-    let Some(trouble) = watch.trouble() else { return Check::new("watching", State::Ok, "changes of files are heard of") };
+    let Some(trouble) = try_watching(root) else { return Check::new("watching", State::Ok, "changes of files are heard of") };
     let check = Check::new("watching", State::Note, format!("{trouble}; files are looked at call by call instead"));
     match trouble {
         Trouble::NoWatchLeft => Check { state: State::Warn, ..check }.remedy("sysctl fs.inotify.max_user_watches=524288"),
