@@ -543,8 +543,9 @@ impl<'a> Run<'a> {
         let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
         let Some(repair) = repair(edit, refusal) else { return Ok(None) };
         let read = Tool::ReadFile.name();
-        self.tell_call(&call.id, read, tools::read_arguments(&repair.read), true)?;
-        let fresh = self.session.run(&EngineCall::Read(repair.read));
+        let again = EngineCall::Read(repair.read);
+        self.tell_call(&call.id, read, tools::written_arguments(&again), true)?;
+        let fresh = self.session.run(&again);
         let reading = match &fresh.result {
             Ok(Done::Read(reading)) => Some(reading.clone()),
             _ => None,
@@ -560,8 +561,9 @@ impl<'a> Run<'a> {
             let text_beside_files = format!("{}{}", refused.text_beside_files, fresh.text_beside_files);
             return Ok(Some(ToolResult { text, text_beside_files, kind, is_repaired: false }));
         };
-        self.tell_call(&call.id, &call.name, tools::edit_arguments(&retry), true)?;
-        let again = self.session.edit(&retry);
+        let retry = EngineCall::Edit(retry);
+        self.tell_call(&call.id, &call.name, tools::written_arguments(&retry), true)?;
+        let again = self.session.run(&retry);
         let mut again = self.take_outcome(again);
         if !again.is_error() {
             let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before";

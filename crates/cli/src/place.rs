@@ -32,10 +32,11 @@ pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 pub(crate) fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
     let workspace = Workspace::look(&root, settings(&root)?).map_err(with_hint)?;
-    if let Some(PassedOver { path, why }) = workspace.passed_over_state() {
+    let report = workspace.state_report();
+    if let Some(PassedOver { path, why }) = report.passed_over {
         anstream::eprintln!("note: {} {why}; it is not used", path.display());
     }
-    if let (true, Some(state)) = (workspace.is_read_only(), workspace.state_paths()) {
+    if let (true, Some(state)) = (report.is_read_only, report.paths) {
         anstream::eprintln!(
             "note: {} cannot be written; this is what it says, and the last changes may be missing",
             state.repository.display()

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surehand_engine::{StateHome, effective_user};
+use surehand_engine::StateHome;
 
 /// Where all state is kept, if this is set.
 const STATE_DIR: &str = "SUREHAND_STATE_DIR";
@@ -39,13 +39,13 @@ fn variable(name: &str) -> Option<PathBuf> {
 /// Whether a directory is ours, or would be if it were made.
 fn is_ours(dir: &Path) -> bool {
     let there = dir.ancestors().find_map(|dir| dir.metadata().ok());
-    there.is_some_and(|there| there.uid() == effective_user())
+    there.is_some_and(|there| there.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// The home directory in the list of accounts.
 fn account_home() -> Option<PathBuf> {
     let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
-    let id = effective_user().to_string();
+    let id = rustix::process::geteuid().as_raw().to_string();
     accounts.lines().find_map(|account| {
         let fields: Vec<&str> = account.split(':').collect();
         (fields.get(2) == Some(&id.as_str())).then(|| fields.get(5).map(PathBuf::from))?

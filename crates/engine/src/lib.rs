@@ -82,27 +82,43 @@ pub use surehand_core::{
 };
 pub use surehand_store::{self as store, SessionId};
 pub use tracker::{FileTracker, Holder, holders};
-pub use user::effective_user;
 pub use watch::{Trouble, try_watching};
-pub use workspace::{OpenError, StatePaths, Workspace, WorkspaceOptions};
+pub use workspace::{OpenError, StatePaths, StateReport, Workspace, WorkspaceOptions};
 
 /// For the tests of this project: they stop a commit after one of its steps, or act as another program in between.
 #[doc(hidden)]
 pub mod testing {
-    use std::{collections::BTreeMap, io};
+    use std::{collections::BTreeMap, io, path::Path};
 
     use surehand_core::{ContentHash, RelPath, Stamp};
 
-    pub use crate::{
-        disk::commit::{Probe, Step, Verdict, steps},
-        watch::{Cursor, Hints, Watch},
+    pub use crate::disk::commit::{Probe, Step, Verdict, steps};
+    use crate::{
+        index::Index,
+        watch::{Hints, Watch},
+        workspace::Workspace,
     };
-    use crate::{index::Index, workspace::Workspace};
 
     /// What the last scan of a workspace has left: the version and the stamp of each file.
     pub fn scanned_files(workspace: &Workspace) -> io::Result<BTreeMap<RelPath, (ContentHash, Stamp)>> {
         let index = Index::load(workspace.working_copy())?;
         Ok(index.iter().map(|(path, version, stamp)| (path, (version, stamp))).collect())
+    }
+
+    /// Watches a tree. Each call gives the paths that may have changed since the last one, or `None` if all of them may.
+    pub fn watch(root: &Path) -> impl FnMut() -> Option<Vec<RelPath>> {
+        let watch = Watch::start(root);
+        let mut cursor = watch.cursor();
+        let mut is_laid = false;
+        move || {
+            if !std::mem::replace(&mut is_laid, true) {
+                watch.wait();
+            }
+            match watch.hints(&mut cursor) {
+                Hints::Paths(paths) => Some(paths),
+                Hints::Everything => None,
+            }
+        }
     }
 
     /// Waits until the watcher of a workspace is in place, if there is one.

@@ -209,7 +209,7 @@ impl FileTracker {
     }
 
     /// The files of which the session has seen something.
-    pub fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
+    pub(crate) fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
         self.list(workspace);
         self.paths.iter().cloned().collect()
     }

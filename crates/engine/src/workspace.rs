@@ -31,6 +31,20 @@ use crate::{
     watch::Watch,
 };
 
+/// How it is with the state of a workspace.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StateReport {
+    /// Where it is, if there is any.
+    pub paths: Option<StatePaths>,
+    /// Whether it can only be looked at: there is none, or it cannot be written.
+    pub is_read_only: bool,
+    /// State that is in the git directory and is not used, with the reason.
+    pub passed_over: Option<PassedOver>,
+    /// Why nothing is exported for other programs to read, if that is so.
+    pub export_trouble: Option<String>,
+}
+
 /// Where state is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -193,19 +207,14 @@ impl Workspace {
         self.copy.without_exchange();
     }
 
-    /// The state that is in the git directory and is not used, with the reason.
-    pub fn passed_over_state(&self) -> Option<PassedOver> {
-        self.state().passed_over()
-    }
-
-    /// Why nothing is exported for other programs to read, if that is so.
-    pub fn export_trouble(&self) -> Option<String> {
-        self.state().export().trouble(&*self.state().dir().ok()?)
-    }
-
-    /// Whether the state can only be looked at: there is none, or it cannot be written.
-    pub fn is_read_only(&self) -> bool {
-        self.state().is_read_only()
+    /// How it is with the state.
+    pub fn state_report(&self) -> StateReport {
+        let state = self.state();
+        let paths = state
+            .state_dir()
+            .map(|state| StatePaths { repository: state.path().to_owned(), checkout: state.checkout_path().to_owned() });
+        let export_trouble = state.dir().ok().and_then(|dir| state.export().trouble(&dir));
+        StateReport { paths, is_read_only: state.is_read_only(), passed_over: state.passed_over(), export_trouble }
     }
 
     /// The settings.
@@ -217,12 +226,6 @@ impl Workspace {
     /// error of the kind `NotFound` where there is none.
     pub fn state_folder(&self) -> io::Result<Arc<File>> {
         self.state().dir()
-    }
-
-    /// Where the state is, if there is any.
-    pub fn state_paths(&self) -> Option<StatePaths> {
-        let state = self.state().state_dir()?;
-        Some(StatePaths { repository: state.path().to_owned(), checkout: state.checkout_path().to_owned() })
     }
 
     /// The state directory.

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fixture::{as_somebody_else, fast, lay_out};
+use fixture::{fast, lay_out};
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use surehand_engine::{
@@ -21,6 +21,7 @@ use surehand_engine::{
     scan::{Basis, Progress, Scanned, scan},
     testing::scanned_files,
 };
+use surehand_testkit::as_somebody_else;
 use surehand_testkit::scenario::tree;
 use tempfile::TempDir;
 

@@ -11,6 +11,7 @@ use std::{
 
 use fixture::*;
 use surehand_engine::testing::Step;
+use surehand_testkit::as_somebody_else;
 
 fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
     fs::read_dir(dir.join(".git/surehand/checkouts/main").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()

@@ -5,10 +5,7 @@
 
 use std::fs::{self, File};
 
-use surehand_engine::{
-    core::RelPath,
-    testing::{Hints, Watch},
-};
+use surehand_engine::{core::RelPath, testing::watch};
 
 const DIRECTORIES: usize = 20_000;
 
@@ -45,18 +42,14 @@ fn a_hundred_thousand_files_take_two_handles() {
     }
     let before = open_handles();
 
-    let watch = Watch::start(dir.path());
-    drop(watch);
+    drop(watch(dir.path()));
     assert_eq!((watcher_threads(), open_handles()), (0, before), "it ends in the middle of its work");
 
-    let watch = Watch::start(dir.path());
-    watch.wait();
-    let mut cursor = watch.cursor();
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    let mut hints = watch(dir.path());
+    assert_eq!(hints(), None, "a new reader knows nothing");
     assert_eq!((open_handles() - before, watches()), (2, DIRECTORIES + 101));
     fs::write(dir.path().join("99/19999/e"), "new").unwrap();
-    assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![RelPath::new("99/19999/e").unwrap()]));
-    assert!(watch.trouble().is_none());
-    drop(watch);
+    assert_eq!(hints(), Some(vec![RelPath::new("99/19999/e").unwrap()]));
+    drop(hints);
     assert_eq!(open_handles(), before);
 }

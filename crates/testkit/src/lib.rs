@@ -5,7 +5,9 @@ pub mod dice;
 pub mod door;
 pub mod model_server;
 mod model_turn;
+mod privileges;
 mod repository;
 pub mod scenario;
 
+pub use privileges::as_somebody_else;
 pub use repository::{make_repository, repository, state_of};

@@ -149,8 +149,8 @@ fn user_files_are_written_in_one_place() {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
         let text = fs::read_to_string(&file).unwrap();
         let ships = text.split("#[cfg(test)]").next().and_then(|text| text.split("#[cfg(all(test").next()).unwrap_or_default();
-        let homes = ["/tests/", "testkit/", "xtask/", "torture/", "fuzz/"];
-        let for_tests = homes.iter().any(|home| name.contains(home));
+        let homes = ["/tests/", "/examples/", "testkit/", "xtask/", "torture/", "fuzz/"];
+        let for_tests = homes.iter().any(|home| name.contains(home)) || name.ends_with("/tests.rs");
         let known = [
             "crates/cli/src/commands/demo/others.rs",
             "crates/cli/src/commands/init/save.rs",

@@ -100,7 +100,7 @@ fn paths(state: &RepoState, fits: impl Fn(&FileState) -> bool) -> Vec<String> {
 }
 
 fn rescued(workspace: &Workspace) -> Vec<String> {
-    let dir = workspace.state_paths().map(|state| state.checkout.join(RESCUED));
+    let dir = workspace.state_report().paths.map(|state| state.checkout.join(RESCUED));
     let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.path().display().to_string()).collect();
     names.sort();

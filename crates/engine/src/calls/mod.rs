@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// The same for a call whose progress is followed, and which may be cancelled, from elsewhere.
-    pub fn run_with(&mut self, course: &Course, call: &Call) -> Outcome {
+    pub(crate) fn run_with(&mut self, course: &Course, call: &Call) -> Outcome {
         self.begin_call(course);
         let result = self.carry_out(call);
         match call {

@@ -21,11 +21,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Reply};
 
-use crate::{
-    calls::{Call, Read},
-    course::Course,
-    session::Session,
-};
+use crate::{calls::Call, course::Course, session::Session};
 
 /// How models call a tool.
 struct Definition {
@@ -81,16 +77,14 @@ pub fn parse(tool: Tool, arguments: &Value) -> Result<Call, Refusal> {
     (definition(tool).parse)(arguments)
 }
 
-/// A read as a model would call it, for who follows what is done.
-pub fn read_arguments(read: &Read) -> Value {
-    read_file::written(read)
-}
-
-/// An edit as a model would call it. Of most edits there is only which files they are about.
-pub fn edit_arguments(edit: &Edit) -> Value {
-    match edit {
-        Edit::Lines { path, edits } => edit_lines::written(path, edits),
-        edit => json!({ "paths": edit.paths() }),
+/// The arguments with which a model would make a call, for who follows what is done. Of most calls there is only which files they
+/// are about.
+pub fn written_arguments(call: &Call) -> Value {
+    match call {
+        Call::Read(read) => read_file::written(read),
+        Call::Edit(Edit::Lines { path, edits }) => edit_lines::written(path, edits),
+        Call::Edit(edit) => json!({ "paths": edit.paths() }),
+        Call::List(_) | Call::Search(_) | Call::State(_) | Call::Tasks(_) | Call::Forget(_) => json!({}),
     }
 }
 

@@ -33,7 +33,7 @@ use tree::Tree;
 
 /// What may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hints {
+pub(crate) enum Hints {
     /// Nothing but these: written, created, removed, renamed or touched, or perhaps not even that. In order, each once. A
     /// directory stands for all that is in it.
     Paths(Vec<RelPath>),
@@ -43,7 +43,7 @@ pub enum Hints {
 
 impl Hints {
     /// Whether this file may have changed.
-    pub fn covers(&self, path: &RelPath) -> bool {
+    pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let Self::Paths(paths) = self else { return true };
         std::iter::successors(Some(path.clone()), RelPath::parent).any(|path| paths.binary_search(&path).is_ok())
     }
@@ -51,7 +51,7 @@ impl Hints {
 
 /// How far a reader has come. Everyone who asks has their own.
 #[derive(Debug, Default)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     next: u64,
 }
 
@@ -99,7 +99,7 @@ pub fn try_watching(root: &Path) -> Option<Trouble> {
 
 /// A watched directory tree.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -145,7 +145,7 @@ const MOST_DIRECTORIES: usize = 50_000;
 impl Watch {
     /// Starts to watch. This costs a thread and never fails: where nothing can be watched every answer is
     /// [`Hints::Everything`], and [`Watch::trouble`] tells why.
-    pub fn start(root: &Path) -> Self {
+    pub(crate) fn start(root: &Path) -> Self {
         Self::start_with(root, MOST_DIRECTORIES)
     }
 
@@ -159,13 +159,13 @@ impl Watch {
     }
 
     /// A reader who has looked at nothing yet: the first answer is [`Hints::Everything`].
-    pub fn cursor(&self) -> Cursor {
+    pub(crate) fn cursor(&self) -> Cursor {
         Cursor::default()
     }
 
     /// What may have changed since this reader asked last. What was done before the call is in the answer, also what we did
     /// ourselves.
-    pub fn hints(&self, cursor: &mut Cursor) -> Hints {
+    pub(crate) fn hints(&self, cursor: &mut Cursor) -> Hints {
         let mut inner = self.shared.lock();
         // A cursor that is told so here stays where it is. Once the watches are in place it is told so once more, since
         // there was no watch yet where something may have changed meanwhile.
@@ -186,7 +186,7 @@ impl Watch {
     /// Watches the directory of this file even if it is ignored: for every file whose change must not be missed, before or
     /// after it is read. Where there is a watch already this takes one look at the file: if it has several names, it is named in
     /// every answer from now on, since it may be changed under another one.
-    pub fn also(&self, path: &RelPath) {
+    pub(crate) fn also(&self, path: &RelPath) {
         let mut inner = self.shared.lock();
         match &mut inner.phase {
             Phase::Placing => inner.asked.push(path.clone()),
@@ -200,12 +200,12 @@ impl Watch {
     }
 
     /// Why there are no hints, told once.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.shared.lock().trouble.take()
     }
 
     /// Waits until all watches are in place, or there is trouble.
-    pub fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let thread = self.thread.lock().expect("nobody panics while holding it").take();
         if let Some(thread) = thread {
             drop(thread.join());
@@ -269,46 +269,4 @@ impl Inner {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_directories_than_allowed_are_trouble_told_once() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["a", "b", "c"] {
-            std::fs::create_dir(dir.path().join(name)).unwrap();
-        }
-        let watch = Watch::start_with(dir.path(), 3);
-        watch.wait();
-        assert_eq!(watch.hints(&mut watch.cursor()), Hints::Everything);
-        assert!(matches!(watch.trouble(), Some(Trouble::TooManyDirectories { limit: 3 })));
-        assert!(watch.trouble().is_none());
-    }
-
-    #[test]
-    fn one_directory_too_many_later_is_trouble_then() {
-        let dir = tempfile::tempdir().unwrap();
-        let watch = Watch::start_with(dir.path(), 2);
-        watch.wait();
-        let mut cursor = watch.cursor();
-        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
-        std::fs::create_dir(dir.path().join("a")).unwrap();
-        assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![RelPath::new("a").unwrap()]));
-        std::fs::create_dir(dir.path().join("b")).unwrap();
-        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
-        assert!(watch.trouble().is_some());
-    }
-
-    #[test]
-    fn a_hint_covers_what_is_beneath_it() {
-        let path = |path: &str| RelPath::new(path).unwrap();
-        let hints = Hints::Paths(vec![path("a/b"), path("c")]);
-        for covered in ["a/b", "a/b/c", "a/b/c/d", "c"] {
-            assert!(hints.covers(&path(covered)), "{covered}");
-        }
-        for not in ["a", "a/bc", "d/c", "cc"] {
-            assert!(!hints.covers(&path(not)), "{not}");
-        }
-        assert!(Hints::Everything.covers(&path("a")));
-    }
-}
+mod tests;

@@ -87,7 +87,7 @@ fn work(session: &mut Session) {
 
 fn look(workspace: &std::sync::Arc<Workspace>) {
     // What cannot be scanned is said; here it is enough that it is.
-    if !workspace.is_read_only() {
+    if !workspace.state_report().is_read_only {
         drop(scan::scan(workspace, &|_| ()));
     }
     RepoTracker::load(workspace.clone()).snapshot();

@@ -60,17 +60,18 @@ fn state(root: &Path) -> Vec<Check> {
         }
     };
     let mut checks = Vec::new();
-    if let Some(PassedOver { path, why }) = workspace.passed_over_state() {
+    let report = workspace.state_report();
+    if let Some(PassedOver { path, why }) = report.passed_over {
         let what = format!("{} {why}; it is not used", path.display());
         checks.push(
             Check::new("state", State::Warn, what).remedy(format!("mend that, or remove {} if nobody needs it", path.display())),
         );
     }
-    let Some(state) = workspace.state_paths() else {
+    let Some(state) = report.paths else {
         checks.push(Check::new("state", State::Ok, "none yet; it is made when it is first needed"));
         return checks;
     };
-    if workspace.is_read_only() {
+    if report.is_read_only {
         let what = format!("{} cannot be written", state.repository.display());
         let remedy = "make it writable for you; until then nothing can be changed through Surehand, and hooks fail";
         checks.push(Check::new("state", State::Fail, what).remedy(remedy));
@@ -80,7 +81,7 @@ fn state(root: &Path) -> Vec<Check> {
     let what = format!("{} opens, for its owner only ({:.1} MB)", state.repository.display(), size as f64 / 1e6);
     checks.push(Check::new("state", State::Ok, what));
     checks.extend(workspace.take_notices().iter().map(|told| Check::new("state", State::Warn, notice(told))));
-    if let Some(why) = workspace.export_trouble() {
+    if let Some(why) = report.export_trouble {
         let what = format!("{EXPORT_DIR} {why}; repostate.json is not written there");
         checks.push(
             Check::new("export", State::Warn, what).remedy(format!("remove {EXPORT_DIR}, also from git, if nobody needs it")),

@@ -1,8 +1,5 @@
 //! The watcher with real files: what was done before the question is in the answer, whatever was done.
-#![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
-
-mod fixture;
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +15,11 @@ use std::{
     time::SystemTime,
 };
 
-use fixture::as_somebody_else;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use surehand_engine::{
-    Trouble,
-    core::RelPath,
-    testing::{Cursor, Hints, Watch},
-};
+use surehand_core::RelPath;
+use surehand_testkit::as_somebody_else;
+
+use super::{Cursor, Hints, Trouble, Watch};
 
 struct Fixture {
     // Dropped first: it must not mind that the tree is still there, or not.
@@ -650,4 +645,43 @@ fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
         actual.follow(root, &Hints::Everything);
         assert_eq!(mirror, actual, "seed {seed}");
     }
+}
+
+#[test]
+fn more_directories_than_allowed_are_trouble_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let watch = Watch::start_with(dir.path(), 3);
+    watch.wait();
+    assert_eq!(watch.hints(&mut watch.cursor()), Hints::Everything);
+    assert!(matches!(watch.trouble(), Some(Trouble::TooManyDirectories { limit: 3 })));
+    assert!(watch.trouble().is_none());
+}
+
+#[test]
+fn one_directory_too_many_later_is_trouble_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let watch = Watch::start_with(dir.path(), 2);
+    watch.wait();
+    let mut cursor = watch.cursor();
+    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    std::fs::create_dir(dir.path().join("a")).unwrap();
+    assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![RelPath::new("a").unwrap()]));
+    std::fs::create_dir(dir.path().join("b")).unwrap();
+    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    assert!(watch.trouble().is_some());
+}
+
+#[test]
+fn a_hint_covers_what_is_beneath_it() {
+    let hints = Hints::Paths(vec![path("a/b"), path("c")]);
+    for covered in ["a/b", "a/b/c", "a/b/c/d", "c"] {
+        assert!(hints.covers(&path(covered)), "{covered}");
+    }
+    for not in ["a", "a/bc", "d/c", "cc"] {
+        assert!(!hints.covers(&path(not)), "{not}");
+    }
+    assert!(Hints::Everything.covers(&path("a")));
 }

@@ -1,0 +1,30 @@
+//! The rights of another user.
+
+use std::{fs, path::Path};
+
+/// Runs with the rights of a user to whom modes apply, in a thread of its own. The tree becomes theirs.
+pub fn as_somebody_else(tree: &Path, act: impl FnOnce() + Send) {
+    const NOBODY: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return act();
+    }
+    let mut found = vec![tree.to_owned()];
+    while let Some(path) = found.pop() {
+        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        if path.is_dir() {
+            found.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: it takes numbers and, unlike the function of the C library, changes nothing but the rights of this thread
+            // and of those that it starts.
+            #[expect(unsafe_code, reason = "there is no safe wrapper")]
+            unsafe {
+                libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1);
+            }
+            act();
+        });
+        thread.join().unwrap();
+    });
+}
