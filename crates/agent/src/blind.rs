@@ -9,7 +9,7 @@ use surehand_engine::{
     tools,
 };
 
-use crate::{model, tool_result::ToolResult};
+use crate::{model, tool::DONE, tool_result::ToolResult};
 
 /// What the model knew when it wrote an answer, and what has come to light since.
 #[derive(Debug, Default)]
@@ -62,8 +62,9 @@ impl Blind {
 
     /// Why the run is not done: the model says so without knowing what came of its other calls.
     pub(crate) fn is_done_too_early(&self) -> Option<String> {
-        let why = "Not done: another call of the same answer has failed. See what came of it, then go on or call done.";
-        self.has_failed.then(|| why.to_owned())
+        let why =
+            || format!("Not done: another call of the same answer has failed. See what came of it, then go on or call {DONE}.");
+        self.has_failed.then(why)
     }
 
     /// A call has come to this.

@@ -210,7 +210,11 @@ impl CommandOutcome {
     pub fn into_result(self, names: &ToolNames) -> ToolResult {
         let text = self.text(names);
         let kind = match self {
-            CommandOutcome::Ran(run) => ResultKind::Command { succeeded: run.has_succeeded(), read: run.effects.read },
+            CommandOutcome::Ran(run) => ResultKind::Command {
+                succeeded: run.has_succeeded(),
+                ending: ending(run.ran.ended, &run.limits),
+                read: run.effects.read,
+            },
             CommandOutcome::NotRun { why, repeat } => ResultKind::Refused { code: why.code(), repeat },
         };
         ToolResult::new(text, kind)

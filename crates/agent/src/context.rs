@@ -51,6 +51,9 @@ pub struct Did {
     pub arguments: Value,
     /// What came of it, without the lines of files.
     pub outcome: String,
+    /// How it ended, if it was a command.
+    #[serde(default)]
+    pub ended: Option<String>,
     /// Whether it was refused.
     pub is_error: bool,
     /// Whether it changed nothing because there was nothing to change: that is kept in no context.
@@ -319,11 +322,10 @@ fn turn_line(turn: u32, did: &[Did]) -> Option<String> {
         .filter(|did| !did.is_noop)
         .map(|did| {
             let what = ["pattern", "path", "from", "command"].iter().find_map(|name| did.arguments.get(name)?.as_str());
-            let first = did.outcome.lines().next().unwrap_or_default();
-            let outcome = match (did.is_error, did.tool.as_str()) {
+            let outcome = match (did.is_error, &did.ended) {
                 (true, _) => ": refused".to_owned(),
-                (false, crate::command::NAME) => format!(": {}", cut(&on_one_line(first), LONG)),
-                (false, _) => String::new(),
+                (false, Some(ended)) => format!(": {}", cut(&on_one_line(ended), LONG)),
+                (false, None) => String::new(),
             };
             let what = on_one_line(what.unwrap_or_default());
             // Of a path the end says most.

@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn ran(guard: &mut Guard) {
-        let kind = ResultKind::Command { succeeded: true, read: Vec::new() };
+        let kind = ResultKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
         guard.saw("run_command", &ToolResult::new("the same".to_owned(), kind));
     }
 

@@ -176,7 +176,9 @@ fn history_rules(dialect: EditDialect) -> String {
 }
 
 /// What the model is told when it has called nothing.
-pub const NO_CALL: &str = "You called no tool. Go on with the open tasks, or call done if the story is done.";
+pub fn no_call() -> String {
+    format!("You called no tool. Go on with the open tasks, or call {DONE} if the story is done.")
+}
 
 /// What the model is told when its answer was cut off before it called anything.
 pub const CUT: &str = "Your answer was too long and was cut off. Answer shorter: one small step at a time.";
@@ -214,9 +216,11 @@ fn done_spec() -> ToolSpec {
 /// A tool in its first sentence, with the bare schema of its arguments.
 fn brief(tool: Tool, phase: Phase, dialect: EditDialect) -> ToolSpec {
     let names = tool::names(phase, dialect);
+    // What is read while planning is there for the edits later, anchors included.
+    let later = tool::names(Phase::Coding, dialect);
     let description = in_short(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
-    bare_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &names) })
+    bare_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &later) })
 }
 
 fn bare_spec(spec: ToolSpec) -> ToolSpec {
@@ -425,6 +429,8 @@ mod tests {
     fn anchors_are_for_those_who_edit_by_them() {
         assert_eq!(field(EditDialect::Text, "read_file", "anchors"), Value::Null);
         assert!(field(EditDialect::Lines, "read_file", "anchors").is_object());
+        let planning = tool_specs(Phase::Planning, EditDialect::Lines);
+        assert!(planning.iter().any(|spec| spec.schema["properties"]["anchors"].is_object()), "also for who plans");
         for mode in [Mode::Snapshot, Mode::History] {
             assert!(rules(mode, EditDialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
             assert!(!rules(mode, EditDialect::Patch).contains('#'), "{mode:?}");

@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Call as EngineCall, Edit, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
+    Call as EngineCall, Course, Edit, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
         Done, EditDialect, Lines, Mode, RepoState,
         file_diff::{DiffKind, FileDiff},
@@ -414,8 +414,12 @@ impl<'a> Run<'a> {
             self.guard.saw(&call.name, &result);
             self.place.has_plan |= matches!(result.outcome().map(|outcome| &outcome.result), Some(Ok(Done::Tasks(_))));
             let (tool, is_error, is_noop) = (call.name.clone(), result.is_error(), result.is_noop());
+            let ended = match &result.kind {
+                ResultKind::Command { ending, .. } => Some(ending.clone()),
+                ResultKind::Outcome(_) | ResultKind::Refused { .. } | ResultKind::Finished => None,
+            };
             results.push(CallResult { id: call.id.clone(), text: result.text, is_error });
-            did.push(Did { tool, arguments, outcome: result.text_beside_files, is_error, is_noop });
+            did.push(Did { tool, arguments, outcome: result.text_beside_files, ended, is_error, is_noop });
             over = over.or(is_over);
         }
         match &mut self.context {
@@ -429,7 +433,7 @@ impl<'a> Run<'a> {
             }
         }
         if answer.calls.is_empty() {
-            self.note(if answer.is_cut { prompt::CUT } else { prompt::NO_CALL });
+            self.note(if answer.is_cut { prompt::CUT.to_owned() } else { prompt::no_call() });
         }
         Ok(over)
     }
@@ -454,25 +458,27 @@ impl<'a> Run<'a> {
                 return Ok((shown, refused.into()));
             }
         };
-        let carried = self.call(&call.name, &arguments, blind);
+        let understood = Tool::named(&call.name).and_then(|tool| tools::parse(tool, &arguments).ok());
+        let carried = self.call(&call.name, &arguments, understood.as_ref(), blind);
         self.tell_result(&call.id, &call.name, &carried.result)?;
-        let edit = AgentTool::named(&call.name).and_then(|tool| edit(tool, &arguments));
-        let repaired = match edit.filter(|_| carried.result.is_error()) {
-            Some(edit) => self.repair(call, &edit, &carried.result)?,
-            None => None,
+        let repaired = match &understood {
+            Some(EngineCall::Edit(edit)) if carried.result.is_error() => self.repair(call, edit, &carried.result)?,
+            _ => None,
         };
         Ok((shown, repaired.map_or(carried, Carried::from)))
     }
 
-    fn call(&mut self, name: &str, arguments: &Value, blind: &mut Blind) -> Carried {
+    /// Calls a tool. `understood` is what a call of the workspace means, if it means anything.
+    fn call(&mut self, name: &str, arguments: &Value, understood: Option<&EngineCall>, blind: &mut Blind) -> Carried {
         let tool = AgentTool::named(name);
         if self.place.phase == Phase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
             let tasks = Tool::UpdateTasks.name();
             let why = format!("{name} is for later: first write the tasks with {tasks}. Nothing was changed.");
             return ToolResult::refused("planning", &why).into();
         }
-        let edit = tool.and_then(|tool| edit(tool, arguments));
-        if let Some(why) = edit.and_then(|edit| blind.objection(&mut self.session, &edit)) {
+        if let Some(EngineCall::Edit(edit)) = understood
+            && let Some(why) = blind.objection(&mut self.session, edit)
+        {
             return ToolResult::refused("unseen", &why).into();
         }
         match tool {
@@ -485,7 +491,10 @@ impl<'a> Run<'a> {
                 self.take(outcome.into_result(&names)).into()
             }
             Some(AgentTool::Workspace(_)) | None => {
-                let outcome = self.session.run_tool(&surehand_engine::Course::default(), name, arguments);
+                let outcome = match understood {
+                    Some(call) => self.session.run(call),
+                    None => self.session.run_tool(&Course::default(), name, arguments),
+                };
                 self.take_outcome(outcome).into()
             }
         }
@@ -537,8 +546,8 @@ impl<'a> Run<'a> {
 
     /// Makes a refused edit where it is proven which lines were meant, once; else reads again what it was refused for.
     ///
-    /// The edit comes before any read: the session knows the version for which the proof holds, so that a change in between is
-    /// refused again. After a read it would know a newer one, in which an anchor may fit another line that looks the same.
+    /// The proof holds for the version that the refusal speaks of. If the read finds another one, the edit is left to the model: in
+    /// that one an anchor may fit another line that looks the same.
     fn repair(&mut self, call: &Call, edit: &Edit, refused: &ToolResult) -> Result<Option<ToolResult>, RunError> {
         let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
         let Some(repair) = repair(edit, refusal) else { return Ok(None) };
@@ -630,15 +639,6 @@ impl<'a> Run<'a> {
 impl From<ToolResult> for Carried {
     fn from(result: ToolResult) -> Self {
         Self { result, is_over: None }
-    }
-}
-
-/// The edit that a call asks for, if it is one that can be understood.
-fn edit(tool: AgentTool, arguments: &Value) -> Option<Edit> {
-    let AgentTool::Workspace(tool) = tool else { return None };
-    match tools::parse(tool, arguments) {
-        Ok(EngineCall::Edit(edit)) => Some(edit),
-        _ => None,
     }
 }
 

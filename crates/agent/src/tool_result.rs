@@ -24,6 +24,8 @@ pub enum ResultKind {
     Command {
         /// Whether it ended well.
         succeeded: bool,
+        /// How it ended, in words.
+        ending: String,
         /// The lines that it printed of files.
         read: Vec<Lines>,
     },

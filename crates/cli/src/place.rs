@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::Context;
 use surehand_engine::{
-    Config, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace, WorkspaceOptions,
+    Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
+    WorkspaceOptions,
     changes::Selection,
     find_root,
     store::ChangeId,
@@ -49,7 +50,7 @@ pub(crate) fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
         let here = std::env::current_dir().context("the current directory is gone")?;
-        return Ok(find_root(&here, &user::state_home()?)?);
+        return find_root(&here, &user::state_home()?).map_err(with_root_hint);
     };
     anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
     root.canonicalize().with_context(|| root.display().to_string())
@@ -84,12 +85,20 @@ pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
 /// Opens the workspace that a directory is in, to work in it.
 pub(crate) fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
     let state = user::state_home()?;
-    open_at(&find_root(directory, &state)?, state)
+    open_at(&find_root(directory, &state).map_err(with_root_hint)?, state)
 }
 
 fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
     let options = WorkspaceOptions { config: settings_with(root, state)?, probe: killer(), ..WorkspaceOptions::default() };
     Workspace::open_with(root, options).map_err(with_hint)
+}
+
+/// A place that is in no workspace is told with a way out.
+fn with_root_hint(error: FindRootError) -> anyhow::Error {
+    match error {
+        FindRootError::Everything { .. } => anyhow::anyhow!("{error}\nhint: go to a project, or name one with --root DIR"),
+        error => error.into(),
+    }
 }
 
 /// What cannot be opened because nothing may be written there is told with a way out.

@@ -604,3 +604,16 @@ impl Cause {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_the_same_to_all_programs() {
+        let codes = [RefusalCode::Unread, RefusalCode::NotFound, RefusalCode::AnchorMismatch, RefusalCode::OutsideWorkspace];
+        for code in codes {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
+    }
+}

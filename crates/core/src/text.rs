@@ -221,6 +221,14 @@ impl Text {
         start..self.start_of(range.end.index() + 1).max(start)
     }
 
+    /// Whether one of these lines has more bytes than this, its ending included.
+    pub(crate) fn has_line_over(&self, range: LineRange, bytes: usize) -> bool {
+        let starts = self.0.starts.get(range.start.index()..=range.end.index()).unwrap_or_default();
+        let is_over = |pair: &[u32]| (pair[1] - pair[0]) as usize > bytes;
+        let last = starts.last().map_or(0, |last| self.start_of(range.end.index() + 1) - *last as usize);
+        starts.windows(2).any(is_over) || last > bytes
+    }
+
     /// Where the line at this index starts; the end of the text past the last line.
     pub fn start_of(&self, index: usize) -> usize {
         self.0.starts.get(index).map_or(self.as_str().len(), |&start| start as usize)

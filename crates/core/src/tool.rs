@@ -131,6 +131,24 @@ impl Tool {
         }
     }
 
+    /// Whether one call of it may change several files.
+    pub const fn changes_several_files(self) -> bool {
+        match self {
+            Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo => true,
+            Tool::ReadFile
+            | Tool::ListFiles
+            | Tool::SearchFiles
+            | Tool::EditFile
+            | Tool::EditLines
+            | Tool::WriteFile
+            | Tool::DeleteFile
+            | Tool::MoveFile
+            | Tool::RepoState
+            | Tool::UpdateTasks
+            | Tool::Forget => false,
+        }
+    }
+
     /// The dialect that it belongs to; most tools belong to none and are there in all of them.
     pub const fn dialect(self) -> Option<EditDialect> {
         match self {
@@ -161,7 +179,7 @@ pub struct ToolNames {
     others: [Option<Cow<'static, str>>; Tool::ALL.len()],
     /// What ends the work, where an agent has such a tool.
     done: Option<Cow<'static, str>>,
-    /// What else it has, which no text speaks of by itself.
+    /// Its other tools, for a list of all of them.
     besides: Vec<Cow<'static, str>>,
 }
 
@@ -273,6 +291,7 @@ mod tests {
         for (place, tool) in Tool::ALL.into_iter().enumerate() {
             assert_eq!(tool as usize, place);
             assert_eq!(Tool::named(tool.name()), Some(tool));
+            assert_eq!(serde_json::to_value(tool).unwrap(), tool.name());
         }
         assert_eq!(Tool::named("bash"), None);
     }

@@ -54,7 +54,8 @@ impl Session {
     /// Carries out a plan. If a file has changed since it was made, it is made anew.
     pub fn commit(&mut self, plan: Plan) -> Outcome {
         let edit = plan.edit.clone();
-        let result = self.apply(plan);
+        // What another session may do is not what this one may.
+        let result = if plan.session == self.id() { self.apply(plan) } else { self.change(&edit) };
         self.conclude(&edit, result)
     }
 
@@ -88,7 +89,13 @@ impl Session {
             let files = match &plan.step {
                 Step::Change(files) => files,
                 Step::Undo(undo) => &undo.files,
-                Step::Nothing(path, text) => return Ok(self.same_content(path.clone(), text.clone())),
+                Step::Nothing(path, text) => {
+                    if matches!(self.gather(path.as_str())?.present, Present::Text(now) if now == *text) {
+                        return Ok(self.same_content(path.clone(), text.clone()));
+                    }
+                    last = Some(path.clone());
+                    continue;
+                }
             };
             files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
             let changes: Vec<Change<'_>> =
@@ -117,7 +124,7 @@ impl Session {
     /// The same edit for what is there now; of an undo, of the same changes.
     fn replan(&mut self, plan: Plan) -> Result<Plan, Refusal> {
         match plan.step {
-            Step::Undo(undo) => Ok(Plan { step: Step::Undo(self.replan_undo(undo)?), edit: plan.edit }),
+            Step::Undo(undo) => Ok(Plan { step: Step::Undo(self.replan_undo(undo)?), ..plan }),
             Step::Change(_) | Step::Nothing(..) => self.plan_on(Basis::Disk, &plan.edit),
         }
     }
@@ -134,33 +141,43 @@ impl Session {
         match plan.step {
             Step::Undo(undo) => {
                 let origin = ChangeOrigin { tool: tool.name(), undoes: undo.undoes() };
-                let (without_effect, undid) = (undo.without_effect, undo.undid);
+                let (without_effect, undid) = (undo.without_effect(), undo.undid);
                 let (change, files) = self.record_change(&origin, undo.files, committed, MadeBy::Us);
                 self.mark_undone(&change, &without_effect);
                 Changed { change, tool, files, undid, rewrites: 0 }
             }
             Step::Change(files) => {
                 let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
-                let rewrites = match (&plan.edit, files.first()) {
-                    (Edit::Write { .. }, Some(file)) if !file.planned.is_new() => {
-                        self.count_rewrite(file.planned.path(), is_alike(&file.planned))
-                    }
-                    _ => 0,
-                };
+                let rewrites = self.count_if_rewrite(&plan.edit, &files);
                 Changed { change, tool, files, undid: Vec::new(), rewrites }
             }
             Step::Nothing(..) => unreachable!("what is not committed is not recorded"),
         }
     }
 
+    /// Counts a write over a file; gives how many there have been that changed little.
+    fn count_if_rewrite(&mut self, edit: &Edit, files: &[FileOutcome]) -> u32 {
+        match (edit, files.first()) {
+            (Edit::Write { .. }, Some(file)) if !file.planned.is_new() => {
+                self.count_rewrite(file.planned.path(), is_alike(&file.planned))
+            }
+            _ => 0,
+        }
+    }
+
     /// Records a plan that another program has carried out: what is there now is compared with what was planned.
-    pub(crate) fn adopt(&mut self, plan: Plan) -> Option<Changed> {
+    pub(crate) fn adopt(&mut self, plan: Plan) -> Option<Done> {
         let tool = plan.edit.tool();
-        let Step::Change(files) = plan.step else { return None };
+        let files = match plan.step {
+            Step::Change(files) => files,
+            Step::Nothing(path, text) => return Some(self.same_content(path, text)),
+            Step::Undo(_) => return None,
+        };
         // Without a stamp, each file is looked at.
         let committed = Committed { stamps: vec![None; files.len()], how: vec![How::Swap; files.len()] };
         let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
-        Some(Changed { change, tool, files, undid: Vec::new(), rewrites: 0 })
+        let rewrites = self.count_if_rewrite(&plan.edit, &files);
+        Some(Done::Changed(Changed { change, tool, files, undid: Vec::new(), rewrites }))
     }
 
     /// Records what was done, and what the session knows of each file afterwards.

@@ -72,6 +72,11 @@ impl Workspace {
     /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
     /// they are named.
     pub(crate) fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
+        self.select_but(selection, &[])
+    }
+
+    /// The same as if these changes had never been made.
+    pub(crate) fn select_but(&self, selection: &Selection, passed: &[ChangeId]) -> Result<Vec<Event>, StoreError> {
         self.flush();
         self.bring_what_is_left();
         let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
@@ -80,7 +85,7 @@ impl Workspace {
         }
         // Of all sessions and files: another one may have taken back what is asked for, and under another name.
         let mut events = standing(ask(Which::default())?);
-        events.retain(|event| selection.fits(event));
+        events.retain(|event| selection.fits(event) && !passed.contains(&event.change));
         if !matches!(selection, Selection::Session(_)) {
             let last = events.first().map(|event| event.change.clone());
             events.retain(|event| Some(&event.change) == last.as_ref());

@@ -22,6 +22,7 @@ pub enum FindRootError {
         /// The place.
         path: PathBuf,
         /// What the system said.
+        #[source]
         error: io::Error,
     },
     /// It is no directory.
@@ -31,10 +32,7 @@ pub enum FindRootError {
         path: PathBuf,
     },
     /// It is the file system or the home directory of the user.
-    #[error(
-        "{path}: not a workspace: everything below it would be one\nhint: go to a project, or name one with --root DIR",
-        path = path.display()
-    )]
+    #[error("{path}: not a workspace: everything below it would be one", path = path.display())]
     Everything {
         /// The place.
         path: PathBuf,
@@ -57,15 +55,13 @@ pub fn find_root(from: &Path, state: &StateHome) -> Result<PathBuf, FindRootErro
     if let Some(tree) = git::discover(&from, state.home.as_deref()) {
         return Ok(tree.root);
     }
-    if git::is_in_bare_repository(&from) {
-        return Err(FindRootError::Bare { path: from });
-    }
     let is_home = |dir: &Path| state.home.as_deref().is_some_and(|home| git::is_same_file(home, dir));
     let may_be_root = |dir: &Path| dir.parent().is_some() && !is_home(dir);
     let is_ours = |dir: &Path| dir.metadata().is_ok_and(|dir| dir.uid() == effective_user());
     let is_known = |dir: &&Path| may_be_root(dir) && is_ours(dir) && is_known_root(dir, state);
-    if let Some(known) = from.ancestors().find(is_known) {
-        return Ok(known.to_owned());
+    let root = from.ancestors().find(is_known).map_or_else(|| from.clone(), Path::to_owned);
+    if git::is_in_bare_repository(&root) {
+        return Err(FindRootError::Bare { path: root });
     }
-    if may_be_root(&from) { Ok(from) } else { Err(FindRootError::Everything { path: from }) }
+    if may_be_root(&root) { Ok(root) } else { Err(FindRootError::Everything { path: root }) }
 }

@@ -6,7 +6,7 @@ use surehand_core::{
     ChangedFile, Done, Edit, LineMap, LineNo, LineRange, LineSet, Lines, Outcome, Present, Refusal, RefusalCode, RelPath, Text,
     gate,
     instructions::{News, Told, chain},
-    outcome::{Changed, CommandEffects, FileOutcome},
+    outcome::{CommandEffects, FileOutcome},
 };
 use surehand_store::Record;
 
@@ -14,6 +14,7 @@ use crate::{
     apply::ChangeOrigin,
     changes::fresh_change,
     command::{Command, Running},
+    plan::{Plan, Step},
     session::{Basis, Session},
 };
 
@@ -52,8 +53,15 @@ impl Session {
 impl ForeignTools<'_> {
     /// Whether the gate refuses an edit that a foreign tool is about to make. The refusal counts, and what it shows is seen.
     pub fn judge(&mut self, edit: &Edit) -> Option<Outcome> {
-        let refusal = self.session.plan_on(Basis::Disk, edit).err()?;
-        self.report(edit, refusal)
+        match self.session.plan_on(Basis::Disk, edit) {
+            Ok(Plan { step: Step::Nothing(path, text), .. }) => {
+                // Whoever sends all of what is there knows it, also where somebody else has written it.
+                self.session.show(&path, &text, &LineSet::whole(text.line_count()));
+                None
+            }
+            Ok(_) => None,
+            Err(refusal) => self.report(edit, refusal),
+        }
     }
 
     /// The same for one file of an edit of which we know only what it does to the file.
@@ -96,9 +104,9 @@ impl ForeignTools<'_> {
             return Ok(None);
         }
         let plan = self.session.plan_on(Basis::View, edit).map_err(|_| OutcomeDiffers)?;
-        let changed: Changed = self.session.adopt(plan).ok_or(OutcomeDiffers)?;
-        let is_rewritten = changed.files.iter().any(FileOutcome::is_rewritten);
-        let outcome = Outcome::new(Ok(Done::Changed(changed)));
+        let done = self.session.adopt(plan).ok_or(OutcomeDiffers)?;
+        let is_rewritten = matches!(&done, Done::Changed(changed) if changed.files.iter().any(FileOutcome::is_rewritten));
+        let outcome = Outcome::new(Ok(done));
         self.session.record(&outcome);
         outcome.paths().iter().for_each(|path| self.keep_seen(path));
         self.session.workspace().flush();

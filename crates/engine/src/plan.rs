@@ -13,6 +13,7 @@ use surehand_core::{
     plan::{self, PatchStep, WritePlan},
     refusal::{BatchKind, BatchPlace},
 };
+use surehand_store::SessionId;
 
 use crate::{
     course::Course,
@@ -25,6 +26,8 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "nothing is written before it is committed"]
 pub struct Plan {
+    /// Whose it is.
+    pub(crate) session: SessionId,
     pub(crate) edit: Edit,
     pub(crate) step: Step,
 }
@@ -58,7 +61,8 @@ impl Plan {
 }
 
 impl Session {
-    /// Judges an edit and works out what it would do. Nothing is written, and a refusal is not counted.
+    /// Judges an edit and works out what it would do. Nothing is written. Whoever shows the model a refusal says so with
+    /// [`Session::refused`]: only then do the lines in it count as seen.
     pub fn plan(&mut self, edit: &Edit) -> Result<Plan, Refusal> {
         self.begin_call(&Course::default());
         self.plan_on(Basis::Disk, edit)
@@ -91,7 +95,7 @@ impl Session {
             }
             Edit::Undo(undo) => Step::Undo(self.plan_undo(undo)?),
         };
-        Ok(Plan { edit: edit.clone(), step })
+        Ok(Plan { session: self.id(), edit: edit.clone(), step })
     }
 
     fn plan_replace(&mut self, basis: Basis, replacement: &Replacement) -> Result<PlannedFile, Refusal> {

@@ -1,10 +1,11 @@
-//! A session calls tools: it gathers what is there, lets core decide, commits, remembers, and says what came of it.
+//! A session is one model's context window: it gathers what is there and what the model has seen of it, and records what came of a
+//! call.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Done, Limits, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal, RefusalCode,
+    Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal, RefusalCode,
     RelPath, Target, Text, ToolNames, View,
     instructions::{Told, is_about_to_work},
     outcome::{Area, Refused, Touch, TouchedFile},
@@ -136,7 +137,12 @@ impl Session {
         self.tell_instructions(&[directory])
     }
 
-    /// A call that could not even be understood.
+    /// Counts an edit that [`Session::plan`] has refused. The lines that the refusal shows count as seen from here on.
+    pub fn refused(&mut self, edit: &Edit, refusal: Refusal) -> Outcome {
+        self.refuse(edit, refusal)
+    }
+
+    /// Refuses a call, whatever it is known by.
     pub(crate) fn refuse(&mut self, call: &impl Serialize, refusal: Refusal) -> Outcome {
         self.begin_call(&Course::default());
         self.conclude(call, Err(refusal))

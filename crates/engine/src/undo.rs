@@ -13,14 +13,14 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    changes::{Net, Selection, fresh_change, net},
+    changes::{Net, Selection, net},
     files::{Gathered, PlannedFile},
     session::{Basis, Session},
     time::now,
 };
 
 /// So many changes in a row may turn out to have been taken back by hand.
-const MOST_WITHOUT_EFFECT: usize = 100;
+const MOST_WITHOUT_EFFECT: usize = 1000;
 
 /// Changes that are to be taken back, and what that takes.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ pub(crate) struct UndoPlan {
     pub files: Vec<PlannedFile>,
     /// The changes, newest first.
     pub undid: Vec<Undid>,
-    /// Those of their files for which nothing has to be done.
-    pub without_effect: Vec<Net>,
-    /// Those for which something has.
+    /// What the changes came to for each file.
     nets: Vec<Net>,
+    /// Changes that somebody had taken back by hand, which were passed over on the way to these.
+    passed: Vec<Net>,
     force: bool,
 }
 
@@ -40,25 +40,37 @@ impl UndoPlan {
     /// For each file, the changes that are taken back.
     pub(crate) fn undoes(&self) -> HashMap<RelPath, Vec<ChangeId>> {
         let both = |net: &Net| [net.path_after.clone(), net.path_before.clone()].map(|path| (path, net.changes.clone()));
-        self.nets.iter().flat_map(both).collect()
+        self.nets.iter().filter(|net| !net.is_nothing()).flat_map(both).collect()
+    }
+
+    /// The files for which nothing has to be done.
+    pub(crate) fn without_effect(&self) -> Vec<Net> {
+        let names = |net: &Net| [net.path_after.clone(), net.path_before.clone()];
+        let is_done = |net: &&Net| self.files.iter().any(|file| names(net).contains(file.planned.path()));
+        self.passed.iter().chain(self.nets.iter().filter(|net| !is_done(net))).cloned().collect()
     }
 }
 
 impl Session {
-    /// Plans to take changes back, all of their files or none. A change that somebody has taken back by hand is marked as such: the
-    /// last change is the one before.
+    /// Plans to take changes back, all of their files or none. The last change that somebody has not taken back by hand already is
+    /// the last one.
     pub(crate) fn plan_undo(&mut self, undo: &Undo) -> Result<UndoPlan, Refusal> {
         let selection = self.selection(undo)?;
+        let mut passed: Vec<Net> = Vec::new();
         for _ in 0..MOST_WITHOUT_EFFECT {
-            let events = self.workspace().select(&selection).map_err(|error| cannot(error.to_string()))?;
-            if events.is_empty() {
+            let known: Vec<ChangeId> = passed.iter().flat_map(|net| net.changes.clone()).collect();
+            let events = self.workspace().select_but(&selection, &known).map_err(|error| cannot(error.to_string()))?;
+            if events.is_empty() && passed.is_empty() {
                 return Err(cannot(nothing_found(&selection)));
+            }
+            if events.is_empty() {
+                break;
             }
             let plan = self.plan_undo_of(&events, undo.force)?;
             if !plan.files.is_empty() {
-                return Ok(plan);
+                return Ok(UndoPlan { passed, ..plan });
             }
-            self.mark_undone(&fresh_change(), &plan.without_effect);
+            passed.extend(plan.nets);
             if !matches!(selection, Selection::Last(_)) {
                 break;
             }
@@ -91,9 +103,7 @@ impl Session {
             events.iter().map(|event| Undid { change: event.change.clone(), tool: event.tool.clone() }).collect();
         undid.dedup_by(|one, other| one.change == other.change);
         let files = self.plan_nets(&nets, force)?;
-        let is_done = |net: &&Net| files.iter().any(|file| [&net.path_after, &net.path_before].contains(&file.planned.path()));
-        let without_effect = nothing.into_iter().chain(nets.iter().filter(|net| !is_done(net)).cloned()).collect();
-        Ok(UndoPlan { files, undid, without_effect, nets, force })
+        Ok(UndoPlan { files, undid, nets: nets.into_iter().chain(nothing).collect(), passed: Vec::new(), force })
     }
 
     /// The same plan for what is there now.
@@ -107,10 +117,11 @@ impl Session {
 
     fn plan_nets(&mut self, nets: &[Net], force: bool) -> Result<Vec<PlannedFile>, Refusal> {
         let mut files = Vec::new();
-        for (index, net) in nets.iter().enumerate() {
+        let of = nets.iter().filter(|net| !net.is_nothing()).count();
+        for (index, net) in nets.iter().filter(|net| !net.is_nothing()).enumerate() {
             let planned = self.plan_net(net, force).map_err(|refusal| {
-                let place = BatchPlace { edit: index + 1, of: nets.len(), kind: BatchKind::Undo };
-                if nets.len() > 1 { refusal.at(place) } else { refusal }
+                let place = BatchPlace { edit: index + 1, of, kind: BatchKind::Undo };
+                if of > 1 { refusal.at(place) } else { refusal }
             })?;
             files.extend(planned);
         }
@@ -208,7 +219,7 @@ fn diff(now: Option<&Content>, wanted: Option<&Content>) -> Option<Box<TextDiff>
     let now = now.and_then(Content::text)?;
     let empty = Text::of(String::new()).expect("nothing is text");
     let wanted = wanted.and_then(Content::text).unwrap_or(&empty);
-    Some(Box::new(TextDiff::of(now.clone(), wanted.clone())))
+    Some(Box::new(TextDiff::of(now.clone(), wanted.clone()))).filter(|texts| !texts.diff.rows.is_empty())
 }
 
 fn cannot(why: String) -> Refusal {

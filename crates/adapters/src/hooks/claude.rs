@@ -1,11 +1,11 @@
 //! Claude Code. What it looks at before its hooks run, a file that was not read say, it refuses itself, and no hook hears of it.
 
 use serde_json::Value;
-use surehand_engine::{Edit, Tool, ToolNames};
+use surehand_engine::{Tool, ToolNames};
 
 use super::{
     Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, edit, line_number, replacement,
-    say_as_claude, text, write,
+    say_as_claude, several_edits, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -49,19 +49,19 @@ fn used(input: &Value) -> Option<Use> {
             let all = arguments["replace_all"].as_bool().unwrap_or_default();
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
         }
-        "MultiEdit" => multi_edit(&path()?, arguments["edits"].as_array()?)?,
+        "MultiEdit" => multi_edit(&path()?, arguments["edits"].as_array()?),
         "Write" => write(&path()?, arguments["content"].as_str()?),
         "Bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
 }
 
-fn multi_edit(path: &str, edits: &[Value]) -> Option<Use> {
+fn multi_edit(path: &str, edits: &[Value]) -> Use {
     let edit = |edit: &Value| {
         let all = edit["replace_all"].as_bool().unwrap_or_default();
         Some(replacement(path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, all))
     };
-    Some(Use::Change(Edit::ReplaceMany(edits.iter().map(edit).collect::<Option<_>>()?)))
+    several_edits(path, edits.iter().map(edit).collect())
 }
 
 fn outcome(input: &Value) -> Outcome {

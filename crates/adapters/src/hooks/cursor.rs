@@ -7,7 +7,7 @@ use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
     Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, any_text, decide::Verdict, edit, in_a_row,
-    line_number, replacement, text, write,
+    line_number, replacement, several_edits, some_edit, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -52,7 +52,7 @@ fn used(input: &Value) -> Option<Use> {
             (Some((old, new)), _) => edit(path(arguments)?, old, new, arguments["replace_all"] == true),
             (None, Some(content)) => write(path(arguments)?, content),
             // What it writes it does not say: that it is an edit is the least.
-            (None, None) => edit(path(arguments)?, "\u{0}", "", false),
+            (None, None) => some_edit(path(arguments)?),
         },
         "Delete" => Use::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
         "Shell" => shell(arguments)?,
@@ -68,7 +68,7 @@ fn shell(arguments: &Value) -> Option<Use> {
 fn edits(input: &Value) -> Option<Use> {
     let path = text(input, "file_path")?;
     let edit = |edit: &Value| Some(replacement(&path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, false));
-    Some(Use::Change(Edit::ReplaceMany(input["edits"].as_array()?.iter().map(edit).collect::<Option<_>>()?)))
+    Some(several_edits(&path, input["edits"].as_array()?.iter().map(edit).collect()))
 }
 
 fn outcome(input: &Value) -> Outcome {

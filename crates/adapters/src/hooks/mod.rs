@@ -289,6 +289,16 @@ fn edit(path: &str, old: &str, new: &str, all: bool) -> Use {
     Use::Change(Edit::Replace(replacement(path, old, new, all)))
 }
 
+/// Several edits of one file; if one of them cannot be understood, that it is edited.
+fn several_edits(path: &str, edits: Option<Vec<Replacement>>) -> Use {
+    edits.map_or_else(|| some_edit(path), |edits| Use::Change(Edit::ReplaceMany(edits)))
+}
+
+/// An edit of which only the file is known: no text has this character.
+fn some_edit(path: &str) -> Use {
+    edit(path, "\u{0}", "", false)
+}
+
 fn replacement(path: &str, old: &str, new: &str, all: bool) -> Replacement {
     Replacement { path: path.to_owned(), old: old.to_owned(), new: new.to_owned(), all }
 }

@@ -2,11 +2,11 @@
 //! say: the session, the directory, the tool with its arguments and what it printed.
 
 use serde_json::{Value, json};
-use surehand_engine::{Edit, Tool, ToolNames};
+use surehand_engine::{Tool, ToolNames};
 
 use super::{
     Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, in_a_row, replacement,
-    text, write,
+    several_edits, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -53,7 +53,7 @@ fn used(input: &Value) -> Option<Use> {
             let all = arguments["replaceAll"] == true;
             edit(&path()?, arguments["oldString"].as_str()?, arguments["newString"].as_str()?, all)
         }
-        "multiedit" => multi_edit(&path()?, arguments["edits"].as_array()?)?,
+        "multiedit" => multi_edit(&path()?, arguments["edits"].as_array()?),
         "write" => write(&path()?, arguments["content"].as_str()?),
         "apply_patch" | "patch" => Use::Patch(text(arguments, "patchText")?),
         "bash" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
@@ -61,12 +61,12 @@ fn used(input: &Value) -> Option<Use> {
     })
 }
 
-fn multi_edit(path: &str, edits: &[Value]) -> Option<Use> {
+fn multi_edit(path: &str, edits: &[Value]) -> Use {
     let edit = |edit: &Value| {
         let all = edit["replaceAll"] == true;
         Some(replacement(path, edit["oldString"].as_str()?, edit["newString"].as_str()?, all))
     };
-    Some(Use::Change(Edit::ReplaceMany(edits.iter().map(edit).collect::<Option<_>>()?)))
+    several_edits(path, edits.iter().map(edit).collect())
 }
 
 /// A tool that fails ends without a word to plugins, so that this is what came of one that did not.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use surehand_engine::{
     Course, Outcome, Refusal, Session, SessionId, Tool, ToolNames, Workspace,
     core::{Cause, EditDialect, ToolKind, outcome::Refused},
-    tools,
+    render, tools,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ const MOST_SEATS: usize = 32;
 pub(super) struct Hub {
     pub workspace: Arc<Workspace>,
     /// The tools that are offered, by their names.
-    pub names: ToolNames,
+    pub names: Arc<ToolNames>,
     /// The same as clients get to see them.
     pub tools: Vec<Offered>,
     pub resources: Resources,
@@ -53,7 +53,7 @@ impl Hub {
             resources: Resources::new(workspace.clone(), names.clone()),
             workspace,
             tools: offered.map(|tool| describe(tool, &names)).collect(),
-            names,
+            names: Arc::new(names),
             closing: CancellationToken::new(),
             seats: Mutex::default(),
             uses: AtomicU64::new(0),
@@ -135,13 +135,41 @@ impl Hub {
 }
 
 /// Calls a tool. A fault of ours in one call must not be the end of the others.
-pub(super) fn call(session: &mut Session, course: &Course, tool: &str, arguments: &Value) -> Outcome {
-    let called = panic::catch_unwind(AssertUnwindSafe(|| session.run_tool(course, tool, arguments)));
+pub(super) fn call(session: &mut Session, course: &Course, call: &ToolCall) -> Answer {
+    let called = panic::catch_unwind(AssertUnwindSafe(|| {
+        let outcome = session.run_tool(course, &call.tool, &call.arguments);
+        Answer::of(outcome, call)
+    }));
     called.unwrap_or_else(|_| {
         session.reset();
         let why = "Internal error in Surehand; the call may not have completed. Read the files again before editing.";
-        failure(Cause::Io { why: why.to_owned() })
+        Answer::of(failure(Cause::Io { why: why.to_owned() }), call)
     })
+}
+
+/// A call as a client makes it.
+pub(super) struct ToolCall {
+    pub tool: String,
+    pub arguments: Value,
+    /// What the tools of its model are called.
+    pub names: Arc<ToolNames>,
+    /// Whether the client wants the outcome as an object as well.
+    pub wants_object: bool,
+}
+
+/// What came of a call, as the client gets it. It is rendered where the call was carried out, because that may take a while.
+pub(super) struct Answer {
+    pub outcome: Outcome,
+    pub text: String,
+    pub object: Option<Value>,
+}
+
+impl Answer {
+    pub(super) fn of(outcome: Outcome, call: &ToolCall) -> Self {
+        let text = render::text(&outcome, &call.names);
+        let object = call.wants_object.then(|| render::json(&outcome, &call.names));
+        Self { outcome, text, object }
+    }
 }
 
 /// A call that did not get as far as a session.

@@ -38,11 +38,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext},
 };
 use serde_json::Value;
-use surehand_engine::{
-    Course, Done, Outcome, Tool as EngineTool, Workspace,
-    core::{Cause, EditDialect},
-    render,
-};
+use surehand_engine::{Course, Done, Outcome, Tool as EngineTool, Workspace, core::EditDialect, render};
 
 use crate::{ancestry::Process, hooks::conversation};
 
@@ -54,7 +50,7 @@ pub use self::{
 use self::{
     caller::{Caller, by_call, by_environment, by_header},
     connection::Connection,
-    hub::{Hub, Seat, call, failure, lock},
+    hub::{Answer, Hub, Seat, ToolCall, call, lock},
     log::Level,
     long::{EVERY, attend},
     resources::{News, Subscriptions, Touched},
@@ -160,18 +156,12 @@ impl Server {
     }
 
     /// Carries out a call where it disturbs nobody.
-    async fn carry_out(
-        &self,
-        seat: Seat,
-        tool: &str,
-        arguments: Value,
-        context: &RequestContext<RoleServer>,
-    ) -> io::Result<Outcome> {
-        if let (Where::Here, Ok(mut session)) = (self.place(tool), seat.try_lock()) {
-            return Ok(call(&mut session, &Course::default(), tool, &arguments));
+    async fn carry_out(&self, seat: Seat, tool_call: ToolCall, context: &RequestContext<RoleServer>) -> io::Result<Answer> {
+        if let (Where::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
+            return Ok(call(&mut session, &Course::default(), &tool_call));
         }
         let course = Course::default();
-        let (followed, name) = (course.clone(), tool.to_owned());
+        let followed = course.clone();
         let token = context.meta.get_progress_token();
         let tell = |files: u64| {
             let progress = token.clone().map(|token| {
@@ -184,7 +174,7 @@ impl Server {
                 }
             }
         };
-        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, &name, &arguments)).await
+        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, &tool_call)).await
     }
 
     /// Most calls take microseconds to milliseconds: for one client alone they run where they arrive, because to hand them to
@@ -208,13 +198,9 @@ impl Server {
         }
     }
 
-    /// What is told to the model: what came of a call, and what was noted since the last one.
-    fn text(&self, outcome: &Outcome) -> String {
-        let mut text = render::text(outcome, &self.hub.names);
-        for note in std::mem::take(&mut *lock(&self.notes)) {
-            text.push_str(&format!("note: {note}\n"));
-        }
-        text
+    /// What was noted since the last call, in words.
+    fn take_notes(&self) -> String {
+        std::mem::take(&mut *lock(&self.notes)).iter().map(|note| format!("note: {note}\n")).collect()
     }
 
     /// Logs the warnings that come with an outcome.
@@ -402,23 +388,27 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let tool: &str = &request.name;
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let outcome = match self.hub.refuse_hidden(tool) {
-            Some(refused) => refused,
+        let tool_call = ToolCall {
+            tool: request.name.into_owned(),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
+            names: self.hub.names.clone(),
+            wants_object: wants_object(&context),
+        };
+        let answer = match self.hub.refuse_hidden(&tool_call.tool) {
+            Some(refused) => Answer::of(refused, &tool_call),
             None => {
                 let seat = self.hub.seat(&self.caller(&context));
-                let done = self.carry_out(seat, tool, arguments, &context).await;
-                done.unwrap_or_else(|error| failure(Cause::Io { why: error.to_string() }))
+                let carried_out = self.carry_out(seat, tool_call, &context).await;
+                carried_out.map_err(|error| ErrorData::internal_error(error.to_string(), None))?
             }
         };
+        let Answer { outcome, text, object } = answer;
         self.warn(&outcome, &context).await;
         self.tell_touched(touched(&outcome), &context.peer).await;
-        let content = vec![ContentBlock::text(self.text(&outcome))];
+        let content = vec![ContentBlock::text(text + &self.take_notes())];
         let mut result = if outcome.is_refused() { CallToolResult::error(content) } else { CallToolResult::success(content) };
         // Not as structured content, and not unasked: some clients would show the model that instead of the text, or beside it.
-        if wants_object(&context) {
-            let object = render::json(&outcome, &self.hub.names);
+        if let Some(object) = object {
             result.meta = Some(MetaObject(JsonObject::from_iter([(OBJECT.to_owned(), object)])));
         }
         Ok(result.into())

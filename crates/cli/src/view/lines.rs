@@ -118,10 +118,9 @@ fn done(whose: &str, text: &str, look: Look) -> String {
 }
 
 fn refused(whose: &str, text: &str, look: Look) -> String {
-    let text = match text.strip_prefix(render::refusal::PREFIX) {
-        Some(why) => format!("{whose}refused: {why}"),
-        None => format!("{whose}{text}"),
-    };
+    // The word that models look for says nothing more to people.
+    let why = text.strip_prefix(render::refusal::PREFIX).unwrap_or(text);
+    let text = format!("{whose}refused: {why}");
     let mut out = String::new();
     for (at, row) in rows(&text, REFUSAL_ROWS, "    ", look).iter().enumerate() {
         let row = if at == 0 { format!("  └ {}", row.trim()) } else { row.trim_end().to_owned() };
@@ -275,7 +274,7 @@ mod tests {
         let expected = "  └ refused: src/a.rs was modified since last read; nothing\n    was written. What changed since (line 2), as it is now:\n    2|    init();\n";
         assert_eq!(after(&[call("edit_file", json!({}), false)], &result(true, refusal)), expected);
         let long: String = (1..=9).map(|line| format!("{line}\n")).collect();
-        check(result(true, &long), "  └ edit_file: 1\n    2\n    3\n    4\n    5\n    6\n    … 3 more lines\n");
+        check(result(true, &long), "  └ edit_file: refused: 1\n    2\n    3\n    4\n    5\n    6\n    … 3 more lines\n");
     }
 
     #[test]

@@ -61,11 +61,10 @@ pub(super) fn lines(event: &Event, course: &Course) -> String {
 fn result(tool: &str, is_error: bool, text: &str) -> String {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
     let tool = safe::name(tool);
-    match first.strip_prefix(render::refusal::PREFIX) {
-        Some(why) if is_error => format!("refused: {tool}: {}\n", safe::one_line(why)),
-        _ if is_error => format!("failed: {tool}: {}\n", safe::one_line(first)),
-        _ => format!("result: {tool}: {}\n", safe::one_line(first)),
-    }
+    let what = if is_error { "refused" } else { "result" };
+    // The word that models look for says nothing more to people.
+    let said = first.strip_prefix(render::refusal::PREFIX).filter(|_| is_error).unwrap_or(first);
+    format!("{what}: {tool}: {}\n", safe::one_line(said))
 }
 
 #[cfg(test)]
@@ -98,7 +97,7 @@ mod tests {
         };
         check(result(false, "a (4 lines)\n1|x\n"), "result: read_file: a (4 lines)\n");
         check(result(true, "Error: a is gone\nmore\n"), "refused: read_file: a is gone\n");
-        check(result(true, "exit code 1\n"), "failed: read_file: exit code 1\n");
+        check(result(true, "exit code 1\n"), "refused: read_file: exit code 1\n");
     }
 
     #[test]

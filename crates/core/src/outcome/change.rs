@@ -153,14 +153,6 @@ impl FileOutcome {
         self.landed != Landed::AsPlanned
     }
 
-    /// The lines of its text that the model is shown.
-    pub fn shown(&self) -> &LineSet {
-        match &self.landed {
-            Landed::Rewritten(rewritten) => &rewritten.fresh.shown,
-            Landed::AsPlanned | Landed::Gone => &self.diff.shown,
-        }
-    }
-
     /// What the session knows of the file once the model has been shown this; `None` when nobody keeps track, or there is nothing
     /// to see.
     pub fn view_after(&self) -> Option<View> {
@@ -191,7 +183,7 @@ impl FileOutcome {
             Act::Move { .. } => self.planned.text()?,
             Act::Remove => return None,
         };
-        let view = self.planned.view_after()?;
+        let view = self.view_after()?;
         let lines = match (&self.landed, self.planned.act()) {
             (Landed::AsPlanned, Act::Write { .. }) if !self.planned.is_new() => self.diff.shown.clone(),
             (Landed::Rewritten(rewritten), _) => rewritten.fresh.shown.clone(),

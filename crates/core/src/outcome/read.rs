@@ -44,39 +44,78 @@ pub struct Unchanged {
 impl Reading {
     /// Chooses the lines that are shown of those that are wanted.
     pub fn of(path: RelPath, text: Text, wanted: LineSet, numbers: Numbers, limits: &Limits) -> Self {
-        const GAP: usize = "…\n".len();
-        let line_chars = limits.line_chars;
+        let mut room = Room { rows: limits.read_lines, bytes: limits.read_bytes, is_first: true };
         let (mut lines, mut full) = (LineSet::new(), LineSet::new());
-        let (mut rows, mut bytes) = (0, 0);
-        'ranges: for (index, range) in wanted.clipped(text.line_count()).ranges().iter().enumerate() {
-            let mut gap = if index > 0 { GAP } else { 0 };
+        for (index, range) in wanted.clipped(text.line_count()).ranges().iter().enumerate() {
+            if index > 0 {
+                room.bytes = room.bytes.saturating_sub("…\n".len());
+            }
+            // Most reads are far from any limit, and to measure each line would take a good part of the time to show it.
+            if !text.has_line_over(*range, limits.line_chars) && room.take_all(text.span(*range).len(), *range) {
+                lines.insert(*range);
+                full.insert(*range);
+                continue;
+            }
             let mut full_from = range.start;
+            let mut end = Some(range.end);
             for line in range.iter() {
-                let content = text.line(line);
-                let is_long = is_long(content, line_chars);
-                let length = if is_long { clip(content, line_chars).len() } else { content.len() };
-                if rows == limits.read_lines || (rows > 0 && bytes + length > limits.read_bytes) {
-                    extend_to(&mut lines, range.start, line.moved(-1));
-                    extend_to(&mut full, full_from, line.moved(-1));
-                    break 'ranges;
-                }
+                // With its ending, so that it may be a byte or two less. To measure it exactly would take as long as to show it.
+                let bytes = text.start_of(line.index() + 1) - text.start_of(line.index());
+                let is_long = bytes > limits.line_chars && is_long(text.line(line), limits.line_chars);
+                let bytes = if is_long { clip(text.line(line), limits.line_chars).len() + 1 } else { bytes };
                 let numbers = if is_long { Numbers::Plain } else { numbers };
-                bytes += std::mem::take(&mut gap) + numbers.width(line) + length + 1;
-                rows += 1;
+                if !room.take(bytes + numbers.width(line)) {
+                    end = line.moved(-1);
+                    break;
+                }
                 if is_long {
                     extend_to(&mut full, full_from, line.moved(-1));
                     full_from = line.moved(1).unwrap_or(line);
                 }
             }
-            lines.insert(*range);
-            extend_to(&mut full, full_from, Some(range.end));
+            extend_to(&mut lines, range.start, end);
+            extend_to(&mut full, full_from, end);
+            if end != Some(range.end) {
+                break;
+            }
         }
-        Self { path, text, wanted, lines, full, numbers, line_chars }
+        Self { path, text, wanted, lines, full, numbers, line_chars: limits.line_chars }
     }
 
     /// The lines that were asked for and that the limits do not allow to show.
     pub fn left(&self) -> LineSet {
         self.wanted.clipped(self.text.line_count()).minus(&self.lines)
+    }
+}
+
+/// What is left of the limits.
+struct Room {
+    rows: usize,
+    bytes: usize,
+    is_first: bool,
+}
+
+impl Room {
+    /// Takes lines with so many bytes, if there is no doubt that all of them fit.
+    fn take_all(&mut self, bytes: usize, lines: LineRange) -> bool {
+        let rows = lines.count() as usize;
+        let bytes = bytes + rows * Numbers::Anchors.width(lines.end);
+        let fits = rows <= self.rows && bytes <= self.bytes;
+        if fits {
+            *self = Self { rows: self.rows - rows, bytes: self.bytes - bytes, is_first: false };
+        }
+        fits
+    }
+
+    /// Takes a row of so many bytes. The first one is shown in any case.
+    fn take(&mut self, bytes: usize) -> bool {
+        let is_first = std::mem::take(&mut self.is_first);
+        if self.rows == 0 || (self.bytes < bytes && !is_first) {
+            return false;
+        }
+        self.rows -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        true
     }
 }
 
@@ -88,5 +127,39 @@ pub(crate) fn is_long(line: &str, chars: usize) -> bool {
 fn extend_to(set: &mut LineSet, start: LineNo, end: Option<LineNo>) {
     if let Some(range) = end.and_then(|end| LineRange::new(start, end)) {
         set.insert(range);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::render;
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_a_beginning_of_what_was_asked_for_within_the_limits(
+            content in prop::collection::vec("[xé]{0,12}", 0..30),
+            (start, length) in (0_usize..30, 0_usize..30),
+            (read_lines, read_bytes, line_chars) in (1_usize..40, 1_usize..300, 4_usize..14),
+            anchors: bool,
+        ) {
+            let text = Text::of(content.join("\n")).unwrap();
+            let wanted: LineSet = [start..start + length, 40..50, 1..2].into_iter().filter_map(LineRange::from_indexes).collect();
+            let limits = Limits { read_lines, read_bytes, line_chars, ..Limits::default() };
+            let numbers = Numbers::with_anchors(anchors);
+            let path = RelPath::new("a").unwrap();
+            let reading = Reading::of(path, text.clone(), wanted.clone(), numbers, &limits);
+            let inside = wanted.clipped(text.line_count());
+            let shown: Vec<LineNo> = reading.lines.iter().collect();
+            prop_assert_eq!(&shown[..], &inside.iter().take(shown.len()).collect::<Vec<_>>()[..]);
+            let rows = render::read::rows(&reading);
+            prop_assert!(shown.len() <= read_lines);
+            prop_assert!(rows.len() <= read_bytes || shown.len() == 1, "{} bytes of {}", rows.len(), read_bytes);
+            prop_assert_eq!(shown.is_empty(), inside.is_empty());
+            let is_short = |line: &LineNo| !is_long(text.line(*line), line_chars);
+            prop_assert_eq!(reading.full.iter().collect::<Vec<_>>(), shown.into_iter().filter(is_short).collect::<Vec<_>>());
+        }
     }
 }

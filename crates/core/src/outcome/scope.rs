@@ -22,7 +22,7 @@ pub struct Scope {
     pub glob: Option<String>,
 }
 
-/// What nobody expects to be missing.
+/// What could not be looked at or shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Directories and files that could not be read, with what the system said.

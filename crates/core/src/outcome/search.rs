@@ -103,6 +103,8 @@ pub struct Cut {
     pub text: String,
     /// Whether it does not begin where the line does, because what matches is further on.
     pub is_inside: bool,
+    /// Whether it does not end where the line does.
+    pub goes_on: bool,
 }
 
 /// Takes in files, in order, until there is no room for more; the others are counted.
@@ -228,9 +230,10 @@ fn cut_around(line: &str, hit: Range<usize>, chars: usize) -> Option<Cut> {
     let (from, to) = (line.floor_char_boundary(hit.start), line.floor_char_boundary(hit.end));
     let before = line[..from].chars().count();
     if before + line[from..to.max(from)].chars().count() <= chars {
-        return Some(Cut { text: clip(line, chars), is_inside: false });
+        return Some(Cut { text: clip(line, chars), is_inside: false, goes_on: true });
     }
     let skipped = before.saturating_sub(chars / 4).min(line.chars().count() - chars);
     let start = line.char_indices().nth(skipped).map_or(0, |(at, _)| at);
-    Some(Cut { text: format!("[+{skipped} chars]…{}", clip(&line[start..], chars)), is_inside: true })
+    let goes_on = is_long(&line[start..], chars);
+    Some(Cut { text: format!("[+{skipped} chars]…{}", clip(&line[start..], chars)), is_inside: true, goes_on })
 }

@@ -154,7 +154,10 @@ fn undid(undid: &[Undid], names: &ToolNames) -> String {
     if undid.is_empty() {
         return String::new();
     }
-    let name = |undid: &Undid| Tool::named(&undid.tool).and_then(|tool| names.get(tool)).unwrap_or(&undid.tool).to_owned();
+    let name = |undid: &Undid| match Tool::named(&undid.tool) {
+        Some(tool) => names.get(tool).unwrap_or("an edit").to_owned(),
+        None => undid.tool.clone(),
+    };
     let tools: Vec<String> = undid.iter().take(MAX).map(name).collect();
     let more = if undid.len() > MAX { format!(" and {} more", undid.len() - MAX) } else { String::new() };
     format!("Undid {}{more}. The files are as they were before:\n", tools.join(", "))

@@ -119,12 +119,13 @@ fn search(found: &Found) -> Map<String, Value> {
 fn change(changed: &Changed, names: &ToolNames) -> Map<String, Value> {
     let mut files: Vec<Map<String, Value>> =
         changed.files.iter().map(|file| file_fields(file, changed.numbers(), names)).collect();
-    let mut fields = match (&mut files[..], changed.tool) {
-        ([only], Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo) => only.clone(),
-        ([only, ..], tool) if !matches!(tool, Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo) => std::mem::take(only),
+    let may_be_several = changed.tool.changes_several_files();
+    let mut fields = match &mut files[..] {
+        [only] if may_be_several => only.clone(),
+        [first, ..] if !may_be_several => std::mem::take(first),
         _ => Map::new(),
     };
-    if matches!(changed.tool, Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo) {
+    if may_be_several {
         fields.insert("files".to_owned(), json!(files));
     }
     fields.insert("change".to_owned(), json!(changed.change));

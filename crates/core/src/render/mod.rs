@@ -1,5 +1,5 @@
-//! Every word that a model reads, made from values. Bounded: what does not fit is named, never dropped in silence. What is
-//! shown is also reported as a set of lines, because what is shown is what counts as seen.
+//! Every word that a model reads, made from values: [`text`] and [`json`] of an outcome. Bounded: what does not fit is named, never
+//! dropped in silence. Which lines are shown is part of the outcome; nothing here changes what counts as seen.
 
 pub mod change;
 pub mod cut;

@@ -118,10 +118,10 @@ pub fn unchanged(unchanged: &Unchanged, audience: Audience<'_>) -> String {
     let (read, version) = (audience.names.read(), text.version().short());
     let what = if *is_whole { "the file".to_owned() } else { which(lines) };
     let again = match audience.names.get(Tool::Forget) {
-        Some(forget) => format!("If that is no longer in your context, call {forget} with this path and {read} again."),
-        None => format!("If that is no longer in your context, {read} it again."),
+        Some(forget) => format!(" If that is no longer in your context, call {forget} with this path and {read} again."),
+        None => String::new(),
     };
-    format!("{path} is unchanged since you read it (version {version}): {what} as shown above still holds. {again}\n")
+    format!("{path} is unchanged since you read it (version {version}): {what} as shown above still holds.{again}\n")
 }
 
 #[cfg(test)]

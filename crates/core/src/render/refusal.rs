@@ -27,7 +27,11 @@ pub const PREFIX: &str = "Error: ";
 
 /// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
 pub fn refusal(refusal: &Refusal, repeat: u32, audience: Audience<'_>) -> String {
-    let mut text = String::from(PREFIX);
+    format!("{PREFIX}{}\n", body(refusal, repeat, audience))
+}
+
+fn body(refusal: &Refusal, repeat: u32, audience: Audience<'_>) -> String {
+    let mut text = String::new();
     if let Some(place) = refusal.batch {
         text.push_str(&batch_place(&place));
     }
@@ -47,7 +51,6 @@ pub fn refusal(refusal: &Refusal, repeat: u32, audience: Audience<'_>) -> String
             text.push_str(&format!("\nThis is refusal {repeat} of the same call: do not retry identical args — {step}."));
         }
     }
-    text.push('\n');
     text
 }
 
@@ -557,8 +560,7 @@ fn moved(remaps: &[Remap]) -> String {
 impl fmt::Display for Refusal {
     /// What a model with all our tools is told, without the word `Error`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = refusal(self, 1, Audience::new(&ToolNames::default()));
-        f.write_str(text.trim_start_matches(PREFIX).trim_end())
+        f.write_str(body(self, 1, Audience::new(&ToolNames::default())).trim_end())
     }
 }
 

@@ -21,7 +21,8 @@ pub fn instructions(names: &ToolNames) -> String {
     rule("A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes at once.".to_owned());
     rule("A refusal changes nothing on disk. Do not send a refused call again unchanged; do what it says.".to_owned());
     let batch = names.all_of(&[Tool::MultiEdit, Tool::ApplyPatch]);
-    let is = if batch.contains(" and ") { "are" } else { "is" };
+    let both = [Tool::MultiEdit, Tool::ApplyPatch].iter().all(|tool| names.get(*tool).is_some());
+    let is = if both { "are" } else { "is" };
     let batch = if batch.is_empty() { String::new() } else { format!("{batch} {is} all or nothing across files. ") };
     let undo = names.get(Tool::Undo).map(|undo| format!("{undo} takes back your last change.")).unwrap_or_default();
     if !batch.is_empty() || !undo.is_empty() {

@@ -63,18 +63,16 @@ fn write_rows(out: &mut String, found: &Found, file: &FileMatches) {
     }
 }
 
-/// For whom the files are shown elsewhere: there a long line is shown from its beginning, so that what was found further on stays
-/// here.
+/// The matches that a prompt with open files does not show: it shows a long line from its beginning only.
 fn write_pieces(out: &mut String, file: &FileMatches) {
     const LONGEST: usize = 300;
     for row in &file.rows {
-        let Some(Cut { text, is_inside: true }) = &row.cut else { continue };
+        let Some(Cut { text, is_inside: true, goes_on }) = &row.cut else { continue };
         let mut line = String::new();
         Numbers::Plain.write(&mut line, row.line, text);
         line.push_str(text);
         // What was found is near the beginning, unless the line ends soon after it.
-        let goes_on = text.ends_with(" chars]");
-        out.push_str(&if goes_on { cut(&line, LONGEST) } else { shorten(&line, LONGEST) });
+        out.push_str(&if *goes_on { cut(&line, LONGEST) } else { shorten(&line, LONGEST) });
         out.push('\n');
     }
 }

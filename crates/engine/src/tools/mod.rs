@@ -66,7 +66,7 @@ pub fn input_schema(tool: Tool, names: &ToolNames) -> Map<String, Value> {
     if names.get(Tool::EditLines).is_none()
         && let Some(Value::Object(properties)) = schema.get_mut("properties")
     {
-        // Anchors are for who edits by them.
+        // Without that tool nobody needs an anchor.
         properties.remove("anchors");
     }
     schema
@@ -77,8 +77,7 @@ pub fn parse(tool: Tool, arguments: &Value) -> Result<Call, Refusal> {
     (definition(tool).parse)(arguments)
 }
 
-/// The arguments with which a model would make a call, for who follows what is done. Of most calls there is only which files they
-/// are about.
+/// The arguments with which a model would make a call, for a log. Most calls are only told by the files that they are about.
 pub fn written_arguments(call: &Call) -> Value {
     match call {
         Call::Read(read) => read_file::written(read),

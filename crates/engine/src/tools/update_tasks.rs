@@ -16,7 +16,7 @@ fn describe(names: &ToolNames) -> String {
     format!(
         "Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your context and\n\
          restarts{}. When no task is open, everything is done.",
-        shown.unwrap_or_else(|| "; read it again when you need it".to_owned())
+        shown.unwrap_or_else(|| ", and every call shows what is left, so read its reply".to_owned())
     )
 }
 

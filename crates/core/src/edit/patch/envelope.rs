@@ -16,9 +16,9 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// The files in the headers of an envelope, whatever else stands in it.
+/// The files in the headers of a patch, whatever else stands in it.
 pub(super) fn named_files(patch: &str) -> Vec<String> {
-    let marks = [ADD, DELETE, UPDATE, MOVE];
+    let marks = [ADD, DELETE, UPDATE, MOVE, "+++ b/"];
     let names = patch.lines().filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark)));
     names.map(|name| name.trim().to_owned()).collect()
 }
