@@ -417,6 +417,36 @@ fn a_new_file_needs_nothing_and_is_known_to_its_author() {
     });
 }
 
+/// Codex writes files by patches that add them, and it must have read what it adds again.
+fn writes_whole_files(agent: &Agent<'_>) -> bool {
+    agent.client != Client::Codex
+}
+
+#[test]
+fn who_writes_what_is_there_already_knows_all_of_it() {
+    for_every_client(ABC, |agent, place| {
+        let now = place.content("a.txt");
+        passes(agent.read("a.txt", Some((1, 1))));
+        if writes_whole_files(agent) {
+            passes(agent.write("a.txt", &now));
+            passes(agent.write("a.txt", "all of it\n"));
+        }
+    });
+}
+
+#[test]
+fn what_somebody_else_wrote_is_not_the_change_of_who_writes_the_same() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        place.write("a.txt", "theirs\n");
+        if writes_whole_files(agent) {
+            passes(agent.write("a.txt", "theirs\n"));
+            let log = place.open().log(&Which::default(), 10).unwrap();
+            assert!(log.is_empty(), "{:?}: {log:?}", agent.client);
+        }
+    });
+}
+
 #[test]
 fn what_a_command_shows_counts_as_read() {
     for_every_client(ABC, |agent, _| {
