@@ -9,7 +9,7 @@ use surehand_engine::{
     Session,
     core::{
         EditDialect, LineSet, Lines, RelPath, RepoState, WorkingSet,
-        instructions::Told,
+        instructions::ToldInstructions,
         render::{
             self, Numbers,
             cut::{cut, on_one_line, shorten},
@@ -113,7 +113,8 @@ impl Snapshot {
                 open.used(path, &text, lines);
             }
         }
-        let told: Vec<Told> = memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
+        let told: Vec<ToldInstructions> =
+            memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
         let mut context = Self { open, memory, notes: Vec::new(), budget, over: 0, dialect };
         told.into_iter().for_each(|told| context.instruct(told));
         context
@@ -136,7 +137,7 @@ impl Snapshot {
     }
 
     /// Instructions have come that the model is to be given.
-    pub fn instruct(&mut self, told: Told) {
+    pub fn instruct(&mut self, told: ToldInstructions) {
         // What changed takes the place of what it was.
         let paths = told.paths();
         self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));

@@ -9,7 +9,7 @@ use surehand_engine::{
         EditDialect, Mode, RepoState,
         render::{
             cut::{cut, ends, on_one_line},
-            snapshot::{Snapshot, is_done, snapshot},
+            snapshot::{SnapshotText, is_done, snapshot},
         },
         tokens::estimate,
     },
@@ -61,7 +61,7 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
             text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end_matches('\n')));
         }
     };
-    let Snapshot { tasks, files } = state_parts(state, extra.phase);
+    let SnapshotText { tasks, files } = state_parts(state, extra.phase);
     part("State", &tasks);
     part("Open files, as they are now", &extra.open_files);
     part("All files", &files);
@@ -73,7 +73,7 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
 }
 
 /// The state for a prompt. Who plans a new story is not told that the tasks of the one before are done, and to call `done`.
-pub fn state_parts(state: &RepoState, phase: Phase) -> Snapshot {
+pub fn state_parts(state: &RepoState, phase: Phase) -> SnapshotText {
     let names = tool::names(phase, EditDialect::Text);
     if phase == Phase::Planning && is_done(state) {
         return snapshot(&RepoState { tasks: Vec::new(), ..state.clone() }, &names);
@@ -83,7 +83,7 @@ pub fn state_parts(state: &RepoState, phase: Phase) -> Snapshot {
 
 /// Both parts of it.
 pub fn state_text(state: &RepoState, phase: Phase) -> String {
-    let Snapshot { tasks, files } = state_parts(state, phase);
+    let SnapshotText { tasks, files } = state_parts(state, phase);
     tasks + &files
 }
 

@@ -2,7 +2,7 @@
 //! same lines.
 
 use surehand_engine::{
-    Edit, Read, Refusal, WantedLines,
+    Edit, ReadCall, Refusal, WantedLines,
     core::{Anchor, LineRange, LineSet, RefusalCode, Remap, edit::lines::LineEdit},
 };
 
@@ -10,7 +10,7 @@ use surehand_engine::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repair {
     /// Shows what changed.
-    pub read: Read,
+    pub read: ReadCall,
     /// The edit once more with fresh anchors, if all of them are known.
     pub retry: Option<Edit>,
 }
@@ -35,7 +35,7 @@ pub(crate) fn repair(edit: &Edit, refusal: &Refusal) -> Option<Repair> {
     let named: LineSet = remaps.iter().map(|remap| LineRange::line(remap.to.line)).collect();
     let lines = affected.ranges().iter().chain(named.ranges()).copied().collect();
     let read =
-        Read { path: refusal.path.clone()?, lines: WantedLines::These(lines), anchors: matches!(edit, Edit::Lines { .. }) };
+        ReadCall { path: refusal.path.clone()?, lines: WantedLines::These(lines), anchors: matches!(edit, Edit::Lines { .. }) };
     let retry = match edit {
         Edit::Lines { path, edits } if !is_partial && !remaps.is_empty() => {
             let edits = edits.iter().map(|edit| remapped(edit, remaps)).collect::<Option<_>>();
@@ -102,7 +102,7 @@ mod tests {
         let repair = repair(&edits(&["10#aa", "11#bb"]), &stale(&[(2, 3)])).unwrap();
         assert_eq!(repair.retry, Some(edits(&["12#aa", "13#bb"])));
         let lines = WantedLines::These(lines(&[(2, 3), (12, 13)]));
-        assert_eq!(repair.read, Read { path: "a.rs".to_owned(), lines, anchors: true });
+        assert_eq!(repair.read, ReadCall { path: "a.rs".to_owned(), lines, anchors: true });
     }
 
     #[test]

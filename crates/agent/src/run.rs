@@ -9,7 +9,7 @@ use surehand_engine::{
     core::{
         Done, EditDialect, Lines, Mode, RepoState,
         file_diff::{DiffKind, FileDiff},
-        outcome::Changed,
+        outcome::ChangeOutcome,
         render::cut::cut,
     },
     render, tools,
@@ -622,7 +622,7 @@ impl<'a> Run<'a> {
     }
 
     /// What a change did, for people, without secrets.
-    fn diff(&self, changed: &Changed) -> Vec<FileDiff> {
+    fn diff(&self, changed: &ChangeOutcome) -> Vec<FileDiff> {
         let diffs = changed.told().map(|file| file.unified_diff()).filter(|diff| diff.kind() != DiffKind::Unchanged);
         diffs.map(|diff| diff.redacted(|text| self.settings.secrets.hide(text))).collect()
     }

@@ -48,34 +48,34 @@ pub enum News {
 
 /// Instructions that are told with one reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ToldInstructions {
     /// Those of parents before those of children.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ToldInstruction>,
     /// The files that did not fit.
     pub later: Vec<RelPath>,
 }
 
 /// What of one file is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ToldInstruction {
     /// The file.
     pub instruction: Instruction,
     /// The lines that fit.
     pub lines: Vec<LineNo>,
     /// Where it was cut, if it was.
-    pub cut: Option<Cut>,
+    pub cut: Option<InstructionCut>,
 }
 
 /// The place at which instructions were cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct InstructionCut {
     /// The first line that is not told in full.
     pub from: LineNo,
     /// How many characters of it are told.
     pub chars: usize,
 }
 
-impl Told {
+impl ToldInstructions {
     /// The files that are told.
     pub fn paths(&self) -> Vec<RelPath> {
         self.parts.iter().map(|part| part.instruction.path.clone()).collect()

@@ -6,7 +6,7 @@
 use std::{error::Error, fs};
 
 use surehand_engine::{
-    Call, Config, Done, Edit, Read, Session, StateHome, ToolNames, Workspace,
+    Call, Config, Done, Edit, ReadCall, Session, StateHome, ToolNames, Workspace,
     core::{Anchor, LineNo, edit::lines::LineEdit},
     render,
 };
@@ -21,7 +21,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let mut session = Session::new(workspace);
 
     // The model reads the lines with their anchors.
-    let read = session.run(&Call::Read(Read::whole("list.txt").with_anchors()));
+    let read = session.run(&Call::Read(ReadCall::whole("list.txt").with_anchors()));
     println!("{}", render::text(&read, &ToolNames::default()));
     let Ok(Done::Read(reading)) = &read.result else { return Err("it can be read".into()) };
     let line = LineNo::new(2).ok_or("lines are counted from 1")?;

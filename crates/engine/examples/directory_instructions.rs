@@ -5,7 +5,7 @@
 
 use std::{error::Error, fs};
 
-use surehand_engine::{Call, Config, List, Session, StateHome, ToolNames, Workspace, render};
+use surehand_engine::{Call, Config, ListCall, Session, StateHome, ToolNames, Workspace, render};
 
 /// Plays it.
 pub fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +26,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // Who asks for nothing gets them with the outcome of a call about the directory, once they have changed.
     fs::write(dir.path().join("web/AGENTS.md"), "Indent with tabs.\n")?;
-    let outcome = session.run(&Call::List(List { path: Some("web".to_owned()), ..List::default() }));
+    let outcome = session.run(&Call::List(ListCall { path: Some("web".to_owned()), ..ListCall::default() }));
     println!("{}", render::text(&outcome, &ToolNames::default()));
     let changed = outcome.notes.instructions.ok_or("one of them has changed")?;
     assert_eq!(changed.paths().len(), 1);

@@ -10,7 +10,7 @@ use std::{error::Error, fs};
 
 use surehand_engine::{
     Config, Edit, Session, StateHome, Tool, ToolNames, Workspace,
-    core::edit::{Undo, Undone, Whose},
+    core::edit::{UndoRequest, UndoTarget, Whose},
     render,
 };
 
@@ -47,7 +47,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     assert!(session.foreign_tools().judge(&edit).is_none());
     fs::write(&file, fs::read_to_string(&file)?.replace("hello", "good morning"))?;
     session.foreign_tools().adopt(&edit)?;
-    let undone = session.edit(&Edit::Undo(Undo { which: Undone::Last, by: Whose::Mine, force: false }));
+    let undone = session.edit(&Edit::Undo(UndoRequest { which: UndoTarget::Last, by: Whose::Mine, force: false }));
     println!("{}", render::text(&undone, &names));
     assert_eq!(fs::read_to_string(&file)?, "fn main() {\n    println!(\"hello, world\");\n}\n");
     Ok(())

@@ -6,7 +6,7 @@
 use std::{error::Error, fs};
 
 use surehand_engine::{
-    Call, Config, Edit, NewTask, Read, RepoTracker, Session, StoreChoice, Tasks, ToolNames, Workspace, WorkspaceOptions,
+    Call, Config, Edit, NewTask, ReadCall, RepoTracker, Session, StoreChoice, TasksCall, ToolNames, Workspace, WorkspaceOptions,
     core::tokens::estimate, render::snapshot::format_for_prompt,
 };
 
@@ -24,8 +24,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     let task = |description: &str| NewTask { description: description.to_owned(), priority: None };
     let add = vec![task("write the parser"), task("write its tests")];
-    session.run(&Call::Tasks(Tasks { add, story: Some("S-12".to_owned()), ..Tasks::default() })).result?;
-    session.run(&Call::Read(Read::whole("notes.md"))).result?;
+    session.run(&Call::Tasks(TasksCall { add, story: Some("S-12".to_owned()), ..TasksCall::default() })).result?;
+    session.run(&Call::Read(ReadCall::whole("notes.md"))).result?;
     session.edit(&Edit::write("src/parser.rs", "pub fn parse() {}\n")).result?;
     // Somebody else changes what the session has read.
     fs::write(dir.path().join("notes.md"), "# Notes\n\nUse a table.\n")?;

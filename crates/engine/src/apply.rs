@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use surehand_core::{
     Act, Cause, Content, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
-    edit::Undo,
-    outcome::{Changed, FileOutcome, Landed, Rewritten, SameContent, Written},
+    edit::UndoRequest,
+    outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod},
 };
 use surehand_store::{ChangeId, Event, Record};
 
@@ -18,8 +18,8 @@ use crate::{
         journal::How,
     },
     files::{PlannedFile, keep_first},
-    plan::{Plan, Step},
-    session::{Basis, Session},
+    plan::{Plan, PlanStep},
+    session::{PlanBasis, Session},
     time::now,
 };
 
@@ -67,7 +67,7 @@ impl Session {
     }
 
     /// Takes changes back for a person. Instructions are for models, and none are given.
-    pub fn undo(&mut self, undo: &Undo) -> Outcome {
+    pub fn undo(&mut self, undo: &UndoRequest) -> Outcome {
         self.begin_call(&Course::default());
         let edit = Edit::Undo(undo.clone());
         let result = self.change(&edit);
@@ -75,7 +75,7 @@ impl Session {
     }
 
     pub(crate) fn change(&mut self, edit: &Edit) -> Result<Done, Refusal> {
-        let plan = self.plan_on(Basis::Disk, edit)?;
+        let plan = self.plan_on(PlanBasis::Disk, edit)?;
         self.apply(plan)
     }
 
@@ -87,9 +87,9 @@ impl Session {
                 plan = self.replan(plan)?;
             }
             let files = match &plan.step {
-                Step::Change(files) => files,
-                Step::Undo(undo) => &undo.files,
-                Step::Nothing(path, text) => {
+                PlanStep::Change(files) => files,
+                PlanStep::Undo(undo) => &undo.files,
+                PlanStep::Nothing(path, text) => {
                     if matches!(self.gather(path.as_str())?.present, Present::Text(now) if now == *text) {
                         return Ok(self.same_content(path.clone(), text.clone()));
                     }
@@ -124,8 +124,8 @@ impl Session {
     /// The same edit for what is there now; of an undo, of the same changes.
     fn replan(&mut self, plan: Plan) -> Result<Plan, Refusal> {
         match plan.step {
-            Step::Undo(undo) => Ok(Plan { step: Step::Undo(self.replan_undo(undo)?), ..plan }),
-            Step::Change(_) | Step::Nothing(..) => self.plan_on(Basis::Disk, &plan.edit),
+            PlanStep::Undo(undo) => Ok(Plan { step: PlanStep::Undo(self.replan_undo(undo)?), ..plan }),
+            PlanStep::Change(_) | PlanStep::Nothing(..) => self.plan_on(PlanBasis::Disk, &plan.edit),
         }
     }
 
@@ -136,22 +136,22 @@ impl Session {
         Done::SameContent(SameContent { path, text, rewrites })
     }
 
-    fn record_plan(&mut self, plan: Plan, committed: Committed) -> Changed {
+    fn record_plan(&mut self, plan: Plan, committed: Committed) -> ChangeOutcome {
         let tool = plan.edit.tool();
         match plan.step {
-            Step::Undo(undo) => {
+            PlanStep::Undo(undo) => {
                 let origin = ChangeOrigin { tool: tool.name(), undoes: undo.undoes() };
                 let (without_effect, undid) = (undo.without_effect(), undo.undid);
                 let (change, files) = self.record_change(&origin, undo.files, committed, MadeBy::Us);
                 self.mark_undone(&change, &without_effect);
-                Changed { change, tool, files, undid, rewrites: 0 }
+                ChangeOutcome { change, tool, files, undid, rewrites: 0 }
             }
-            Step::Change(files) => {
+            PlanStep::Change(files) => {
                 let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
                 let rewrites = self.count_if_rewrite(&plan.edit, &files);
-                Changed { change, tool, files, undid: Vec::new(), rewrites }
+                ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }
             }
-            Step::Nothing(..) => unreachable!("what is not committed is not recorded"),
+            PlanStep::Nothing(..) => unreachable!("what is not committed is not recorded"),
         }
     }
 
@@ -169,15 +169,15 @@ impl Session {
     pub(crate) fn adopt(&mut self, plan: Plan) -> Option<Done> {
         let tool = plan.edit.tool();
         let files = match plan.step {
-            Step::Change(files) => files,
-            Step::Nothing(path, text) => return Some(self.same_content(path, text)),
-            Step::Undo(_) => return None,
+            PlanStep::Change(files) => files,
+            PlanStep::Nothing(path, text) => return Some(self.same_content(path, text)),
+            PlanStep::Undo(_) => return None,
         };
         // Without a stamp, each file is looked at.
         let committed = Committed { stamps: vec![None; files.len()], how: vec![How::Swap; files.len()] };
         let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
         let rewrites = self.count_if_rewrite(&plan.edit, &files);
-        Some(Done::Changed(Changed { change, tool, files, undid: Vec::new(), rewrites }))
+        Some(Done::Changed(ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }))
     }
 
     /// Records what was done, and what the session knows of each file afterwards.
@@ -278,17 +278,17 @@ impl Session {
             Present::Text(text) if text == *sent => Landed::AsPlanned,
             // A file that was moved keeps the view that it had: the gate will find that it is another one.
             _ if matches!(planned.act(), Act::Move { .. }) => Landed::AsPlanned,
-            Present::Text(text) => Landed::Rewritten(Box::new(Rewritten::of(planned, sent, text))),
+            Present::Text(text) => Landed::Rewritten(Box::new(RewrittenFile::of(planned, sent, text))),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,
         }
     }
 }
 
-fn written(how: How) -> Written {
+fn written(how: How) -> WriteMethod {
     match how {
-        How::Swap | How::Create | How::Remove | How::Move => Written::Exchanged,
-        How::Rename => Written::Renamed,
-        How::InPlace => Written::InPlace,
+        How::Swap | How::Create | How::Remove | How::Move => WriteMethod::Exchanged,
+        How::Rename => WriteMethod::Renamed,
+        How::InPlace => WriteMethod::InPlace,
     }
 }
 

@@ -5,7 +5,7 @@
 use surehand_core::{
     ChangedFile, Done, Edit, LineMap, LineNo, LineRange, LineSet, Lines, Outcome, Present, Refusal, RefusalCode, RelPath, Text,
     gate,
-    instructions::{News, Told, chain},
+    instructions::{News, ToldInstructions, chain},
     outcome::{CommandEffects, FileOutcome},
 };
 use surehand_store::Record;
@@ -14,8 +14,8 @@ use crate::{
     apply::ChangeOrigin,
     changes::fresh_change,
     command::{Command, Running},
-    plan::{Plan, Step},
-    session::{Basis, Session},
+    plan::{Plan, PlanStep},
+    session::{PlanBasis, Session},
 };
 
 /// The tools of another agent that works in a session.
@@ -26,7 +26,7 @@ pub struct ForeignTools<'a> {
 
 /// What a tool is about to do to a file, where no more is known of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intent {
+pub enum FileIntent {
     /// Change a part of it.
     Edit,
     /// Replace all of it.
@@ -53,8 +53,8 @@ impl Session {
 impl ForeignTools<'_> {
     /// Whether the gate refuses an edit that a foreign tool is about to make. The refusal counts, and what it shows is seen.
     pub fn judge(&mut self, edit: &Edit) -> Option<Outcome> {
-        match self.session.plan_on(Basis::Disk, edit) {
-            Ok(Plan { step: Step::Nothing(path, text), .. }) => {
+        match self.session.plan_on(PlanBasis::Disk, edit) {
+            Ok(Plan { step: PlanStep::Nothing(path, text), .. }) => {
                 // Whoever sends all of what is there knows it, also where somebody else has written it.
                 self.session.show(&path, &text, &LineSet::whole(text.line_count()));
                 None
@@ -65,13 +65,13 @@ impl ForeignTools<'_> {
     }
 
     /// The same for one file of an edit of which we know only what it does to the file.
-    pub fn judge_intent(&mut self, edit: &Edit, intent: Intent, path: &str) -> Option<Outcome> {
-        let gathered = self.session.gather_for_writing(Basis::Disk, path).ok()?;
+    pub fn judge_intent(&mut self, edit: &Edit, intent: FileIntent, path: &str) -> Option<Outcome> {
+        let gathered = self.session.gather_for_writing(PlanBasis::Disk, path).ok()?;
         let target = self.session.target(&gathered);
         let refused = match intent {
-            Intent::Edit => gate::edit(&target, None).err(),
-            Intent::Overwrite => gate::overwrite(&target).err(),
-            Intent::TakeAway => gate::take_away(&target).err(),
+            FileIntent::Edit => gate::edit(&target, None).err(),
+            FileIntent::Overwrite => gate::overwrite(&target).err(),
+            FileIntent::TakeAway => gate::take_away(&target).err(),
         };
         self.report(edit, refused?)
     }
@@ -103,7 +103,7 @@ impl ForeignTools<'_> {
         if !edit.paths().iter().any(|path| self.has_done_something(edit, path)) {
             return Ok(None);
         }
-        let plan = self.session.plan_on(Basis::View, edit).map_err(|_| OutcomeDiffers)?;
+        let plan = self.session.plan_on(PlanBasis::View, edit).map_err(|_| OutcomeDiffers)?;
         let done = self.session.adopt(plan).ok_or(OutcomeDiffers)?;
         let is_rewritten = matches!(&done, Done::Changed(changed) if changed.files.iter().any(FileOutcome::is_rewritten));
         let outcome = Outcome::new(Ok(done));
@@ -182,7 +182,7 @@ impl ForeignTools<'_> {
     }
 
     /// The instructions for work on a file that this session does not have yet.
-    pub fn instructions(&mut self, path: &str) -> Option<Told> {
+    pub fn instructions(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = self.session.path_of(path).ok()?.parent();
         self.session.tell_instructions(&[directory])
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use surehand_core::{
     ContentHash, Present, RelPath, Stamp, Text,
-    instructions::{Given, Instruction, Settings, Told, chain},
+    instructions::{Given, Instruction, Settings, ToldInstructions, chain},
     render,
 };
 
@@ -110,7 +110,7 @@ impl Instructions {
 
     /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.
     /// `None` is the root. What does not fit into one reply is left for the next one.
-    pub(crate) fn tell(&mut self, ground: &mut Ground<'_>, directories: &[Option<RelPath>]) -> Option<Told> {
+    pub(crate) fn tell(&mut self, ground: &mut Ground<'_>, directories: &[Option<RelPath>]) -> Option<ToldInstructions> {
         if ground.workspace.config().instructions.names.is_empty() {
             return None;
         }
@@ -141,7 +141,7 @@ impl Instructions {
         Some((found, instruction))
     }
 
-    fn give(&mut self, ground: &mut Ground<'_>, news: Vec<(Found, Instruction)>) -> Told {
+    fn give(&mut self, ground: &mut Ground<'_>, news: Vec<(Found, Instruction)>) -> ToldInstructions {
         let (found, instructions): (Vec<Found>, Vec<Instruction>) = news.into_iter().unzip();
         let told = render::instructions::fit(instructions, &ground.workspace.config().instructions);
         let given = &found[..told.parts.len()];

@@ -5,7 +5,7 @@
 //! programs:
 //!
 //! ```
-//! use surehand_engine::{Call, Config, Edit, Read, Session, StateHome, ToolNames, Workspace, core::RefusalCode, render};
+//! use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace, core::RefusalCode, render};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(dir.path().join("a.txt"), "one\ntwo\n")?;
@@ -19,7 +19,7 @@
 //! assert_eq!(refused.refusal().map(|refusal| refusal.code()), Some(RefusalCode::Unread));
 //! assert!(render::text(&refused, &ToolNames::default()).contains("was not read this session — read_file first"));
 //!
-//! session.run(&Call::Read(Read::whole("a.txt"))).result?;
+//! session.run(&Call::Read(ReadCall::whole("a.txt"))).result?;
 //! session.edit(&edit).result?;
 //! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n2\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -63,13 +63,13 @@ mod user;
 mod watch;
 mod workspace;
 
-pub use calls::{Call, Forget, List, NewTask, Read, Search, SetTask, StateFormat, Tasks, WantedLines};
+pub use calls::{Call, ForgetCall, ListCall, NewTask, ReadCall, SearchCall, SetTask, StateFormat, TasksCall, WantedLines};
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
 pub use discovery::{FindRootError, find_root};
 pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
-pub use foreign_tools::{ForeignTools, Intent, OutcomeDiffers};
+pub use foreign_tools::{FileIntent, ForeignTools, OutcomeDiffers};
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
 pub use repo_tracker::RepoTracker;

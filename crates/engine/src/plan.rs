@@ -18,7 +18,7 @@ use surehand_store::SessionId;
 use crate::{
     course::Course,
     files::{Gathered, PlannedFile},
-    session::{Basis, Session},
+    session::{PlanBasis, Session},
     undo::UndoPlan,
 };
 
@@ -29,12 +29,12 @@ pub struct Plan {
     /// Whose it is.
     pub(crate) session: SessionId,
     pub(crate) edit: Edit,
-    pub(crate) step: Step,
+    pub(crate) step: PlanStep,
 }
 
 /// What an edit comes to.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum PlanStep {
     /// These files change.
     Change(Vec<PlannedFile>),
     /// The file holds already what is to be written.
@@ -52,9 +52,9 @@ impl Plan {
     /// What it does to each file.
     pub fn changes(&self) -> impl Iterator<Item = &Planned> {
         let files = match &self.step {
-            Step::Change(files) => &files[..],
-            Step::Undo(undo) => &undo.files[..],
-            Step::Nothing(..) => &[],
+            PlanStep::Change(files) => &files[..],
+            PlanStep::Undo(undo) => &undo.files[..],
+            PlanStep::Nothing(..) => &[],
         };
         files.iter().map(|file| &file.planned)
     }
@@ -65,46 +65,46 @@ impl Session {
     /// [`Session::refused`]: only then do the lines in it count as seen.
     pub fn plan(&mut self, edit: &Edit) -> Result<Plan, Refusal> {
         self.begin_call(&Course::default());
-        self.plan_on(Basis::Disk, edit)
+        self.plan_on(PlanBasis::Disk, edit)
     }
 
     /// The same, for what is on the disk or for what the session takes to be there.
-    pub(crate) fn plan_on(&mut self, basis: Basis, edit: &Edit) -> Result<Plan, Refusal> {
+    pub(crate) fn plan_on(&mut self, basis: PlanBasis, edit: &Edit) -> Result<Plan, Refusal> {
         let step = match edit {
-            Edit::Replace(replacement) => Step::Change(vec![self.plan_replace(basis, replacement)?]),
-            Edit::ReplaceMany(replacements) => Step::Change(self.plan_replace_many(basis, replacements)?),
+            Edit::Replace(replacement) => PlanStep::Change(vec![self.plan_replace(basis, replacement)?]),
+            Edit::ReplaceMany(replacements) => PlanStep::Change(self.plan_replace_many(basis, replacements)?),
             Edit::Lines { path, edits } => {
                 self.check_count(edit.tool(), edits.len())?;
                 let edits: Vec<_> = edits.iter().map(|edit| edit.borrowed()).collect();
                 let gathered = self.gather_for_writing(basis, path)?;
                 let planned = plan::edit_lines(&self.target(&gathered), &edits)?;
-                Step::Change(vec![PlannedFile::of(planned, &gathered)])
+                PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
-            Edit::Patch { patch } => Step::Change(self.plan_patch(basis, patch)?),
+            Edit::Patch { patch } => PlanStep::Change(self.plan_patch(basis, patch)?),
             Edit::Write { path, content } => self.plan_write(basis, edit, path, content)?,
             Edit::Delete { path } => {
                 let gathered = self.gather_by_name(basis, path)?;
                 let planned = plan::delete_file(&self.target(&gathered))?;
-                Step::Change(vec![PlannedFile::of(planned, &gathered)])
+                PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
             Edit::Move { from, to } => {
                 let gathered = self.gather_by_name(basis, from)?;
                 let there = self.gather_for_writing(basis, to)?;
                 let planned = plan::move_file(&self.target(&gathered), &there.path, &there.present)?;
-                Step::Change(vec![PlannedFile::of(planned, &gathered)])
+                PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
-            Edit::Undo(undo) => Step::Undo(self.plan_undo(undo)?),
+            Edit::Undo(undo) => PlanStep::Undo(self.plan_undo(undo)?),
         };
         Ok(Plan { session: self.id(), edit: edit.clone(), step })
     }
 
-    fn plan_replace(&mut self, basis: Basis, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
+    fn plan_replace(&mut self, basis: PlanBasis, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
         let gathered = self.gather_for_writing(basis, &replacement.path)?;
         let planned = plan::edit_file(&self.target(&gathered), &replace(replacement))?;
         Ok(PlannedFile::of(planned, &gathered))
     }
 
-    fn plan_replace_many(&mut self, basis: Basis, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_replace_many(&mut self, basis: PlanBasis, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
         self.check_count(Tool::MultiEdit, all.len())?;
         let mut batch = Batch::default();
         let mut edits = Vec::with_capacity(all.len());
@@ -117,7 +117,7 @@ impl Session {
         Ok(planned.into_iter().zip(&batch.files).map(|(planned, gathered)| PlannedFile::of(planned, gathered)).collect())
     }
 
-    fn plan_patch(&mut self, basis: Basis, patch: &str) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_patch(&mut self, basis: PlanBasis, patch: &str) -> Result<Vec<PlannedFile>, Refusal> {
         let parsed = patch::parse(patch).map_err(|bad| Refusal::of_call(Cause::BadPatch { line: bad.line, why: bad.why }))?;
         self.check_count(Tool::ApplyPatch, parsed.files.len())?;
         let mut batch = Batch::default();
@@ -143,12 +143,12 @@ impl Session {
         Ok(planned.into_iter().map(|(target, planned)| PlannedFile::of(planned, &batch.files[target])).collect())
     }
 
-    fn plan_write(&mut self, basis: Basis, edit: &Edit, path: &str, content: &str) -> Result<Step, Refusal> {
+    fn plan_write(&mut self, basis: PlanBasis, edit: &Edit, path: &str, content: &str) -> Result<PlanStep, Refusal> {
         let mut gathered = self.gather_whole(basis, path)?;
         gathered.is_warned = self.is_warned(edit, &gathered.present);
         Ok(match plan::write_file(&self.target(&gathered), content)? {
-            WritePlan::Write(planned) => Step::Change(vec![PlannedFile::of(*planned, &gathered)]),
-            WritePlan::Same { text } => Step::Nothing(gathered.path, text),
+            WritePlan::Write(planned) => PlanStep::Change(vec![PlannedFile::of(*planned, &gathered)]),
+            WritePlan::Same { text } => PlanStep::Nothing(gathered.path, text),
         })
     }
 

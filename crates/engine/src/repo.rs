@@ -117,10 +117,10 @@ enum Did {
 impl Touch {
     fn of(touched: TouchedFile, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> Self {
         let (hash, status) = match touched.touch {
-            outcome::Touch::Read(hash) => (hash, FileStatus::Unchanged),
-            outcome::Touch::Created(hash) => (hash, FileStatus::Created),
-            outcome::Touch::Modified(hash) => (hash, FileStatus::Modified),
-            outcome::Touch::Deleted => return Self { path: touched.path, did: Did::Delete },
+            outcome::FileTouch::Read(hash) => (hash, FileStatus::Unchanged),
+            outcome::FileTouch::Created(hash) => (hash, FileStatus::Created),
+            outcome::FileTouch::Modified(hash) => (hash, FileStatus::Modified),
+            outcome::FileTouch::Deleted => return Self { path: touched.path, did: Did::Delete },
         };
         let stamp = stamp_of(&touched.path);
         Self { path: touched.path, did: Did::Put { hash, stamp, status } }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use surehand_core::{
     Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal, RefusalCode,
     RelPath, Target, Text, ToolNames, View,
-    instructions::{Told, is_about_to_work},
-    outcome::{Area, Refused, Touch, TouchedFile},
+    instructions::{ToldInstructions, is_about_to_work},
+    outcome::{Area, FileTouch, Refused, TouchedFile},
     render,
 };
 use surehand_store::SessionId;
@@ -42,7 +42,7 @@ pub struct Session {
 
 /// For what an edit is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Basis {
+pub(crate) enum PlanBasis {
     /// For what is on the disk.
     Disk,
     /// For what the session takes to be there: another program has made the edit already.
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// The same, as a value.
-    pub fn instructions_if_new(&mut self, path: &str) -> Option<Told> {
+    pub fn instructions_if_new(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = match place(self.workspace.root(), path) {
             Ok(Place::Dir(directory)) => directory,
             // Also where there is no file yet.
@@ -195,11 +195,11 @@ impl Session {
 
     /// The same for files of which these lines were read.
     pub(crate) fn track_read(&self, read: &[Lines]) {
-        let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
+        let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: FileTouch::Read(lines.text.version()) };
         self.track_touched(read.iter().map(touched).collect());
     }
 
-    pub(crate) fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<Told> {
+    pub(crate) fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<ToldInstructions> {
         let tracker = self.tracker.as_mut();
         let mut ground = instructions::Ground { workspace: &self.workspace, tracker, files: &mut self.files };
         self.instructions.tell(&mut ground, directories)
@@ -281,15 +281,15 @@ impl Session {
 
     /// What is at a path, and what the session has seen of it.
     pub(crate) fn gather(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
-        self.gather_on(Basis::Disk, spelling)
+        self.gather_on(PlanBasis::Disk, spelling)
     }
 
-    fn gather_on(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+    fn gather_on(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.files.gather(&self.workspace, spelling)?;
         Ok(self.with_view(basis, gathered))
     }
 
-    fn with_view(&mut self, basis: Basis, mut gathered: Gathered) -> Gathered {
+    fn with_view(&mut self, basis: PlanBasis, mut gathered: Gathered) -> Gathered {
         if let Some(tracker) = &mut self.tracker {
             gathered.view = tracker.view(&self.workspace, &gathered.path);
             gathered.seen = match (&gathered.view, &gathered.present) {
@@ -298,21 +298,21 @@ impl Session {
                 (None, _) => None,
             };
         }
-        if basis == Basis::View {
+        if basis == PlanBasis::View {
             gathered.present = gathered.seen.clone().map_or(Present::Absent, Present::Text);
         }
         gathered
     }
 
     /// The same for a path that is to be written: somebody's internals are refused.
-    pub(crate) fn gather_for_writing(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(gathered)
     }
 
     /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.
-    pub(crate) fn gather_whole(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_whole(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.files.gather_whole(&self.workspace, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(self.with_view(basis, gathered))
@@ -320,7 +320,7 @@ impl Session {
 
     /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
     /// has seen of the file counts by any of them.
-    pub(crate) fn gather_by_name(&mut self, basis: Basis, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_by_name(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
         let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {
             gathered.path = self.files.spelled(&self.workspace, spelling)?;

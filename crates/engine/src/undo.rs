@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
     Blob, Cause, Content, ContentHash, Present, Refusal, RelPath, Text, Tool,
-    edit::{Undo, Undone, Whose},
-    outcome::Undid,
+    edit::{UndoRequest, UndoTarget, Whose},
+    outcome::UndoneChange,
     plan,
     refusal::{BatchKind, BatchPlace},
     short_diff::TextDiff,
@@ -15,7 +15,7 @@ use surehand_store::{ChangeId, Event, Record};
 use crate::{
     changes::{Net, Selection, net},
     files::{Gathered, PlannedFile},
-    session::{Basis, Session},
+    session::{PlanBasis, Session},
     time::now,
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct UndoPlan {
     /// What is done to each file.
     pub files: Vec<PlannedFile>,
     /// The changes, newest first.
-    pub undid: Vec<Undid>,
+    pub undid: Vec<UndoneChange>,
     /// What the changes came to for each file.
     nets: Vec<Net>,
     /// Changes that somebody had taken back by hand, which were passed over on the way to these.
@@ -54,7 +54,7 @@ impl UndoPlan {
 impl Session {
     /// Plans to take changes back, all of their files or none. The last change that somebody has not taken back by hand already is
     /// the last one.
-    pub(crate) fn plan_undo(&mut self, undo: &Undo) -> Result<UndoPlan, Refusal> {
+    pub(crate) fn plan_undo(&mut self, undo: &UndoRequest) -> Result<UndoPlan, Refusal> {
         let selection = self.selection(undo)?;
         let mut passed: Vec<Net> = Vec::new();
         for _ in 0..MOST_WITHOUT_EFFECT {
@@ -79,18 +79,18 @@ impl Session {
     }
 
     /// Which changes are meant.
-    fn selection(&self, undo: &Undo) -> Result<Selection, Refusal> {
+    fn selection(&self, undo: &UndoRequest) -> Result<Selection, Refusal> {
         let by = match &undo.by {
             Whose::Mine => Some(self.id()),
             Whose::Session(session) => Some(session.clone()),
             Whose::Anyone => None,
         };
         Ok(match (&undo.which, by) {
-            (Undone::Last, by) => Selection::Last(by),
-            (Undone::File(path), by) => Selection::File(self.path_of(path)?, by),
-            (Undone::Change(change), _) => Selection::Change(change.clone()),
-            (Undone::All, Some(session)) => Selection::Session(session),
-            (Undone::All, None) => return Err(cannot("name the session whose changes are to be taken back".to_owned())),
+            (UndoTarget::Last, by) => Selection::Last(by),
+            (UndoTarget::File(path), by) => Selection::File(self.path_of(path)?, by),
+            (UndoTarget::Change(change), _) => Selection::Change(change.clone()),
+            (UndoTarget::All, Some(session)) => Selection::Session(session),
+            (UndoTarget::All, None) => return Err(cannot("name the session whose changes are to be taken back".to_owned())),
         })
     }
 
@@ -99,8 +99,8 @@ impl Session {
         if let Some(name) = used_twice(&nets) {
             return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
         }
-        let mut undid: Vec<Undid> =
-            events.iter().map(|event| Undid { change: event.change.clone(), tool: event.tool.clone() }).collect();
+        let mut undid: Vec<UndoneChange> =
+            events.iter().map(|event| UndoneChange { change: event.change.clone(), tool: event.tool.clone() }).collect();
         undid.dedup_by(|one, other| one.change == other.change);
         let files = self.plan_nets(&nets, force)?;
         Ok(UndoPlan { files, undid, nets: nets.into_iter().chain(nothing).collect(), passed: Vec::new(), force })
@@ -148,7 +148,7 @@ impl Session {
     }
 
     fn plan_net(&mut self, file: &Net, force: bool) -> Result<Vec<PlannedFile>, Refusal> {
-        let gathered = self.gather_by_name(Basis::Disk, file.path_after.as_str())?;
+        let gathered = self.gather_by_name(PlanBasis::Disk, file.path_after.as_str())?;
         let wanted = match file.before {
             None => None,
             Some(version) => Some(self.kept(&file.path_before, version)?),
@@ -171,7 +171,7 @@ impl Session {
 
     /// A file that was moved gets its name back, and its content if that changed as well.
     fn plan_move_back(&mut self, file: &Net, gathered: Gathered, wanted: Option<Content>) -> Result<Vec<PlannedFile>, Refusal> {
-        let there = self.gather_for_writing(Basis::Disk, file.path_before.as_str())?;
+        let there = self.gather_for_writing(PlanBasis::Disk, file.path_before.as_str())?;
         if there.present != Present::Absent {
             let diff = diff(there.present.content().as_ref(), wanted.as_ref());
             return Err(Refusal::of(&file.path_before, Cause::ChangedSince { diff }));

@@ -9,7 +9,7 @@ use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session,
-    core::edit::{Undo, Undone, Whose},
+    core::edit::{UndoRequest, UndoTarget, Whose},
 };
 use surehand_testkit::scenario::tree;
 
@@ -69,7 +69,7 @@ fn what_another_session_took_back_is_not_taken_back_again() {
     pass(&mut session, "edit_file", edit("a.txt", "two", "three"));
     session.workspace().flush();
     let mut people = self::session(dir.path());
-    assert!(!people.undo(&Undo { which: Undone::Last, by: Whose::Anyone, force: false }).is_refused());
+    assert!(!people.undo(&UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false }).is_refused());
     people.workspace().flush();
     for selection in [json!({}), json!({ "path": "a.txt" })] {
         pass(&mut session, "undo", selection);

@@ -2,7 +2,7 @@
 //! those that are there, and names files as seen from its own directory. So a patch is taken apart into its files, and what each of
 //! them needs is asked of the gate even where the rest of it would mean nothing to us.
 
-use surehand_engine::{Edit, Intent};
+use surehand_engine::{Edit, FileIntent};
 
 use super::located;
 
@@ -28,7 +28,7 @@ pub(crate) struct Part {
     /// As an edit.
     pub edit: Edit,
     /// What it is about to do to which file, whatever else it says.
-    pub intents: Vec<(Intent, String)>,
+    pub intents: Vec<(FileIntent, String)>,
 }
 
 /// What stands under one header.
@@ -86,13 +86,13 @@ impl Part {
 }
 
 impl Section {
-    fn intents(&self) -> Vec<(Intent, String)> {
+    fn intents(&self) -> Vec<(FileIntent, String)> {
         let intent = match self.verb {
-            ADD => Intent::Overwrite,
-            DELETE => Intent::TakeAway,
-            _ => Intent::Edit,
+            ADD => FileIntent::Overwrite,
+            DELETE => FileIntent::TakeAway,
+            _ => FileIntent::Edit,
         };
-        let moved = self.move_to.iter().filter(|to| **to != self.path).map(|to| (Intent::Overwrite, to.clone()));
+        let moved = self.move_to.iter().filter(|to| **to != self.path).map(|to| (FileIntent::Overwrite, to.clone()));
         [(intent, self.path.clone())].into_iter().chain(moved).collect()
     }
 
@@ -122,14 +122,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn intents(patch: &str) -> Vec<(Intent, String)> {
+    fn intents(patch: &str) -> Vec<(FileIntent, String)> {
         Patch::parse(patch, "/w/sub").unwrap().parts.into_iter().flat_map(|part| part.intents).collect()
     }
 
     #[test]
     fn names_are_seen_from_the_directory() {
         let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch";
-        assert_eq!(intents(patch), [(Intent::Edit, "/w/sub/a.txt".to_owned()), (Intent::TakeAway, "/w/c".to_owned())]);
+        assert_eq!(intents(patch), [(FileIntent::Edit, "/w/sub/a.txt".to_owned()), (FileIntent::TakeAway, "/w/c".to_owned())]);
         let whole = Patch::parse(patch, "/w/sub").unwrap().whole;
         let expected = "*** Begin Patch\n*** Update File: /w/sub/a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch\n";
         assert_eq!(whole, Edit::Patch { patch: expected.to_owned() });
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_move_may_overwrite() {
         let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch\n";
-        assert_eq!(intents(patch), [(Intent::Edit, "/w/sub/a".to_owned()), (Intent::Overwrite, "/w/sub/b".to_owned())]);
+        assert_eq!(intents(patch), [(FileIntent::Edit, "/w/sub/a".to_owned()), (FileIntent::Overwrite, "/w/sub/b".to_owned())]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use surehand_engine::{
     Session, SessionId, ToolNames,
     changes::Selection,
-    core::edit::{Undo, Undone, Whose},
+    core::edit::{UndoRequest, UndoTarget, Whose},
     render::Reply,
 };
 
@@ -19,13 +19,13 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     output::say(Reply::of(&outcome, &ToolNames::default()), args.json)
 }
 
-fn undo(selection: Selection, force: bool) -> Undo {
+fn undo(selection: Selection, force: bool) -> UndoRequest {
     let whose = |session: Option<SessionId>| session.map_or(Whose::Anyone, Whose::Session);
     let (which, by) = match selection {
-        Selection::Last(session) => (Undone::Last, whose(session)),
-        Selection::File(path, session) => (Undone::File(path.to_string()), whose(session)),
-        Selection::Change(change) => (Undone::Change(change), Whose::Anyone),
-        Selection::Session(session) => (Undone::All, Whose::Session(session)),
+        Selection::Last(session) => (UndoTarget::Last, whose(session)),
+        Selection::File(path, session) => (UndoTarget::File(path.to_string()), whose(session)),
+        Selection::Change(change) => (UndoTarget::Change(change), Whose::Anyone),
+        Selection::Session(session) => (UndoTarget::All, Whose::Session(session)),
     };
-    Undo { which, by, force }
+    UndoRequest { which, by, force }
 }

@@ -59,7 +59,7 @@ pub enum Edit {
         to: String,
     },
     /// Take changes back.
-    Undo(Undo),
+    Undo(UndoRequest),
 }
 
 /// One exact text of a file, and what comes in its place.
@@ -77,9 +77,9 @@ pub struct Replacement {
 
 /// Which changes are to be taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Undo {
+pub struct UndoRequest {
     /// Which of them.
-    pub which: Undone,
+    pub which: UndoTarget,
     /// Whose.
     pub by: Whose,
     /// Whether to overwrite what has been done since.
@@ -89,7 +89,7 @@ pub struct Undo {
 /// Which changes are to be taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Undone {
+pub enum UndoTarget {
     /// The last one.
     Last,
     /// The last one of this file, and of that change only this file.
@@ -159,7 +159,7 @@ impl Edit {
             Edit::ReplaceMany(all) => all.iter_mut().for_each(|replacement| replacement.path = spell(&replacement.path)),
             Edit::Lines { path, .. } | Edit::Write { path, .. } | Edit::Delete { path } => *path = spell(path),
             Edit::Move { from, to } => (*from, *to) = (spell(from), spell(to)),
-            Edit::Undo(Undo { which: Undone::File(path), .. }) => *path = spell(path),
+            Edit::Undo(UndoRequest { which: UndoTarget::File(path), .. }) => *path = spell(path),
             // A patch holds its paths inside, and other undos have none.
             Edit::Patch { .. } | Edit::Undo(_) => {}
         }

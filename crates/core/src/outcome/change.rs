@@ -18,7 +18,7 @@ use crate::{
 
 /// A change of files that was made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct ChangeOutcome {
     /// Its name.
     pub change: ChangeId,
     /// The tool of ours that makes such a change.
@@ -26,14 +26,14 @@ pub struct Changed {
     /// What was done to each file.
     pub files: Vec<FileOutcome>,
     /// The changes that it took back, newest first.
-    pub undid: Vec<Undid>,
+    pub undid: Vec<UndoneChange>,
     /// How often the session has written this file over with nearly what it held; 0 for any other change.
     pub rewrites: u32,
 }
 
 /// A change that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undid {
+pub struct UndoneChange {
     /// Its name.
     pub change: ChangeId,
     /// What had made it, as the log names it.
@@ -61,7 +61,7 @@ pub struct FileOutcome {
     /// What is at the path now.
     pub landed: Landed,
     /// How it got there.
-    pub written: Written,
+    pub written: WriteMethod,
 }
 
 /// What is at the path of a file right after it was written.
@@ -70,14 +70,14 @@ pub enum Landed {
     /// What was planned.
     AsPlanned,
     /// Another program, a formatter say, has made something else of it.
-    Rewritten(Box<Rewritten>),
+    Rewritten(Box<RewrittenFile>),
     /// Another program has removed it, or it is no text any more.
     Gone,
 }
 
 /// What another program made of a file right after it was written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rewritten {
+pub struct RewrittenFile {
     /// What the file holds now.
     pub text: Text,
     /// From what was written to what is there.
@@ -92,7 +92,7 @@ pub struct Rewritten {
 
 /// How a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteMethod {
     /// The new file took the place of the old one, and what came out was what was planned for.
     Exchanged,
     /// By a rename, where the file system cannot exchange files: a change at the same instant may go unseen.
@@ -101,7 +101,7 @@ pub enum Written {
     InPlace,
 }
 
-impl Changed {
+impl ChangeOutcome {
     /// How the lines of its files are numbered.
     pub fn numbers(&self) -> Numbers {
         Numbers::with_anchors(self.tool == Tool::EditLines)
@@ -211,7 +211,7 @@ impl FileOutcome {
 
 impl FileOutcome {
     /// A file that was changed by plan.
-    pub fn of(planned: Planned, landed: Landed, written: Written) -> Self {
+    pub fn of(planned: Planned, landed: Landed, written: WriteMethod) -> Self {
         let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
         // A new file is not repeated to its author.
         let diff = match (planned.act(), base, planned.text()) {
@@ -222,7 +222,7 @@ impl FileOutcome {
     }
 }
 
-impl Rewritten {
+impl RewrittenFile {
     /// What became of a text that was written by plan.
     pub fn of(planned: &Planned, sent: &Text, text: Text) -> Self {
         let map = LineMap::between(sent, &text);

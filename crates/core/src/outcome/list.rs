@@ -15,7 +15,7 @@ pub struct Listing {
     /// The directories that are given as a count, each with a `/` at its end, and how many files are below.
     pub folded: Vec<(String, usize)>,
     /// What the limit leaves out of one directory that has too many entries.
-    pub rest: Rest,
+    pub rest: UnlistedEntries,
     /// How many files there are, listed or not.
     pub total: usize,
     /// What could not be looked at.
@@ -24,7 +24,7 @@ pub struct Listing {
 
 /// What is not even counted by directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rest {
+pub struct UnlistedEntries {
     /// The directory, with a `/` at its end; `None` is the root.
     pub place: Option<String>,
     /// How many directories in it are not listed.
@@ -40,7 +40,7 @@ impl Listing {
     pub fn of(paths: &[RelPath], scope: Scope, limit: usize, left_out: LeftOut) -> Self {
         let total = paths.len();
         if paths.is_empty() {
-            return Self { scope, files: Vec::new(), folded: Vec::new(), rest: Rest::default(), total, left_out };
+            return Self { scope, files: Vec::new(), folded: Vec::new(), rest: UnlistedEntries::default(), total, left_out };
         }
         let tree = Tree { paths, limit };
         let Folded { folders, files, rest } = tree.fold(tree.top(&scope.area));
@@ -73,7 +73,7 @@ struct Folder {
 struct Folded {
     folders: Vec<Folder>,
     files: Vec<usize>,
-    rest: Rest,
+    rest: UnlistedEntries,
 }
 
 impl Tree<'_> {
@@ -134,14 +134,14 @@ impl Tree<'_> {
         }
         closed.sort_by_key(|folder| folder.files.start);
         files.sort_unstable();
-        Folded { folders: closed, files, rest: Rest::default() }
+        Folded { folders: closed, files, rest: UnlistedEntries::default() }
     }
 
     /// The first entries of a directory that has too many, and how many more there are.
     fn trim(&self, top: &Folder, mut folders: Vec<Folder>, mut files: Vec<usize>) -> Folded {
         let more_folders = folders.split_off(folders.len().min(self.limit));
         let more_files = files.split_off(files.len().min(self.limit - folders.len()));
-        let rest = Rest {
+        let rest = UnlistedEntries {
             place: if top.prefix == 0 { None } else { Some(self.name(top).to_owned()) },
             directories: more_folders.len(),
             files_in_directories: more_folders.iter().map(|folder| folder.files.len()).sum(),

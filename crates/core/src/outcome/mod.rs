@@ -10,17 +10,17 @@ pub mod scope;
 pub mod search;
 
 pub use self::{
-    change::{Changed, FileOutcome, Landed, Rewritten, SameContent, Undid, Written},
+    change::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, WriteMethod},
     list::Listing,
-    read::{Reading, Unchanged},
+    read::{Reading, UnchangedRead},
     scope::{Area, LeftOut, Scope},
-    search::{FileMatches, Found},
+    search::{FileMatches, SearchResult},
 };
 use crate::{
     excerpt::Lines,
     hash::ContentHash,
     ids::ChangeId,
-    instructions::Told,
+    instructions::ToldInstructions,
     lines::LineSet,
     notice::{ChangedFile, Notice},
     path::RelPath,
@@ -38,7 +38,7 @@ pub struct Outcome {
     /// What was done, or why nothing was.
     pub result: Result<Done, Refused>,
     /// What else there is to say.
-    pub notes: Notes,
+    pub notes: OutcomeNotes,
 }
 
 /// What was done.
@@ -48,13 +48,13 @@ pub enum Done {
     /// Lines of a file were read.
     Read(Reading),
     /// Lines were asked for that the session has seen and that have not changed.
-    Unchanged(Unchanged),
+    Unchanged(UnchangedRead),
     /// Files were listed.
     Listed(Listing),
     /// Files were searched.
-    Found(Found),
+    Found(SearchResult),
     /// Files were changed.
-    Changed(Changed),
+    Changed(ChangeOutcome),
     /// A file was to be written that holds that content already.
     SameContent(SameContent),
     /// The state of the repository was asked for.
@@ -96,9 +96,9 @@ pub enum Forgotten {
 
 /// What a reply says besides its result.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Notes {
+pub struct OutcomeNotes {
     /// What the owner of the repository asks of whoever works in the directories of the call.
-    pub instructions: Option<Told>,
+    pub instructions: Option<ToldInstructions>,
     /// Files that the session has seen and that somebody else has changed since.
     pub changed_elsewhere: Vec<ChangedFile>,
     /// What happened to the workspace without anybody asking.
@@ -122,12 +122,12 @@ pub struct TouchedFile {
     /// The file.
     pub path: RelPath,
     /// What was done to it.
-    pub touch: Touch,
+    pub touch: FileTouch,
 }
 
 /// What was done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
+pub enum FileTouch {
     /// It was read, and holds this.
     Read(ContentHash),
     /// It was created, and holds this.
@@ -141,7 +141,7 @@ pub enum Touch {
 impl Outcome {
     /// An outcome with nothing else to say.
     pub fn new(result: Result<Done, Refused>) -> Self {
-        Self { result, notes: Notes::default() }
+        Self { result, notes: OutcomeNotes::default() }
     }
 
     /// Whether the call was refused.
@@ -155,7 +155,7 @@ impl Outcome {
     }
 
     /// The change that was made, if one was.
-    pub fn changed(&self) -> Option<&Changed> {
+    pub fn changed(&self) -> Option<&ChangeOutcome> {
         match &self.result {
             Ok(Done::Changed(changed)) => Some(changed),
             _ => None,
@@ -213,7 +213,7 @@ impl Outcome {
 
     /// The files that it has read or changed.
     pub fn touched(&self) -> Vec<TouchedFile> {
-        let read = |path: &RelPath, text: &Text| TouchedFile { path: path.clone(), touch: Touch::Read(text.version()) };
+        let read = |path: &RelPath, text: &Text| TouchedFile { path: path.clone(), touch: FileTouch::Read(text.version()) };
         match &self.result {
             Ok(Done::Read(reading)) => vec![read(&reading.path, &reading.text)],
             Ok(Done::Unchanged(unchanged)) => vec![read(&unchanged.path, &unchanged.text)],
@@ -243,13 +243,13 @@ impl Done {
 /// What became of the names of a file.
 fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
     let planned = &file.planned;
-    let gone = |path: &RelPath| TouchedFile { path: path.clone(), touch: Touch::Deleted };
+    let gone = |path: &RelPath| TouchedFile { path: path.clone(), touch: FileTouch::Deleted };
     let version = file.content().map(|content| content.version());
     let (left, touch) = match planned.act() {
         Act::Remove => (Some(planned.path()), None),
-        Act::Move { .. } => (Some(planned.path()), version.map(Touch::Modified)),
-        Act::Write { .. } if planned.is_new() => (planned.origin().map(|origin| &origin.path), version.map(Touch::Created)),
-        Act::Write { .. } => (None, version.map(Touch::Modified)),
+        Act::Move { .. } => (Some(planned.path()), version.map(FileTouch::Modified)),
+        Act::Write { .. } if planned.is_new() => (planned.origin().map(|origin| &origin.path), version.map(FileTouch::Created)),
+        Act::Write { .. } => (None, version.map(FileTouch::Modified)),
     };
     let now = touch.map(|touch| TouchedFile { path: file.path().clone(), touch });
     left.map(gone).into_iter().chain(now).collect()

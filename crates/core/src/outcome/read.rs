@@ -30,7 +30,7 @@ pub struct Reading {
 
 /// Lines of a file that the session was shown before and that have not changed since.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unchanged {
+pub struct UnchangedRead {
     /// The file.
     pub path: RelPath,
     /// What it holds.

@@ -39,7 +39,7 @@ pub struct Show<'a> {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// What was searched for.
     pub pattern: String,
     /// Where.
@@ -93,12 +93,12 @@ pub struct Row {
     /// The line.
     pub line: LineNo,
     /// What is shown of it, if it is too long.
-    pub cut: Option<Cut>,
+    pub cut: Option<CutLine>,
 }
 
 /// A piece of a line that is too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct CutLine {
     /// The piece, with how much is left out.
     pub text: String,
     /// Whether it does not begin where the line does, because what matches is further on.
@@ -166,8 +166,8 @@ impl<'a> Collector<'a> {
     }
 
     /// All of it.
-    pub fn finish(self, pattern: String, scope: Scope, searched: usize, binary: usize, left_out: LeftOut) -> Found {
-        Found {
+    pub fn finish(self, pattern: String, scope: Scope, searched: usize, binary: usize, left_out: LeftOut) -> SearchResult {
+        SearchResult {
             pattern,
             scope,
             files: self.files,
@@ -215,7 +215,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Found {
+impl SearchResult {
     /// How many of the lines that match are shown.
     pub fn shown(&self) -> usize {
         self.files.iter().map(|file| file.shown_matches.count() as usize).sum()
@@ -223,17 +223,17 @@ impl Found {
 }
 
 /// A line that is too long, cut so that what matches can be seen; `None` for one that is not.
-fn cut_around(line: &str, hit: Range<usize>, chars: usize) -> Option<Cut> {
+fn cut_around(line: &str, hit: Range<usize>, chars: usize) -> Option<CutLine> {
     if !is_long(line, chars) {
         return None;
     }
     let (from, to) = (line.floor_char_boundary(hit.start), line.floor_char_boundary(hit.end));
     let before = line[..from].chars().count();
     if before + line[from..to.max(from)].chars().count() <= chars {
-        return Some(Cut { text: clip(line, chars), is_inside: false, goes_on: true });
+        return Some(CutLine { text: clip(line, chars), is_inside: false, goes_on: true });
     }
     let skipped = before.saturating_sub(chars / 4).min(line.chars().count() - chars);
     let start = line.char_indices().nth(skipped).map_or(0, |(at, _)| at);
     let goes_on = is_long(&line[start..], chars);
-    Some(Cut { text: format!("[+{skipped} chars]…{}", clip(&line[start..], chars)), is_inside: true, goes_on })
+    Some(CutLine { text: format!("[+{skipped} chars]…{}", clip(&line[start..], chars)), is_inside: true, goes_on })
 }

@@ -7,7 +7,7 @@ use crate::{
     hash::Anchor,
     lines::LineNo,
     numbers::Numbers,
-    outcome::{Changed, FileOutcome, Landed, Rewritten, SameContent, Undid},
+    outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange},
     path::RelPath,
     plan::{Act, Planned, Rebased},
     render::{Audience, count, refusal::listed, which},
@@ -20,7 +20,7 @@ use crate::{
 pub(super) const REWRITES_SAID_FROM: u32 = 3;
 
 /// A change, in words.
-pub fn changed(changed: &Changed, audience: Audience<'_>) -> String {
+pub fn changed(changed: &ChangeOutcome, audience: Audience<'_>) -> String {
     let mut text = undid(&changed.undid, audience.names);
     changed.told().for_each(|file| text.push_str(&file_outcome(file, changed.numbers(), audience)));
     if let Some(file) = changed.files.first() {
@@ -149,12 +149,12 @@ fn new_row(out: &mut String, sign: char, text: &Text, line: LineNo, numbers: Num
 }
 
 /// Which changes were taken back, by the tools that made them, newest first.
-fn undid(undid: &[Undid], names: &ToolNames) -> String {
+fn undid(undid: &[UndoneChange], names: &ToolNames) -> String {
     const MAX: usize = 8;
     if undid.is_empty() {
         return String::new();
     }
-    let name = |undid: &Undid| match Tool::named(&undid.tool) {
+    let name = |undid: &UndoneChange| match Tool::named(&undid.tool) {
         Some(tool) => names.get(tool).unwrap_or("an edit").to_owned(),
         None => undid.tool.clone(),
     };
@@ -198,7 +198,7 @@ fn open_end(text: &Text, line: LineNo) -> &'static str {
 }
 
 /// Said when another program rewrote a file right after it was written: what is there now instead of what was sent.
-fn rewritten_after(path: &RelPath, rewritten: &Rewritten, numbers: Numbers, audience: Audience<'_>) -> String {
+fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: Numbers, audience: Audience<'_>) -> String {
     let version = rewritten.text.version().short();
     format!(
         "note: another program (a formatter?) rewrote {path} right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     excerpt::clip,
-    instructions::{Cut, Instruction, News, Part, Settings, Told},
+    instructions::{Instruction, InstructionCut, News, Settings, ToldInstruction, ToldInstructions},
     lines::LineNo,
     path::RelPath,
     render::scope::name,
@@ -22,8 +22,8 @@ const END: &str = "--- end of instructions ---";
 const MOST_LATER: usize = 10;
 
 /// As many of these instructions, which come parents before children, as fit into one reply; the others are for the next ones.
-pub fn fit(news: Vec<Instruction>, settings: &Settings) -> Told {
-    let mut told = Told::default();
+pub fn fit(news: Vec<Instruction>, settings: &Settings) -> ToldInstructions {
+    let mut told = ToldInstructions::default();
     let mut left = settings.total_tokens;
     for instruction in news {
         let part = part(instruction, settings.tokens.min(settings.total_tokens));
@@ -41,7 +41,7 @@ pub fn fit(news: Vec<Instruction>, settings: &Settings) -> Told {
 }
 
 /// Instructions in words.
-pub fn instructions(told: &Told, names: &ToolNames) -> String {
+pub fn instructions(told: &ToldInstructions, names: &ToolNames) -> String {
     let mut text: String =
         told.parts.iter().map(|part| format!("{}\n{}", headline(&part.instruction), body(part, names))).collect();
     text.push_str(&later(&told.later));
@@ -64,7 +64,7 @@ fn headline(instruction: &Instruction) -> String {
 }
 
 /// What of an instruction is told: all of it without empty lines at its start and end, or as much as fits.
-fn part(instruction: Instruction, budget: usize) -> Part {
+fn part(instruction: Instruction, budget: usize) -> ToldInstruction {
     let text = &instruction.text;
     let says_something = |line: &LineNo| !text.line(*line).trim().is_empty();
     let lines = || text.lines().map(|(line, _)| line);
@@ -77,19 +77,19 @@ fn part(instruction: Instruction, budget: usize) -> Part {
         match left.checked_sub(estimate(&row(text.line(line)))) {
             Some(rest) => left = rest,
             None => {
-                cut = Some(Cut { from: line, chars: if line == first { budget } else { 0 } });
+                cut = Some(InstructionCut { from: line, chars: if line == first { budget } else { 0 } });
                 break;
             }
         }
         shown.push(line);
     }
-    Part { instruction, lines: shown, cut }
+    ToldInstruction { instruction, lines: shown, cut }
 }
 
-fn body(part: &Part, names: &ToolNames) -> String {
+fn body(part: &ToldInstruction, names: &ToolNames) -> String {
     let text = &part.instruction.text;
     let mut body: String = part.lines.iter().map(|line| row(text.line(*line))).collect();
-    if let Some(Cut { from, chars }) = part.cut {
+    if let Some(InstructionCut { from, chars }) = part.cut {
         // Of a line that is too long by itself the first characters are shown.
         if chars > 0 {
             body.push_str(&row(&clip(text.line(from), chars)));

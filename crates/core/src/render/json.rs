@@ -10,7 +10,9 @@ use super::{
 };
 use crate::{
     numbers::Numbers,
-    outcome::{Changed, Done, FileOutcome, Forgotten, Found, Landed, Outcome, Refused, Written, search::FileMatches},
+    outcome::{
+        ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, Refused, SearchResult, WriteMethod, search::FileMatches,
+    },
     plan::Act,
     refusal::Cause,
     tool::{Tool, ToolNames},
@@ -96,7 +98,7 @@ fn done_fields(done: &Done, names: &ToolNames) -> Map<String, Value> {
     }
 }
 
-fn search(found: &Found) -> Map<String, Value> {
+fn search(found: &SearchResult) -> Map<String, Value> {
     let file = |file: &FileMatches| {
         json!({
             "path": file.found_at,
@@ -116,7 +118,7 @@ fn search(found: &Found) -> Map<String, Value> {
 
 /// A change of one file has its fields in the object itself. One that may be of several has them in a list, and if it is of one
 /// only, in both places.
-fn change(changed: &Changed, names: &ToolNames) -> Map<String, Value> {
+fn change(changed: &ChangeOutcome, names: &ToolNames) -> Map<String, Value> {
     let mut files: Vec<Map<String, Value>> =
         changed.files.iter().map(|file| file_fields(file, changed.numbers(), names)).collect();
     let may_be_several = changed.tool.changes_several_files();
@@ -194,11 +196,11 @@ fn written(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<Strin
         fields.insert("rebased".to_owned(), json!({ "changed": rebased.affected }));
     }
     let how = match file.written {
-        Written::Exchanged => None,
-        Written::Renamed => {
+        WriteMethod::Exchanged => None,
+        WriteMethod::Renamed => {
             Some("renamed: this file system cannot exchange files, so a change at the same instant may go unseen")
         }
-        Written::InPlace => Some("in place: the file has several names or marks that a new file could not have"),
+        WriteMethod::InPlace => Some("in place: the file has several names or marks that a new file could not have"),
     };
     if let Some(how) = how {
         fields.insert("written".to_owned(), json!(how));

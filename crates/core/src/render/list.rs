@@ -2,7 +2,7 @@
 //! is not listed is counted.
 
 use crate::{
-    outcome::{Area, Listing, list::Rest},
+    outcome::{Area, Listing, list::UnlistedEntries},
     render::{
         count,
         scope::{IGNORED, in_scope, left_out, name},
@@ -36,7 +36,7 @@ pub fn list(listing: &Listing) -> String {
 }
 
 /// What one directory has besides.
-fn and_more(rest: &Rest) -> String {
+fn and_more(rest: &UnlistedEntries) -> String {
     let mut text = String::new();
     if rest.directories > 0 {
         let directories = if rest.directories == 1 { "directory" } else { "directories" };

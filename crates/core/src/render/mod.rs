@@ -22,7 +22,7 @@ use crate::{
     excerpt::clip,
     lines::LineSet,
     notice::Notice,
-    outcome::{CommandEffects, Done, Forgotten, Notes, Outcome},
+    outcome::{CommandEffects, Done, Forgotten, Outcome, OutcomeNotes},
     tool::ToolNames,
 };
 
@@ -126,7 +126,7 @@ fn forgot(forgotten: &Forgotten, names: &ToolNames) -> String {
 }
 
 /// What a reply says besides its result.
-fn notes(notes: &Notes, audience: Audience<'_>) -> String {
+fn notes(notes: &OutcomeNotes, audience: Audience<'_>) -> String {
     let mut text = notes.instructions.as_ref().map(|told| instructions::instructions(told, audience.names)).unwrap_or_default();
     if !notes.changed_elsewhere.is_empty() {
         text.push_str(&changed_elsewhere(&notes.changed_elsewhere));

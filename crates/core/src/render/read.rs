@@ -5,7 +5,7 @@ use crate::{
     excerpt::clip,
     lines::LineSet,
     numbers::Numbers,
-    outcome::{Reading, Unchanged, read::is_long},
+    outcome::{Reading, UnchangedRead, read::is_long},
     path::RelPath,
     render::{Audience, count, scope::name, which},
     text::Text,
@@ -113,8 +113,8 @@ fn has_bare_newline(text: &Text) -> bool {
 }
 
 /// The answer to a read of lines that the session was shown and that have not changed since.
-pub fn unchanged(unchanged: &Unchanged, audience: Audience<'_>) -> String {
-    let Unchanged { path, text, lines, is_whole } = unchanged;
+pub fn unchanged(unchanged: &UnchangedRead, audience: Audience<'_>) -> String {
+    let UnchangedRead { path, text, lines, is_whole } = unchanged;
     let (read, version) = (audience.names.read(), text.version().short());
     let what = if *is_whole { "the file".to_owned() } else { which(lines) };
     let again = match audience.names.get(Tool::Forget) {

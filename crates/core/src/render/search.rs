@@ -3,8 +3,8 @@
 use crate::{
     numbers::Numbers,
     outcome::{
-        Area, Found,
-        search::{Cut, FileMatches},
+        Area, SearchResult,
+        search::{CutLine, FileMatches},
     },
     path::RelPath,
     render::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What a search found, in words.
-pub fn search(found: &Found, audience: Audience<'_>) -> String {
+pub fn search(found: &SearchResult, audience: Audience<'_>) -> String {
     if found.hits == 0 {
         return nothing(found);
     }
@@ -33,7 +33,7 @@ pub fn search(found: &Found, audience: Audience<'_>) -> String {
     text
 }
 
-fn write_file(out: &mut String, found: &Found, file: &FileMatches, audience: Audience<'_>) {
+fn write_file(out: &mut String, found: &SearchResult, file: &FileMatches, audience: Audience<'_>) {
     out.push_str(&header(found, file));
     if audience.sees_lines() {
         write_rows(out, found, file);
@@ -46,7 +46,7 @@ fn write_file(out: &mut String, found: &Found, file: &FileMatches, audience: Aud
     }
 }
 
-fn write_rows(out: &mut String, found: &Found, file: &FileMatches) {
+fn write_rows(out: &mut String, found: &SearchResult, file: &FileMatches) {
     let mut last = None;
     for row in &file.rows {
         let is_gap = last.is_some_and(|last: crate::lines::LineNo| last.moved(1) != Some(row.line));
@@ -67,7 +67,7 @@ fn write_rows(out: &mut String, found: &Found, file: &FileMatches) {
 fn write_pieces(out: &mut String, file: &FileMatches) {
     const LONGEST: usize = 300;
     for row in &file.rows {
-        let Some(Cut { text, is_inside: true, goes_on }) = &row.cut else { continue };
+        let Some(CutLine { text, is_inside: true, goes_on }) = &row.cut else { continue };
         let mut line = String::new();
         Numbers::Plain.write(&mut line, row.line, text);
         line.push_str(text);
@@ -78,7 +78,7 @@ fn write_pieces(out: &mut String, file: &FileMatches) {
 }
 
 /// `src/a.rs (3 matches)`. With other lines around them, the numbers of those that match.
-fn header(found: &Found, file: &FileMatches) -> String {
+fn header(found: &SearchResult, file: &FileMatches) -> String {
     let shown = file.shown_matches.count() as usize;
     let some = if shown < file.matches { format!(", {shown} shown") } else { String::new() };
     let on = if found.has_context { format!(": {}", which(&file.shown_matches)) } else { String::new() };
@@ -86,8 +86,8 @@ fn header(found: &Found, file: &FileMatches) -> String {
 }
 
 /// What is said when no line matches.
-fn nothing(found: &Found) -> String {
-    let Found { pattern, scope, searched, binary, left_out: missing, .. } = found;
+fn nothing(found: &SearchResult) -> String {
+    let SearchResult { pattern, scope, searched, binary, left_out: missing, .. } = found;
     let place = in_scope(scope);
     if let Area::File(_) = scope.area {
         return format!("No matches for {} {place}.\n", Quote(pattern));

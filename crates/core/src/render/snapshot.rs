@@ -27,13 +27,13 @@ pub fn is_done(state: &RepoState) -> bool {
 /// Open tasks have the first right to the room, then files that somebody else changed since they were read, then those that were
 /// modified last; the others are counted by directory. The same state gives the same text.
 pub fn format_for_prompt(state: &RepoState, names: &ToolNames) -> String {
-    let Snapshot { tasks, files } = snapshot(state, names);
+    let SnapshotText { tasks, files } = snapshot(state, names);
     tasks + &files
 }
 
 /// The state for a prompt, in two parts that may stand apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct SnapshotText {
     /// Workspace, story and tasks.
     pub tasks: String,
     /// Files and time.
@@ -41,7 +41,7 @@ pub struct Snapshot {
 }
 
 /// The two parts of [`format_for_prompt`].
-pub fn snapshot(state: &RepoState, names: &ToolNames) -> Snapshot {
+pub fn snapshot(state: &RepoState, names: &ToolNames) -> SnapshotText {
     let files = Files::of(state);
     let time = format!("Updated {}\n", rfc3339(state.last_updated));
     let mut page = Page { text: String::new(), room: MOST_TOKENS - estimate(&time) };
@@ -54,7 +54,7 @@ pub fn snapshot(state: &RepoState, names: &ToolNames) -> Snapshot {
     put_tasks(&mut page, state, files.least(), names);
     let tasks = std::mem::take(&mut page.text);
     files.put(&mut page);
-    Snapshot { tasks, files: page.text + &time }
+    SnapshotText { tasks, files: page.text + &time }
 }
 
 /// How many tokens of a text are shown where there is room, and where there is not.

@@ -8,15 +8,15 @@ use crate::session::Session;
 /// What no longer counts as read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Forget {
+pub enum ForgetCall {
     /// Everything.
     Everything,
     /// These files, in any spelling.
     Files(Vec<String>),
 }
 
-pub(super) fn forget(session: &mut Session, forget: &Forget) -> Result<Done, Refusal> {
-    let Forget::Files(paths) = forget else {
+pub(super) fn forget(session: &mut Session, forget: &ForgetCall) -> Result<Done, Refusal> {
+    let ForgetCall::Files(paths) = forget else {
         session.reset();
         return Ok(Done::Forgotten(Forgotten::Everything));
     };

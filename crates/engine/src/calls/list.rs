@@ -13,7 +13,7 @@ use crate::{
 
 /// List files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct List {
+pub struct ListCall {
     /// A directory or file, in any spelling; without it, the whole workspace.
     pub path: Option<String>,
     /// Only files that match.
@@ -24,7 +24,7 @@ pub struct List {
 
 const DEFAULT_LIMIT: usize = 200;
 
-pub(super) fn list(session: &mut Session, call: &List) -> Result<Done, Refusal> {
+pub(super) fn list(session: &mut Session, call: &ListCall) -> Result<Done, Refusal> {
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT).min(session.limits().read_lines);
     let workspace = session.workspace().clone();
     let place = place(workspace.root(), call.path.as_deref().unwrap_or_default())?;

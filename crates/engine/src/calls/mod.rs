@@ -12,12 +12,12 @@ use serde::Serialize;
 use surehand_core::{Done, Edit, Outcome, Refusal, Tool};
 
 pub use self::{
-    forget::Forget,
-    list::List,
-    read::{Read, WantedLines},
-    search::Search,
+    forget::ForgetCall,
+    list::ListCall,
+    read::{ReadCall, WantedLines},
+    search::SearchCall,
     state::StateFormat,
-    tasks::{NewTask, SetTask, Tasks},
+    tasks::{NewTask, SetTask, TasksCall},
 };
 use crate::{course::Course, session::Session};
 
@@ -26,19 +26,19 @@ use crate::{course::Course, session::Session};
 #[serde(rename_all = "snake_case")]
 pub enum Call {
     /// Show lines of a file.
-    Read(Read),
+    Read(ReadCall),
     /// List files.
-    List(List),
+    List(ListCall),
     /// Search files.
-    Search(Search),
+    Search(SearchCall),
     /// Change files.
     Edit(Edit),
     /// Show the state of the repository.
     State(StateFormat),
     /// Change the list of tasks.
-    Tasks(Tasks),
+    Tasks(TasksCall),
     /// Forget what was read.
-    Forget(Forget),
+    Forget(ForgetCall),
 }
 
 impl Call {

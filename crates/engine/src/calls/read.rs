@@ -3,7 +3,7 @@
 use serde::Serialize;
 use surehand_core::{
     Cause, Done, LineNo, LineRange, LineSet, Present, Refusal,
-    outcome::{Reading, Unchanged},
+    outcome::{Reading, UnchangedRead},
     render::Numbers,
 };
 
@@ -11,7 +11,7 @@ use crate::session::Session;
 
 /// Show lines of a file. Those that are shown in full count as read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Read {
+pub struct ReadCall {
     /// The file, in any spelling.
     pub path: String,
     /// Which lines.
@@ -30,7 +30,7 @@ pub enum WantedLines {
     These(LineSet),
 }
 
-impl Read {
+impl ReadCall {
     /// All lines of a file, without anchors.
     pub fn whole(path: impl Into<String>) -> Self {
         Self { path: path.into(), lines: WantedLines::From(LineNo::FIRST), anchors: false }
@@ -55,7 +55,7 @@ impl WantedLines {
     }
 }
 
-pub(super) fn read(session: &mut Session, call: &Read) -> Result<Done, Refusal> {
+pub(super) fn read(session: &mut Session, call: &ReadCall) -> Result<Done, Refusal> {
     let gathered = session.gather(&call.path)?;
     let path = gathered.path;
     let text = match gathered.present {
@@ -69,7 +69,7 @@ pub(super) fn read(session: &mut Session, call: &Read) -> Result<Done, Refusal> 
         let lines = wanted.clipped(text.line_count());
         if !lines.is_empty() && view.version() == text.version() && !view.is_unknown() && view.are_fresh(&lines) {
             let is_whole = view.is_whole();
-            return Ok(Done::Unchanged(Unchanged { path, text, lines, is_whole }));
+            return Ok(Done::Unchanged(UnchangedRead { path, text, lines, is_whole }));
         }
     }
     let numbers = Numbers::with_anchors(call.anchors);

@@ -27,7 +27,7 @@ use crate::{
 
 /// Search files, line by line. The lines that are shown in full count as read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Search {
+pub struct SearchCall {
     /// A regular expression; a match lies within one line.
     pub pattern: String,
     /// A directory or file, in any spelling; without it, the whole workspace.
@@ -48,7 +48,7 @@ pub struct Search {
 
 const DEFAULT_LIMIT: usize = 100;
 
-pub(super) fn search(session: &mut Session, call: &Search) -> Result<Done, Refusal> {
+pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, Refusal> {
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT).min(session.limits().read_lines);
     let matcher = matcher(call)?;
     let workspace = session.workspace().clone();
@@ -109,7 +109,7 @@ fn hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
 }
 
 /// What was asked for as something that can be searched, or what is wrong with it.
-fn matcher(call: &Search) -> Result<RegexMatcher, Refusal> {
+fn matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
     let bad =
         |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{}: pattern: {why}", Tool::SearchFiles.name()) });
     const ONE_LINE: &str =

@@ -8,7 +8,7 @@ use crate::session::Session;
 
 /// What changes in the list of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Tasks {
+pub struct TasksCall {
     /// Tasks to add, in order.
     pub add: Vec<NewTask>,
     /// Tasks to change.
@@ -42,7 +42,7 @@ pub struct SetTask {
 /// More tasks than this are no plan.
 const MOST_TASKS: usize = 500;
 
-pub(super) fn update(session: &mut Session, tasks: &Tasks) -> Result<Done, Refusal> {
+pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, Refusal> {
     check(tasks)?;
     let add = tasks.add.iter().map(|task| (task.description.trim().to_owned(), task.priority)).collect();
     let set = |task: &SetTask| TaskChange {
@@ -59,7 +59,7 @@ pub(super) fn update(session: &mut Session, tasks: &Tasks) -> Result<Done, Refus
     }
 }
 
-fn check(tasks: &Tasks) -> Result<(), Refusal> {
+fn check(tasks: &TasksCall) -> Result<(), Refusal> {
     let bad = |why: String| Err(Refusal::of_call(Cause::BadArguments { why: format!("{}: {why}", Tool::UpdateTasks.name()) }));
     if tasks.add.is_empty() && tasks.set.is_empty() && tasks.story.is_none() {
         return bad("nothing to do: give add, set or story".to_owned());

@@ -1,5 +1,5 @@
 //! A scan: a walk of the whole workspace that finds what was created, modified and deleted since the scan before. A file whose
-//! stamp is the one that the [`Index`] has is not read. What to do about the findings is left to whoever asked.
+//! stamp is the one that the index has is not read. What to do about the findings is left to whoever asked.
 
 mod look;
 

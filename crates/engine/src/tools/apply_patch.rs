@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<ApplyPatch>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ApplyPatch>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "Apply a patch to one or more files, all or nothing: the `*** Begin Patch` format (`*** Add File:`, `*** Update File:`, `*** Delete File:`, `*** Move to:`, chunks\n\

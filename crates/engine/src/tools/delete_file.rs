@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<DeleteFile>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<DeleteFile>, parse };
 
 fn describe(names: &ToolNames) -> String {
     let back = names.get(Tool::Undo).map(|undo| format!(" `{undo}` brings it back.")).unwrap_or_default();

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::Replacement};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<EditFile>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<EditFile>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "Replace one exact piece of text in a file. The file must have been read in this session and be unchanged since; otherwise nothing is\n\

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{Anchor, Cause, Edit, Refusal, Tool, ToolNames, edit::lines::LineEdit};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<EditLines>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<EditLines>, parse };
 
 fn describe(names: &ToolNames) -> String {
     let shown_by = names.all_of(&[Tool::ReadFile, Tool::SearchFiles]);

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Definition, arguments, schema};
-use crate::calls::{Call, Forget};
+use super::{ToolDefinition, arguments, schema};
+use crate::calls::{Call, ForgetCall};
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<ForgetArguments>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ForgetArguments>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "Say that what you had read is no longer in your context (after a compaction, truncation or reset): all of it, or the files in `paths`.\n\
@@ -26,5 +26,5 @@ struct ForgetArguments {
 
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: ForgetArguments = arguments(Tool::Forget.name(), value)?;
-    Ok(Call::Forget(call.paths.map_or(Forget::Everything, Forget::Files)))
+    Ok(Call::Forget(call.paths.map_or(ForgetCall::Everything, ForgetCall::Files)))
 }

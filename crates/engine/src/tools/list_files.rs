@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Definition, Number, arguments, limit, schema};
-use crate::calls::{Call, List};
+use super::{Number, ToolDefinition, arguments, limit, schema};
+use crate::calls::{Call, ListCall};
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<ListFiles>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ListFiles>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "List the files of the workspace, or below `path`, one per line. Hidden files are listed; what .gitignore or .ignore names is not, nor are links.\n\
@@ -31,5 +31,5 @@ struct ListFiles {
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: ListFiles = arguments(Tool::ListFiles.name(), value)?;
     let limit = limit(Tool::ListFiles, call.limit)?;
-    Ok(Call::List(List { path: call.path, glob: call.glob, limit }))
+    Ok(Call::List(ListCall { path: call.path, glob: call.glob, limit }))
 }

@@ -24,7 +24,7 @@ use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Repl
 use crate::{calls::Call, course::Course, session::Session};
 
 /// How models call a tool.
-struct Definition {
+struct ToolDefinition {
     /// What the model is told about it.
     describe: fn(&ToolNames) -> String,
     /// What the arguments look like.
@@ -33,7 +33,7 @@ struct Definition {
     parse: fn(&Value) -> Result<Call, Refusal>,
 }
 
-fn definition(tool: Tool) -> &'static Definition {
+fn definition(tool: Tool) -> &'static ToolDefinition {
     match tool {
         Tool::ReadFile => &read_file::DEFINITION,
         Tool::ListFiles => &list_files::DEFINITION,

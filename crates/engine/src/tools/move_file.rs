@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<MoveFile>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<MoveFile>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "Move or rename a file; missing directories are made. A text file must have been read in this session (any part) and be unchanged since. Nothing may be\n\

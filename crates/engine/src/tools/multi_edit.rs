@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::Replacement};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<MultiEdit>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<MultiEdit>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "Make several replacements in one or more files, all or nothing: if one cannot be made, none is. Every file must have been read in this session\n\

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{Cause, LineNo, LineRange, Refusal, Tool, ToolNames};
 
-use super::{Definition, Number, arguments, schema};
-use crate::calls::{Call, Read, WantedLines};
+use super::{Number, ToolDefinition, arguments, schema};
+use crate::calls::{Call, ReadCall, WantedLines};
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<ReadFile>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ReadFile>, parse };
 
 fn describe(names: &ToolNames) -> String {
     let anchors =
@@ -56,12 +56,12 @@ struct Range {
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: ReadFile = arguments(Tool::ReadFile.name(), value)?;
     let lines = wanted(&call)?;
-    Ok(Call::Read(Read { path: call.path, lines, anchors: call.anchors }))
+    Ok(Call::Read(ReadCall { path: call.path, lines, anchors: call.anchors }))
 }
 
 /// The arguments that mean this read.
-pub(super) fn written(read: &Read) -> Value {
-    let Read { path, lines, anchors } = read;
+pub(super) fn written(read: &ReadCall) -> Value {
+    let ReadCall { path, lines, anchors } = read;
     match lines {
         WantedLines::From(start) => json!({ "path": path, "offset": start, "anchors": anchors }),
         WantedLines::These(lines) => json!({ "path": path, "ranges": lines, "anchors": anchors }),

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::{Call, StateFormat};
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<RepoStateArguments>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<RepoStateArguments>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "The state of the repository in a few hundred tokens: open tasks, files that changed since you read them, files that were created or changed, the rest as\n\

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Definition, Number, arguments, limit, schema};
-use crate::calls::{Call, Search};
+use super::{Number, ToolDefinition, arguments, limit, schema};
+use crate::calls::{Call, SearchCall};
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<SearchFiles>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<SearchFiles>, parse };
 
 fn describe(names: &ToolNames) -> String {
     let in_file = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
@@ -53,7 +53,7 @@ struct SearchFiles {
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: SearchFiles = arguments(Tool::SearchFiles.name(), value)?;
     let limit = limit(Tool::SearchFiles, call.limit)?;
-    Ok(Call::Search(Search {
+    Ok(Call::Search(SearchCall {
         pattern: call.pattern,
         path: call.path,
         glob: call.glob,

@@ -5,13 +5,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{
     Cause, ChangeId, Edit, Refusal, Tool, ToolNames,
-    edit::{Undo, Undone, Whose},
+    edit::{UndoRequest, UndoTarget, Whose},
 };
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<UndoArguments>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<UndoArguments>, parse };
 
 fn describe(_: &ToolNames) -> String {
     "Take back a change that these tools made: the last one of this session, the last one of a file, or a named one with all its files. If a file has changed\n\
@@ -38,14 +38,14 @@ struct UndoArguments {
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: UndoArguments = arguments(Tool::Undo.name(), value)?;
     let which = match (call.path, call.change, call.all) {
-        (None, None, false) => Undone::Last,
-        (Some(path), None, false) => Undone::File(path),
-        (None, Some(change), false) => Undone::Change(ChangeId(change)),
-        (None, None, true) => Undone::All,
+        (None, None, false) => UndoTarget::Last,
+        (Some(path), None, false) => UndoTarget::File(path),
+        (None, Some(change), false) => UndoTarget::Change(ChangeId(change)),
+        (None, None, true) => UndoTarget::All,
         _ => {
             let why = format!("{}: give one of path, change and all, or none of them", Tool::Undo.name());
             return Err(Refusal::of_call(Cause::BadArguments { why }));
         }
     };
-    Ok(Call::Edit(Edit::Undo(Undo { which, by: Whose::Mine, force: call.force })))
+    Ok(Call::Edit(Edit::Undo(UndoRequest { which, by: Whose::Mine, force: call.force })))
 }

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, TaskStatus, Tool, ToolNames};
 
-use super::{Definition, Number, arguments, schema};
-use crate::calls::{Call, NewTask, SetTask, Tasks};
+use super::{Number, ToolDefinition, arguments, schema};
+use crate::calls::{Call, NewTask, SetTask, TasksCall};
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<UpdateTasks>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<UpdateTasks>, parse };
 
 fn describe(names: &ToolNames) -> String {
     let shown =
@@ -78,7 +78,7 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
         priority: task.priority.map(|priority| priority.0),
     };
     let (add, changes) = (call.add.unwrap_or_default(), call.set.unwrap_or_default());
-    Ok(Call::Tasks(Tasks {
+    Ok(Call::Tasks(TasksCall {
         add: add.into_iter().map(new).collect(),
         set: changes.into_iter().map(set).collect(),
         story: call.story,

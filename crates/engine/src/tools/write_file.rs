@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames};
 
-use super::{Definition, arguments, schema};
+use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
 
-pub(super) const DEFINITION: Definition = Definition { describe, schema: schema::<WriteFile>, parse };
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<WriteFile>, parse };
 
 fn describe(names: &ToolNames) -> String {
     let part = names.any_of(&[Tool::EditFile, Tool::EditLines, Tool::ApplyPatch]);
