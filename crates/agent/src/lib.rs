@@ -57,5 +57,5 @@ pub use cancel::Cancel;
 pub use command::{CommandOutcome, Permission, Verdict, run_command};
 pub use event::Event;
 pub use guard::Patience;
-pub use run::{Company, Most, Outcome, Run, RunError, Settings};
+pub use run::{Company, Most, Run, RunError, RunOutcome, Settings};
 pub use secrets::{Redactor, Secrets};

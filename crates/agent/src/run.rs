@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Call as EngineCall, Course, Edit, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
+    Call as EngineCall, Course, Edit, Outcome, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
         Done, EditDialect, Lines, Mode, RepoState,
         file_diff::{DiffKind, FileDiff},
@@ -99,7 +99,7 @@ pub enum RunError {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Its name.
     pub run: String,
     /// Why it stopped.
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
     }
 
     /// Works on the story until it is done or something stops it.
-    pub fn go(mut self) -> Result<Outcome, RunError> {
+    pub fn go(mut self) -> Result<RunOutcome, RunError> {
         // From here on it can be gone on with, also if the first turn is never finished.
         self.save()?;
         self.tell(Event::Started {
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         let text = self.settings.secrets.hide(&text).into_owned();
         self.tell(Event::Stopped { stop, text: text.clone() })?;
         let Place { run, usage, turn, .. } = self.place;
-        Ok(Outcome { run, stop, text, usage, turns: turn })
+        Ok(RunOutcome { run, stop, text, usage, turns: turn })
     }
 
     fn is_used_up(&self) -> Option<(Stop, String)> {
@@ -506,7 +506,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes an answer of the workspace. A prompt that is rendered anew has its own place for instructions.
-    fn take_outcome(&mut self, mut outcome: surehand_engine::Outcome) -> ToolResult {
+    fn take_outcome(&mut self, mut outcome: Outcome) -> ToolResult {
         if let Context::Snapshot(context) = &mut self.context
             && let Some(told) = outcome.notes.instructions.take()
         {

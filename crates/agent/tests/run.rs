@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Company, Event, Outcome, Run, RunError, Settings,
+    Cancel, Company, Event, Run, RunError, RunOutcome, Settings,
     command::Nobody,
     event::{Phase, Stop},
     model::{
@@ -38,7 +38,7 @@ impl Model for Recorded {
 
 /// What came of a run.
 struct Played {
-    outcome: Outcome,
+    outcome: RunOutcome,
     events: Vec<Event>,
     prompts: Vec<Prompt>,
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, edit, line_number, replacement,
+    Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning, edit, line_number, replacement,
     say_as_claude, several_edits, text, write,
 };
 
@@ -64,30 +64,30 @@ fn multi_edit(path: &str, edits: &[Value]) -> Use {
     several_edits(path, edits.iter().map(edit).collect())
 }
 
-fn outcome(input: &Value) -> Outcome {
+fn outcome(input: &Value) -> ToolOutcome {
     let response = &input["tool_response"];
     if response["is_error"] == true || response["success"] == false {
-        return Outcome::Failed;
+        return ToolOutcome::Failed;
     }
     let file = &response["file"];
     match (input["tool_name"].as_str(), file["content"].as_str(), response["stdout"].as_str()) {
         (Some("Read"), Some(content), _) => {
-            let Some(path) = text(&input["tool_input"], "file_path") else { return Outcome::Failed };
+            let Some(path) = text(&input["tool_input"], "file_path") else { return ToolOutcome::Failed };
             let start = line_number(file, "startLine").unwrap_or(1);
-            Outcome::Showed(vec![Shown { path, start, content: content.to_owned() }])
+            ToolOutcome::Showed(vec![Shown { path, start, content: content.to_owned() }])
         }
-        (Some("Bash"), _, Some(output)) => Outcome::Printed(output.to_owned()),
-        _ => Outcome::Done,
+        (Some("Bash"), _, Some(output)) => ToolOutcome::Printed(output.to_owned()),
+        _ => ToolOutcome::Done,
     }
 }
 
-fn failure(input: &Value) -> Outcome {
+fn failure(input: &Value) -> ToolOutcome {
     match (input["tool_name"].as_str(), input["error"].as_str()) {
         (Some("Bash"), Some(error)) => {
             let status = error.starts_with("Exit code ");
             let output = error.split_once('\n').map_or("", |(_, output)| output);
-            Outcome::Printed(if status { output } else { error }.to_owned())
+            ToolOutcome::Printed(if status { output } else { error }.to_owned())
         }
-        _ => Outcome::Failed,
+        _ => ToolOutcome::Failed,
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{Dialect, EVENT, Heard, Loads, Outcome, Transcript, Use, What, beginning, say_as_claude, text};
+use super::{Dialect, EVENT, Heard, Loads, ToolOutcome, Transcript, Use, What, beginning, say_as_claude, text};
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || {
@@ -48,13 +48,13 @@ fn used(input: &Value) -> Option<Use> {
     })
 }
 
-fn outcome(input: &Value) -> Outcome {
-    let Some(response) = input["tool_response"].as_str() else { return Outcome::Done };
+fn outcome(input: &Value) -> ToolOutcome {
+    let Some(response) = input["tool_response"].as_str() else { return ToolOutcome::Done };
     match input["tool_name"].as_str() {
-        Some("Bash") => Outcome::Printed(printed(response).to_owned()),
-        _ if response.starts_with("Exit code: ") && !response.starts_with("Exit code: 0\n") => Outcome::Failed,
-        _ if response.contains("verification failed") && !response.contains("Success.") => Outcome::Failed,
-        _ => Outcome::Done,
+        Some("Bash") => ToolOutcome::Printed(printed(response).to_owned()),
+        _ if response.starts_with("Exit code: ") && !response.starts_with("Exit code: 0\n") => ToolOutcome::Failed,
+        _ if response.contains("verification failed") && !response.contains("Success.") => ToolOutcome::Failed,
+        _ => ToolOutcome::Done,
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, any_text, decide::Verdict, edit, in_a_row,
-    line_number, replacement, several_edits, some_edit, text, write,
+    Beginning, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, any_text, decide::Verdict, edit,
+    in_a_row, line_number, replacement, several_edits, some_edit, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -28,8 +28,8 @@ fn hear(input: &Value) -> Option<Heard> {
         "preToolUse" => What::Before(used(input)?),
         "postToolUse" => What::After(used(input)?, outcome(input)),
         "beforeShellExecution" => What::Before(shell(input)?),
-        "afterShellExecution" => What::After(shell(input)?, Outcome::Printed(text(input, "output").unwrap_or_default())),
-        "afterFileEdit" => What::After(edits(input)?, Outcome::Done),
+        "afterShellExecution" => What::After(shell(input)?, ToolOutcome::Printed(text(input, "output").unwrap_or_default())),
+        "afterFileEdit" => What::After(edits(input)?, ToolOutcome::Done),
         _ => return None,
     };
     let session = text(input, "conversation_id").or_else(|| text(input, "session_id"))?;
@@ -71,24 +71,24 @@ fn edits(input: &Value) -> Option<Use> {
     Some(several_edits(&path, input["edits"].as_array()?.iter().map(edit).collect()))
 }
 
-fn outcome(input: &Value) -> Outcome {
+fn outcome(input: &Value) -> ToolOutcome {
     // It is a text that holds JSON; where it does not, it is what it says.
     let output = match &input["tool_output"] {
         Value::String(output) => serde_json::from_str(output).unwrap_or_else(|_| Value::String(output.clone())),
         other => other.clone(),
     };
     if output.get("error").is_some_and(|error| !error.is_null()) || output["success"] == false {
-        return Outcome::Failed;
+        return ToolOutcome::Failed;
     }
     let said = output.as_str().or_else(|| any_text(&output, &["content", "contents", "output", "stdout", "text", "result"]));
     match (input["tool_name"].as_str(), said) {
         (Some("Read"), Some(said)) => {
             let path = path(&input["tool_input"]).map(str::to_owned);
-            Outcome::Showed(path.map(|path| shown(path, &input["tool_input"], said)).into_iter().collect())
+            ToolOutcome::Showed(path.map(|path| shown(path, &input["tool_input"], said)).into_iter().collect())
         }
-        (Some("Read"), None) => Outcome::Failed,
-        (Some("Shell"), said) => Outcome::Printed(said.unwrap_or_default().to_owned()),
-        _ => Outcome::Done,
+        (Some("Read"), None) => ToolOutcome::Failed,
+        (Some("Shell"), said) => ToolOutcome::Printed(said.unwrap_or_default().to_owned()),
+        _ => ToolOutcome::Done,
     }
 }
 

@@ -6,7 +6,7 @@ use surehand_engine::{
 };
 
 use super::{
-    Beginning, Dialect, Heard, Loads, Outcome, Shown, Transcript, Use, What, located,
+    Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, located,
     notebook::Notebook,
     patch::{Part, Patch},
     transcript,
@@ -180,19 +180,26 @@ fn judge_parts(session: &mut Session, parts: &[Part], room: usize, names: &ToolN
 }
 
 /// Records what a tool did, and says what should be known of it.
-fn after(session: &mut Session, heard: &Heard, dialect: &Dialect, used: &Use, outcome: &Outcome, names: &ToolNames) -> String {
+fn after(
+    session: &mut Session,
+    heard: &Heard,
+    dialect: &Dialect,
+    used: &Use,
+    outcome: &ToolOutcome,
+    names: &ToolNames,
+) -> String {
     heard.gave.iter().for_each(|path| session.foreign_tools().were_given(&located(&heard.directory, path)));
     let mut said = String::new();
     match (used, outcome) {
         (Use::Shell { command, directory }, outcome) => {
             let directory = directory.as_ref().map_or_else(|| heard.directory.clone(), |sub| located(&heard.directory, sub));
-            let output = if let Outcome::Printed(output) = outcome { output } else { "" };
+            let output = if let ToolOutcome::Printed(output) = outcome { output } else { "" };
             let effects = session.foreign_tools().ran(&Command { line: command, directory: &directory, output });
             let read: Vec<String> = effects.read.iter().map(|lines| lines.path.to_string()).collect();
             return render::command(&effects) + &instructions(session, dialect, &read, Manner::Other, names);
         }
-        (_, Outcome::Failed) => {}
-        (Use::Read, Outcome::Showed(shown)) => {
+        (_, ToolOutcome::Failed) => {}
+        (Use::Read, ToolOutcome::Showed(shown)) => {
             let directories = shown.iter().map(|shown| see(session, heard, shown));
             let paths: Vec<String> = directories.collect();
             said.push_str(&instructions(session, dialect, &paths, Manner::Read, names));

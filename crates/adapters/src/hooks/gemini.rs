@@ -7,7 +7,7 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, beginning, decide::Verdict, edit, line_number,
+    Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning, decide::Verdict, edit, line_number,
     say_as_claude, text, write,
 };
 
@@ -54,19 +54,19 @@ fn used(input: &Value) -> Option<Use> {
     })
 }
 
-fn outcome(input: &Value) -> Outcome {
+fn outcome(input: &Value) -> ToolOutcome {
     let (arguments, response) = (&input["tool_input"], &input["tool_response"]);
     let content = said(&response["llmContent"]);
     match input["tool_name"].as_str() {
         // A command that ends with an error has run all the same.
-        Some("run_shell_command") => Outcome::Printed(printed(&content).to_owned()),
-        _ if response.get("error").is_some_and(|error| !error.is_null()) => Outcome::Failed,
+        Some("run_shell_command") => ToolOutcome::Printed(printed(&content).to_owned()),
+        _ if response.get("error").is_some_and(|error| !error.is_null()) => ToolOutcome::Failed,
         Some("read_file") => {
             let path = text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
-            Outcome::Showed(path.map(|path| shown(path, arguments, &content)).into_iter().collect())
+            ToolOutcome::Showed(path.map(|path| shown(path, arguments, &content)).into_iter().collect())
         }
-        Some("read_many_files") => Outcome::Showed(shown_of_many(&content)),
-        _ => Outcome::Done,
+        Some("read_many_files") => ToolOutcome::Showed(shown_of_many(&content)),
+        _ => ToolOutcome::Done,
     }
 }
 

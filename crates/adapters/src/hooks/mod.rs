@@ -116,7 +116,7 @@ enum What {
     /// A tool is about to run.
     Before(Use),
     /// A tool has run.
-    After(Use, Outcome),
+    After(Use, ToolOutcome),
 }
 
 /// How a conversation begins.
@@ -152,7 +152,7 @@ enum Use {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-enum Outcome {
+enum ToolOutcome {
     /// It has done what it was to do.
     Done,
     /// It has shown lines of files.

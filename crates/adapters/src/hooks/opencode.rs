@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Outcome, Shown, Transcript, Use, What, decide::Verdict, edit, in_a_row, replacement,
-    several_edits, text, write,
+    Beginning, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, in_a_row,
+    replacement, several_edits, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -70,16 +70,16 @@ fn multi_edit(path: &str, edits: &[Value]) -> Use {
 }
 
 /// A tool that fails ends without a word to plugins, so that this is what came of one that did not.
-fn outcome(input: &Value) -> Outcome {
+fn outcome(input: &Value) -> ToolOutcome {
     let output = input["output"].as_str().unwrap_or_default();
     match input["tool"].as_str() {
         Some("read") => {
             let path = text(&input["args"], "filePath");
             let shown = path.and_then(|path| numbered(output).map(|(start, content)| Shown { path, start, content }));
-            Outcome::Showed(shown.into_iter().collect())
+            ToolOutcome::Showed(shown.into_iter().collect())
         }
-        Some("bash") => Outcome::Printed(output.to_owned()),
-        _ => Outcome::Done,
+        Some("bash") => ToolOutcome::Printed(output.to_owned()),
+        _ => ToolOutcome::Done,
     }
 }
 

@@ -135,15 +135,15 @@ impl Hub {
 }
 
 /// Calls a tool. A fault of ours in one call must not be the end of the others.
-pub(super) fn call(session: &mut Session, course: &Course, call: &ToolCall) -> Answer {
+pub(super) fn call(session: &mut Session, course: &Course, call: &ToolCall) -> RenderedAnswer {
     let called = panic::catch_unwind(AssertUnwindSafe(|| {
         let outcome = session.run_tool(course, &call.tool, &call.arguments);
-        Answer::of(outcome, call)
+        RenderedAnswer::of(outcome, call)
     }));
     called.unwrap_or_else(|_| {
         session.reset();
         let why = "Internal error in Surehand; the call may not have completed. Read the files again before editing.";
-        Answer::of(failure(Cause::Io { why: why.to_owned() }), call)
+        RenderedAnswer::of(failure(Cause::Io { why: why.to_owned() }), call)
     })
 }
 
@@ -158,13 +158,13 @@ pub(super) struct ToolCall {
 }
 
 /// What came of a call, as the client gets it. It is rendered where the call was carried out, because that may take a while.
-pub(super) struct Answer {
+pub(super) struct RenderedAnswer {
     pub outcome: Outcome,
     pub text: String,
     pub object: Option<Value>,
 }
 
-impl Answer {
+impl RenderedAnswer {
     pub(super) fn of(outcome: Outcome, call: &ToolCall) -> Self {
         let text = render::text(&outcome, &call.names);
         let object = call.wants_object.then(|| render::json(&outcome, &call.names));

@@ -50,7 +50,7 @@ pub use self::{
 use self::{
     caller::{Caller, by_call, by_environment, by_header},
     connection::Connection,
-    hub::{Answer, Hub, Seat, ToolCall, call, lock},
+    hub::{Hub, RenderedAnswer, Seat, ToolCall, call, lock},
     log::Level,
     long::{EVERY, attend},
     resources::{News, Subscriptions, Touched},
@@ -156,7 +156,12 @@ impl Server {
     }
 
     /// Carries out a call where it disturbs nobody.
-    async fn carry_out(&self, seat: Seat, tool_call: ToolCall, context: &RequestContext<RoleServer>) -> io::Result<Answer> {
+    async fn carry_out(
+        &self,
+        seat: Seat,
+        tool_call: ToolCall,
+        context: &RequestContext<RoleServer>,
+    ) -> io::Result<RenderedAnswer> {
         if let (Where::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
             return Ok(call(&mut session, &Course::default(), &tool_call));
         }
@@ -395,14 +400,14 @@ impl ServerHandler for Server {
             wants_object: wants_object(&context),
         };
         let answer = match self.hub.refuse_hidden(&tool_call.tool) {
-            Some(refused) => Answer::of(refused, &tool_call),
+            Some(refused) => RenderedAnswer::of(refused, &tool_call),
             None => {
                 let seat = self.hub.seat(&self.caller(&context));
                 let carried_out = self.carry_out(seat, tool_call, &context).await;
                 carried_out.map_err(|error| ErrorData::internal_error(error.to_string(), None))?
             }
         };
-        let Answer { outcome, text, object } = answer;
+        let RenderedAnswer { outcome, text, object } = answer;
         self.warn(&outcome, &context).await;
         self.tell_touched(touched(&outcome), &context.peer).await;
         let content = vec![ContentBlock::text(text + &self.take_notes())];
