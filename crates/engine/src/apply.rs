@@ -88,6 +88,7 @@ impl Session {
             }
             let files = match &plan.step {
                 PlanStep::Change(files) => files,
+                PlanStep::Undo(undo) if undo.files.is_empty() => return Err(self.mark_all_undone(undo)),
                 PlanStep::Undo(undo) => &undo.files,
                 PlanStep::Nothing(path, text) => {
                     if matches!(self.gather(path.as_str())?.present, Present::Text(now) if now == *text) {

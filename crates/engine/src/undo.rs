@@ -13,7 +13,7 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    changes::{Net, Selection, net},
+    changes::{Net, Selection, fresh_change, net},
     files::{Gathered, PlannedFile},
     session::{PlanBasis, Session},
     time::now,
@@ -53,7 +53,7 @@ impl UndoPlan {
 
 impl Session {
     /// Plans to take changes back, all of their files or none. The last change that somebody has not taken back by hand already is
-    /// the last one.
+    /// the last one. If there is none of which anything is left, nothing is done to any file.
     pub(crate) fn plan_undo(&mut self, undo: &UndoRequest) -> Result<UndoPlan, Refusal> {
         let selection = self.selection(undo)?;
         let mut passed: Vec<Net> = Vec::new();
@@ -75,7 +75,7 @@ impl Session {
                 break;
             }
         }
-        Err(cannot("the files are already what they were before".to_owned()))
+        Ok(UndoPlan { files: Vec::new(), undid: Vec::new(), nets: Vec::new(), passed, force: undo.force })
     }
 
     /// Which changes are meant.
@@ -106,12 +106,15 @@ impl Session {
         Ok(UndoPlan { files, undid, nets: nets.into_iter().chain(nothing).collect(), passed: Vec::new(), force })
     }
 
+    /// Somebody has taken the changes back by hand: they are marked, because they would come up again and again.
+    pub(crate) fn mark_all_undone(&self, plan: &UndoPlan) -> Refusal {
+        self.mark_undone(&fresh_change(), &plan.without_effect());
+        cannot("the files are already what they were before".to_owned())
+    }
+
     /// The same plan for what is there now.
     pub(crate) fn replan_undo(&mut self, plan: UndoPlan) -> Result<UndoPlan, Refusal> {
         let files = self.plan_nets(&plan.nets, plan.force)?;
-        if files.is_empty() {
-            return Err(cannot("the files are already what they were before".to_owned()));
-        }
         Ok(UndoPlan { files, ..plan })
     }
 
