@@ -3,7 +3,7 @@
 use crate::{
     encoding::Encoding,
     excerpt::clip,
-    lines::LineSet,
+    lines::{LineRange, LineSet},
     numbers::Numbers,
     outcome::{Reading, UnchangedRead, read::is_long},
     path::RelPath,
@@ -45,7 +45,8 @@ pub fn rows(reading: &Reading) -> String {
 fn write_rows(out: &mut String, reading: &Reading) {
     let Reading { text, lines, numbers, line_chars, .. } = reading;
     // Room for all of it at once: growing step by step would copy a large read several times over.
-    out.reserve(lines.ranges().iter().map(|range| text.span(*range).len() + 12 * range.count() as usize).sum());
+    let bytes = |range: &LineRange| text.span(*range).len() + numbers.width(range.end) * range.count() as usize;
+    out.reserve(lines.ranges().iter().map(bytes).sum::<usize>() + 1024);
     for (index, range) in lines.ranges().iter().enumerate() {
         if index > 0 {
             out.push_str("…\n");
@@ -129,11 +130,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::{
-        lines::{LineNo, LineRange},
-        policy::Limits,
-        tool::ToolNames,
-    };
+    use crate::{lines::LineNo, policy::Limits, tool::ToolNames};
 
     fn show(content: &str, wanted: &[(u32, u32)], numbers: Numbers, limits: &Limits) -> Shown {
         let line = |number| LineNo::new(number).unwrap();
