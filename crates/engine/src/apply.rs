@@ -53,9 +53,9 @@ impl<'a> ChangeOrigin<'a> {
 impl Session {
     /// Carries out a plan. If a file has changed since it was made, it is made anew.
     pub fn commit(&mut self, plan: Plan) -> Outcome {
-        let edit = plan.edit.clone();
+        let Plan { session, edit, step } = plan;
         // What another session may do is not what this one may.
-        let result = if plan.session == self.id() { self.apply(plan) } else { self.change(&edit) };
+        let result = if session == self.id() { self.apply(&edit, step) } else { self.change(&edit) };
         self.conclude(&edit, result)
     }
 
@@ -75,18 +75,18 @@ impl Session {
     }
 
     pub(crate) fn change(&mut self, edit: &Edit) -> Result<Done, Refusal> {
-        let plan = self.plan_on(PlanBasis::Disk, edit)?;
-        self.apply(plan)
+        let step = self.plan_on(PlanBasis::Disk, edit)?;
+        self.apply(edit, step)
     }
 
     /// Commits until the files hold still.
-    fn apply(&mut self, mut plan: Plan) -> Result<Done, Refusal> {
+    fn apply(&mut self, edit: &Edit, mut step: PlanStep) -> Result<Done, Refusal> {
         let mut last = None;
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
-                plan = self.replan(plan)?;
+                step = self.replan(edit, step)?;
             }
-            let files = match &plan.step {
+            let files = match &step {
                 PlanStep::Change(files) => files,
                 PlanStep::Undo(undo) if undo.files.is_empty() => return Err(self.mark_all_undone(undo)),
                 PlanStep::Undo(undo) => &undo.files,
@@ -102,7 +102,7 @@ impl Session {
             let changes: Vec<Change<'_>> =
                 files.iter().map(|file| Change { planned: &file.planned, identity: file.facts.identity }).collect();
             match commit(self.workspace.working_copy(), &changes) {
-                Ok(committed) => return Ok(Done::Changed(self.record_plan(plan, committed))),
+                Ok(committed) => return Ok(Done::Changed(self.record_step(edit, step, committed))),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.
                     self.files.doubt(&path);
@@ -123,10 +123,10 @@ impl Session {
     }
 
     /// The same edit for what is there now; of an undo, of the same changes.
-    fn replan(&mut self, plan: Plan) -> Result<Plan, Refusal> {
-        match plan.step {
-            PlanStep::Undo(undo) => Ok(Plan { step: PlanStep::Undo(self.replan_undo(undo)?), ..plan }),
-            PlanStep::Change(_) | PlanStep::Nothing(..) => self.plan_on(PlanBasis::Disk, &plan.edit),
+    fn replan(&mut self, edit: &Edit, step: PlanStep) -> Result<PlanStep, Refusal> {
+        match step {
+            PlanStep::Undo(undo) => Ok(PlanStep::Undo(self.replan_undo(undo)?)),
+            PlanStep::Change(_) | PlanStep::Nothing(..) => self.plan_on(PlanBasis::Disk, edit),
         }
     }
 
@@ -137,9 +137,9 @@ impl Session {
         Done::SameContent(SameContent { path, text, rewrites })
     }
 
-    fn record_plan(&mut self, plan: Plan, committed: Committed) -> ChangeOutcome {
-        let tool = plan.edit.tool();
-        match plan.step {
+    fn record_step(&mut self, edit: &Edit, step: PlanStep, committed: Committed) -> ChangeOutcome {
+        let tool = edit.tool();
+        match step {
             PlanStep::Undo(undo) => {
                 let origin = ChangeOrigin { tool: tool.name(), undoes: undo.undoes() };
                 let (without_effect, undid) = (undo.without_effect(), undo.undid);
@@ -149,7 +149,7 @@ impl Session {
             }
             PlanStep::Change(files) => {
                 let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
-                let rewrites = self.count_if_rewrite(&plan.edit, &files);
+                let rewrites = self.count_if_rewrite(edit, &files);
                 ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }
             }
             PlanStep::Nothing(..) => unreachable!("what is not committed is not recorded"),
@@ -167,9 +167,9 @@ impl Session {
     }
 
     /// Records a plan that another program has carried out: what is there now is compared with what was planned.
-    pub(crate) fn adopt(&mut self, plan: Plan) -> Option<Done> {
-        let tool = plan.edit.tool();
-        let files = match plan.step {
+    pub(crate) fn adopt(&mut self, edit: &Edit, step: PlanStep) -> Option<Done> {
+        let tool = edit.tool();
+        let files = match step {
             PlanStep::Change(files) => files,
             PlanStep::Nothing(path, text) => return Some(self.same_content(path, text)),
             PlanStep::Undo(_) => return None,
@@ -177,7 +177,7 @@ impl Session {
         // Without a stamp, each file is looked at.
         let committed = Committed { stamps: vec![None; files.len()], how: vec![How::Swap; files.len()] };
         let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
-        let rewrites = self.count_if_rewrite(&plan.edit, &files);
+        let rewrites = self.count_if_rewrite(edit, &files);
         Some(Done::Changed(ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }))
     }
 

@@ -14,7 +14,7 @@ use crate::{
     apply::ChangeOrigin,
     changes::fresh_change,
     command::{Command, Running},
-    plan::{Plan, PlanStep},
+    plan::PlanStep,
     session::{PlanBasis, Session},
 };
 
@@ -54,7 +54,7 @@ impl ForeignTools<'_> {
     /// Whether the gate refuses an edit that a foreign tool is about to make. The refusal counts, and what it shows is seen.
     pub fn judge(&mut self, edit: &Edit) -> Option<Outcome> {
         match self.session.plan_on(PlanBasis::Disk, edit) {
-            Ok(Plan { step: PlanStep::Nothing(path, text), .. }) => {
+            Ok(PlanStep::Nothing(path, text)) => {
                 // Whoever sends all of what is there knows it, also where somebody else has written it.
                 self.session.show(&path, &text, &LineSet::whole(text.line_count()));
                 None
@@ -103,8 +103,8 @@ impl ForeignTools<'_> {
         if !edit.paths().iter().any(|path| self.has_done_something(edit, path)) {
             return Ok(None);
         }
-        let plan = self.session.plan_on(PlanBasis::View, edit).map_err(|_| OutcomeDiffers)?;
-        let done = self.session.adopt(plan).ok_or(OutcomeDiffers)?;
+        let step = self.session.plan_on(PlanBasis::View, edit).map_err(|_| OutcomeDiffers)?;
+        let done = self.session.adopt(edit, step).ok_or(OutcomeDiffers)?;
         let is_rewritten = matches!(&done, Done::Changed(changed) if changed.files.iter().any(FileOutcome::is_rewritten));
         let outcome = Outcome::new(Ok(done));
         self.session.record(&outcome);

@@ -65,12 +65,13 @@ impl Session {
     /// [`Session::refused`]: only then do the lines in it count as seen.
     pub fn plan(&mut self, edit: &Edit) -> Result<Plan, Refusal> {
         self.begin_call(&Course::default());
-        self.plan_on(PlanBasis::Disk, edit)
+        let step = self.plan_on(PlanBasis::Disk, edit)?;
+        Ok(Plan { session: self.id(), edit: edit.clone(), step })
     }
 
     /// The same, for what is on the disk or for what the session takes to be there.
-    pub(crate) fn plan_on(&mut self, basis: PlanBasis, edit: &Edit) -> Result<Plan, Refusal> {
-        let step = match edit {
+    pub(crate) fn plan_on(&mut self, basis: PlanBasis, edit: &Edit) -> Result<PlanStep, Refusal> {
+        Ok(match edit {
             Edit::Replace(replacement) => PlanStep::Change(vec![self.plan_replace(basis, replacement)?]),
             Edit::ReplaceMany(replacements) => PlanStep::Change(self.plan_replace_many(basis, replacements)?),
             Edit::Lines { path, edits } => {
@@ -94,8 +95,7 @@ impl Session {
                 PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
             Edit::Undo(undo) => PlanStep::Undo(self.plan_undo(undo)?),
-        };
-        Ok(Plan { session: self.id(), edit: edit.clone(), step })
+        })
     }
 
     fn plan_replace(&mut self, basis: PlanBasis, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
