@@ -13,7 +13,14 @@ use std::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_adapters::hooks::{Client, answer};
-use surehand_engine::{Config, Durability, RepoTracker, Session, Workspace, core::FileStatus, store::Which};
+use surehand_engine::{
+    Config, Durability, RepoTracker, Session, SessionId, Workspace,
+    core::{
+        FileStatus,
+        edit::{UndoRequest, UndoTarget, Whose},
+    },
+    store::Which,
+};
 use tempfile::TempDir;
 
 /// A workspace with these files, and a directory beside it for what clients keep.
@@ -53,7 +60,7 @@ impl Place {
 }
 
 fn open(root: &Path) -> Result<std::sync::Arc<Workspace>, String> {
-    let config = Config { durability: Durability::Fast, ..Config::default() };
+    let config = Config { durability: Durability::Fast, ..Config::for_hooks() };
     Workspace::open(root, config).map_err(|error| error.to_string())
 }
 
@@ -653,10 +660,19 @@ fn files_outside_and_tools_of_servers_are_none_of_our_business() {
 }
 
 #[test]
-fn what_is_no_text_passes() {
+fn what_is_no_text_is_replaced_by_who_means_it_and_can_be_brought_back() {
+    const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0";
     for_every_client(&[], |agent, place| {
-        fs::write(place.root().join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0").unwrap();
+        fs::write(place.root().join("a.png"), IMAGE).unwrap();
+        denied(agent.write("a.png", "text now\n"), &["a PNG image, 11 bytes", "send the same call again"]);
+        assert_eq!(fs::read(place.root().join("a.png")).unwrap(), IMAGE);
         passes(agent.write("a.png", "text now\n"));
+        let log = place.open().log(&Which::default(), 9).unwrap();
+        assert!(log[0].files[0].before.is_some(), "it was not created: {log:?}");
+        let mut person = Session::new(place.open());
+        let undo = UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false };
+        assert!(person.undo(&undo).refusal().is_none());
+        assert_eq!(fs::read(place.root().join("a.png")).unwrap(), IMAGE, "{:?}", agent.client);
     });
 }
 
@@ -1023,4 +1039,77 @@ proptest! {
             prop_assert!(!is_denied || reason.iter().any(|reason| reason.as_str().is_some_and(|reason| !reason.is_empty())));
         }
     }
+}
+
+const TEN: &[(&str, &str)] = &[("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n")];
+
+#[test]
+fn an_edit_of_lines_that_nobody_changed_passes_and_says_what_else_is_new() {
+    for_every_client(TEN, |agent, place| {
+        passes(agent.read("a.txt", None));
+        place.write("a.txt", &format!("zero\n{}", place.content("a.txt")));
+        let said = agent.edit("a.txt", "five", "FIVE").expect("its lines are the same") + &agent.shell("true").unwrap();
+        assert!(said.contains("a.txt was modified since last read; the lines of this edit were not"), "{said}");
+        assert!(said.contains("1|zero") && !said.contains("another session"), "{said}");
+        passes(agent.edit("a.txt", "zero", "ZERO"));
+        assert!(place.content("a.txt").starts_with("ZERO\none\n"));
+        // What is on record is what was on the disk, so it can be taken back.
+        let undo = UndoRequest { which: UndoTarget::All, by: Whose::Session(last_session(place)), force: false };
+        assert!(Session::new(place.open()).undo(&undo).refusal().is_none());
+        assert_eq!(place.content("a.txt"), format!("zero\n{}", TEN[0].1));
+    });
+}
+
+fn last_session(place: &Place) -> SessionId {
+    place.open().log(&Which::default(), 1).unwrap()[0].session.clone()
+}
+
+#[test]
+fn who_changed_the_rest_is_said_where_it_is_known() {
+    for_every_client(TEN, |agent, place| {
+        passes(agent.read("a.txt", None));
+        let other = Agent::named(agent.client, place, "s2");
+        passes(other.read("a.txt", None));
+        passes(other.edit("a.txt", "one", "ONE"));
+        let said = agent.edit("a.txt", "seven", "SEVEN").unwrap() + &agent.shell("true").unwrap();
+        assert!(said.contains("modified since last read by another session, "), "{said}");
+        assert!(said.contains(" ago; the lines of this edit were not"), "{said}");
+    });
+}
+
+#[test]
+fn calls_of_one_answer_are_nobody_elses_changes() {
+    let apply = |place: &Place, old: &str, new: &str| place.write("a.txt", &place.content("a.txt").replacen(old, new, 1));
+    for_every_client(TEN, |agent, place| {
+        passes(agent.read("a.txt", None));
+        // Both are asked about, then both are made, then both are told, in all orders; the lines are neighbours.
+        passes(agent.edit_by("a.txt", "two", "TWO", || {
+            passes(agent.edit_by("a.txt", "three", "THREE", || {
+                apply(place, "two", "TWO");
+                apply(place, "three", "THREE");
+            }));
+        }));
+        passes(agent.edit_by("a.txt", "five", "FIVE", || {
+            apply(place, "five", "FIVE");
+            passes(agent.edit_by("a.txt", "six", "SIX", || apply(place, "six", "SIX")));
+        }));
+        passes(agent.edit_by("a.txt", "eight", "EIGHT", || {
+            passes(agent.edit_by("a.txt", "nine", "NINE", || apply(place, "nine", "NINE")));
+            apply(place, "eight", "EIGHT");
+        }));
+        passes(agent.shell("true"));
+        passes(agent.edit("a.txt", "THREE", "3"));
+        passes(agent.write("a.txt", "all of it\n"));
+    });
+}
+
+#[test]
+fn an_edit_of_an_unread_file_is_shown_its_lines_and_then_passes() {
+    for_every_client(TEN, |agent, place| {
+        denied(agent.edit("a.txt", "five", "FIVE"), &["was not read this session", "4|four\n5|five\n6|six\n", "send the call again"]);
+        passes(agent.edit("a.txt", "five", "FIVE"));
+        place.write("b.txt", "alpha\nbeta\n");
+        denied(agent.write("b.txt", "mine\n"), &["was not read this session", "1|alpha\n2|beta\n"]);
+        passes(agent.write("b.txt", "mine\n"));
+    });
 }

@@ -62,9 +62,11 @@ pub(crate) fn settings(root: &Path) -> anyhow::Result<Config> {
 }
 
 fn settings_with(root: &Path, state: StateHome) -> anyhow::Result<Config> {
-    let variables = std::env::vars_os();
-    let variables = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Config { state, ..Config::load(root, variables)? })
+    Ok(Config { state, ..Config::load(root, variables())? })
+}
+
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.

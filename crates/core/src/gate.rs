@@ -108,7 +108,7 @@ pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permi
         // Before anything else. What no read could show, a read cannot mend: that is said at once.
         return Err(target.refuse(match target.present {
             Present::Absent => Cause::NoSuchFile,
-            Present::Text(_) => Cause::Unread,
+            Present::Text(_) => Cause::unread(),
             Present::Blob(_, cause) | Present::Unreadable(cause) => cause.clone(),
         }));
     }
@@ -137,7 +137,7 @@ pub fn take_away(target: &Target<'_>) -> Result<(), Refusal> {
         Present::Unreadable(cause) => Err(target.refuse(cause.clone())),
         Present::Absent => Err(target.refuse(missing(target))),
         Present::Text(_) if matches!(target.tracking, Tracking::Unseen) && target.policy.require_read => {
-            Err(target.refuse(Cause::Unread))
+            Err(target.refuse(Cause::unread()))
         }
         Present::Text(text) => current(target, text, None),
     }
@@ -156,7 +156,7 @@ pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
         (Present::Blob(blob, cause), Tracking::Off) => return Err(unshown(target, blob, cause, IfRepeated::IsRefused)),
         (Present::Blob(blob, cause), _) => return Err(unshown(target, blob, cause, IfRepeated::Replaces)),
         (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
-        (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::Unread)),
+        (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::unread())),
         (Present::Text(text), _) => text,
     };
     current(target, text, None)?;
@@ -187,7 +187,7 @@ fn current(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Resul
 
 /// The refusal of an edit of a changed file. It holds the lines that changed, so that the next call can be right at once.
 pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
-    let Tracking::Seen { view, text: seen } = target.tracking else { return target.refuse(Cause::Unread) };
+    let Tracking::Seen { view, text: seen } = target.tracking else { return target.refuse(Cause::unread()) };
     // Without the old text nothing can be carried over: every line is as good as new.
     let map = match seen {
         Some(seen) => LineMap::between(seen, now),

@@ -151,6 +151,12 @@ impl Serialize for Anchor {
     }
 }
 
+impl<'de> Deserialize<'de> for Anchor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Not a line name of the form `12#ab`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a line anchor: {0:?}; one looks like 12#ab")]

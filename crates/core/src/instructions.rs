@@ -123,7 +123,7 @@ pub fn chain(directory: Option<&RelPath>) -> impl Iterator<Item = &str> {
 /// Whether who is refused for this is about to work on the file all the same, once they have read or corrected something.
 pub fn is_about_to_work(cause: &Cause) -> bool {
     match cause {
-        Cause::Unread
+        Cause::Unread { .. }
         | Cause::Stale { .. }
         | Cause::Invalidated
         | Cause::Partial { .. }

@@ -57,7 +57,10 @@ pub enum BatchKind {
 #[non_exhaustive]
 pub enum Cause {
     /// The session has not seen the file.
-    Unread,
+    Unread {
+        /// The lines that the edit is about, where they are shown with the refusal.
+        fresh: Excerpt,
+    },
     /// The file is not the one that the session saw.
     Stale {
         /// The lines that are new, changed, or beside a removal, as they are numbered now.
@@ -571,10 +574,15 @@ impl fmt::Display for RefusalCode {
 }
 
 impl Cause {
+    /// The session has not seen the file, and is shown nothing of it.
+    pub fn unread() -> Self {
+        Self::Unread { fresh: Excerpt::default() }
+    }
+
     /// The stable name of the cause, for programs.
     pub fn code(&self) -> RefusalCode {
         match self {
-            Cause::Unread => RefusalCode::Unread,
+            Cause::Unread { .. } => RefusalCode::Unread,
             Cause::Stale { .. } | Cause::Invalidated => RefusalCode::Stale,
             Cause::Deleted => RefusalCode::Deleted,
             Cause::Partial { .. } => RefusalCode::Partial,

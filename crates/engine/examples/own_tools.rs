@@ -30,23 +30,23 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // The model has not read the file.
     let edit = Edit::replace("main.rs", "hello", "good morning");
-    let refused = session.foreign_tools().judge(&edit).ok_or("it was never read")?;
+    let refused = session.foreign_tools().judge(&edit, &[]).err().ok_or("it was never read")?;
     println!("{}", render::text(&refused, &names));
 
     // The agent's own tool shows it, and says so.
     let content = fs::read_to_string(&file)?;
     session.foreign_tools().showed("main.rs", 1, &content);
-    assert!(session.foreign_tools().judge(&edit).is_none(), "now it may be edited");
+    assert!(session.foreign_tools().judge(&edit, &[]).is_ok(), "now it may be edited");
 
     // Before the edit is made, a person saves the file. The refusal shows the lines that changed, and they count as read.
     fs::write(&file, content.replace("hello", "hello, world"))?;
-    let refused = session.foreign_tools().judge(&edit).ok_or("it has changed")?;
+    let refused = session.foreign_tools().judge(&edit, &[]).err().ok_or("it has changed")?;
     println!("{}", render::text(&refused, &names));
 
     // The model has seen them now. The agent's own tool makes the edit, and the session records it as one that can be undone.
-    assert!(session.foreign_tools().judge(&edit).is_none());
+    let allowed = session.foreign_tools().judge(&edit, &[]).map_err(|_| "the model knows the file")?;
     fs::write(&file, fs::read_to_string(&file)?.replace("hello", "good morning"))?;
-    session.foreign_tools().adopt(&edit)?;
+    session.foreign_tools().adopt(&allowed.edit, &[]);
     let undone = session.edit(&Edit::Undo(UndoRequest { which: UndoTarget::Last, by: Whose::Mine, force: false }));
     println!("{}", render::text(&undone, &names));
     assert_eq!(fs::read_to_string(&file)?, "fn main() {\n    println!(\"hello, world\");\n}\n");

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use surehand_core::{
-    Act, Cause, Content, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
+    Act, Cause, Content, ContentHash, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
     edit::UndoRequest,
     outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod},
 };
@@ -194,12 +194,27 @@ impl Session {
         let _together = workspace.hold_records();
         let mut outcomes = Vec::with_capacity(files.len());
         for ((file, stamp), how) in files.into_iter().zip(committed.stamps).zip(committed.how) {
-            let delta = self.files.keep_change(&self.workspace, &file.planned);
-            let event = self.event(origin, &change, &file);
-            self.workspace().record(Record::Happened(Event { delta, ..event }));
-            outcomes.push(self.settle_file(file.planned, stamp, how, by));
+            let mut event = self.event(origin, &change, &file);
+            let outcome = self.settle_file(file.planned, stamp, how, by);
+            match by {
+                MadeBy::ForeignTool if outcome.is_rewritten() => event.after = self.keep_landed(&outcome),
+                MadeBy::Us | MadeBy::ForeignTool => event.delta = self.files.keep_change(&self.workspace, &outcome.planned),
+            }
+            self.workspace().record(Record::Happened(event));
+            outcomes.push(outcome);
         }
         (change, outcomes)
+    }
+
+    /// Keeps what is at the path of a file that another program has written, where that is not what was planned: the rest never was
+    /// anywhere. Gives its version.
+    fn keep_landed(&mut self, outcome: &FileOutcome) -> Option<ContentHash> {
+        if let Some(Content::Text(base)) = outcome.planned.base() {
+            self.files.keep(&self.workspace, outcome.path(), base);
+        }
+        let text = outcome.text()?;
+        self.files.keep(&self.workspace, outcome.path(), text);
+        Some(text.version())
     }
 
     /// An event of this session about a file; what became of the file is for others to say.
@@ -265,7 +280,7 @@ impl Session {
     }
 
     /// Nothing is known of a path any more: we have taken away what was there, or put something else in its place.
-    fn let_go(&mut self, path: &RelPath) {
+    pub(crate) fn let_go(&mut self, path: &RelPath) {
         self.files.doubt(path);
         if let Some(tracker) = &mut self.tracker {
             tracker.forget(&self.workspace, std::slice::from_ref(path));

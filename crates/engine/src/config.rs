@@ -243,7 +243,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "policy.on_change",
         wanted: "\"refuse\" or \"rebase\"",
-        default: "\"refuse\"",
+        default: "\"refuse\"; under hooks \"rebase\"",
         meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen",
         repository: Repository::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
         set: |config, value| put(&mut config.policy.on_change, on_change(value)),
@@ -603,14 +603,29 @@ impl Config {
     /// The settings of a workspace: defaults, then the user's own file, then what `surehand.toml` in `root` may set, then these
     /// variables of the environment.
     pub fn load(root: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+        Self::default().load_over(root, environment)
+    }
+
+    /// The same with these settings as the defaults.
+    pub fn load_over(
+        mut self,
+        root: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
         let environment: Vec<(String, String)> = environment.into_iter().collect();
-        let mut config = Self::default();
         if let Some(file) = user_file(&environment) {
-            config.read_user_file(&file)?;
+            self.read_user_file(&file)?;
         }
-        config.read_repository_file(root);
-        config.read_environment(environment)?;
-        Ok(config)
+        self.read_repository_file(root);
+        self.read_environment(environment)?;
+        Ok(self)
+    }
+
+    /// The defaults where another agent's tools are guarded: its tool matches the text again, so an edit of lines that are proven to be
+    /// those that were seen need not be sent twice.
+    pub fn for_hooks() -> Self {
+        let policy = Policy { on_change: OnChange::Rebase, ..Policy::default() };
+        Self { policy, ..Self::default() }
     }
 
     fn read_user_file(&mut self, file: &Path) -> Result<(), ConfigError> {

@@ -310,6 +310,18 @@ impl Files {
         }
     }
 
+    /// What a file held that was this version then.
+    pub(crate) fn kept(&mut self, workspace: &Workspace, version: ContentHash) -> Present {
+        if let Some(text) = self.text(workspace, &version) {
+            return Present::Text(text);
+        }
+        let bytes = workspace.ask(|store| store.version(&version)).ok().flatten();
+        bytes.map_or(Present::Absent, |bytes| {
+            let (size, kind) = (bytes.len() as u64, kind_of(&bytes));
+            Present::Blob(Blob::new(bytes), Cause::Binary { size, kind })
+        })
+    }
+
     /// The text of a version, from memory or from the store.
     pub(crate) fn text(&mut self, workspace: &Workspace, version: &ContentHash) -> Option<Text> {
         if let Some(text) = self.texts.get(version) {
@@ -330,15 +342,22 @@ impl Files {
 /// Keeps what cannot be shown before it is replaced or taken away, and waits until it is kept: nobody has seen it, so nobody could
 /// make it again.
 pub(crate) fn keep_first(workspace: &Workspace, planned: &Planned) -> Result<(), Refusal> {
-    let Some(blob) = lost_blob(planned) else { return Ok(()) };
-    workspace.record(kept(blob));
+    match lost_blob(planned) {
+        Some(blob) => keep_bytes(workspace, planned.path(), blob),
+        None => Ok(()),
+    }
+}
+
+/// Keeps what a file holds, and waits until it is kept.
+pub(crate) fn keep_bytes(workspace: &Workspace, path: &RelPath, content: &Content) -> Result<(), Refusal> {
+    workspace.record(kept(content));
     workspace.flush();
-    let kept = workspace.ask(|store| store.version(&blob.version()));
+    let kept = workspace.ask(|store| store.version(&content.version()));
     if kept.is_ok_and(|kept| kept.is_some()) {
         return Ok(());
     }
     let why = "what it holds could not be kept for undo; nothing was written".to_owned();
-    Err(Refusal::of(planned.path(), Cause::Io { why }))
+    Err(Refusal::of(path, Cause::Io { why }))
 }
 
 /// What cannot be shown and would be gone after a change.

@@ -2,11 +2,18 @@
 //! is recorded as if it had been done here, and what it has shown counts as read. A hook lives for a moment, so that nothing here
 //! looks at all that a long session has seen: what is missed, the gate finds when it matters.
 
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
 use surehand_core::{
-    ChangedFile, Done, Edit, LineMap, LineNo, LineRange, LineSet, Lines, Outcome, Present, Refusal, RefusalCode, RelPath, Text,
+    By, Cause, ChangedFile, Content, Done, Edit, LineMap, LineNo, LineRange, LineSet, Lines, Outcome, Outside, Present, Refusal,
+    RelPath, Text, View,
+    excerpt::Excerpt,
     gate,
     instructions::{News, ToldInstructions, chain},
-    outcome::{CommandEffects, FileOutcome},
+    outcome::{ChangedBefore, CommandEffects, FileOutcome},
+    plan::Rebased,
+    refusal::IfRepeated,
 };
 use surehand_store::Record;
 
@@ -14,8 +21,11 @@ use crate::{
     apply::ChangeOrigin,
     changes::fresh_change,
     command::{Command, Running},
+    files::{keep_bytes, keep_first},
+    lookout::{Changed, who_and_when},
     plan::PlanStep,
-    session::{PlanBasis, Session},
+    session::{FileBefore, PlanBasis, Session},
+    time,
 };
 
 /// The tools of another agent that works in a session.
@@ -35,10 +45,52 @@ pub enum FileIntent {
     TakeAway,
 }
 
-/// A foreign tool has made something else of its files than we would have: it has matched in a way of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the tool has made something else of its files than the edit says")]
-pub struct OutcomeDiffers;
+/// An edit that passed the gate and that a foreign tool is about to make. Whoever hears when the tool has run keeps it until then; it
+/// can be written down for another process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedEdit {
+    /// What it does.
+    pub edit: Edit,
+    /// What those of its files held that the session has no view of.
+    before: Vec<FileBefore>,
+}
+
+/// What the gate says of an edit that it lets pass.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Allowed {
+    /// To be kept until the tool has run.
+    pub edit: AllowedEdit,
+    /// What else has changed in its files since the session saw them. It is known from here on, so the model must be told.
+    pub changed_before: Vec<ChangedBefore>,
+}
+
+impl AllowedEdit {
+    /// An edit of which nobody has said before that it would be made.
+    pub fn unjudged(edit: Edit) -> Self {
+        Self { edit, before: Vec::new() }
+    }
+}
+
+/// What of a file the model is shown with a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shows<'a> {
+    /// The places that the edit quotes, with the lines around them.
+    Quotes(&'a Edit),
+    /// All of it.
+    Everything,
+    /// How it begins.
+    Beginning,
+}
+
+/// So many calls of one answer may run side by side and still be told apart.
+const MOST_AT_ONCE: usize = 4;
+
+/// So many lines are shown above and below the place of an edit.
+const LINES_AROUND: u32 = 3;
+
+/// So many lines are shown of a file that is to be taken away.
+const FIRST_LINES: usize = 20;
 
 /// So many of the files that the session saw last are looked at.
 const LATELY: usize = 32;
@@ -51,41 +103,152 @@ impl Session {
 }
 
 impl ForeignTools<'_> {
-    /// Whether the gate refuses an edit that a foreign tool is about to make. The refusal counts, and what it shows is seen.
-    pub fn judge(&mut self, edit: &Edit) -> Option<Outcome> {
-        match self.session.plan_on(PlanBasis::Disk, edit) {
-            Ok(PlanStep::Nothing(path, text)) => {
-                // Whoever sends all of what is there knows it, also where somebody else has written it.
-                self.session.show(&path, &text, &LineSet::whole(text.line_count()));
-                None
+    /// Judges an edit that a foreign tool is about to make. `running` are those that it was allowed before and of which nobody has
+    /// said yet that they are made: what is on the disk may be their doing. A refusal counts, and what it shows is seen.
+    pub fn judge(&mut self, edit: &Edit, running: &[AllowedEdit]) -> Result<Allowed, Box<Outcome>> {
+        self.settle(&edit.paths(), running);
+        let step = match self.session.plan_on(PlanBasis::Disk, edit) {
+            Ok(step) => step,
+            Err(refusal) => {
+                return match self.refusal_of(edit, refusal) {
+                    Some(refusal) => Err(self.report(edit, refusal)),
+                    None => Ok(self.allow(edit, Vec::new())),
+                };
             }
-            Ok(_) => None,
-            Err(refusal) => self.report(edit, refusal),
-        }
-    }
-
-    /// The same for one file of an edit of which we know only what it does to the file.
-    pub fn judge_intent(&mut self, edit: &Edit, intent: FileIntent, path: &str) -> Option<Outcome> {
-        let gathered = self.session.gather_for_writing(PlanBasis::Disk, path).ok()?;
-        let target = self.session.target(&gathered);
-        let refused = match intent {
-            FileIntent::Edit => gate::edit(&target, None).err(),
-            FileIntent::Overwrite => gate::overwrite(&target).err(),
-            FileIntent::TakeAway => gate::take_away(&target).err(),
         };
-        self.report(edit, refused?)
+        let mut changed_before = Vec::new();
+        match step {
+            // Whoever sends all of what is there knows it, also where somebody else has written it.
+            PlanStep::Nothing(path, text) => self.session.show(&path, &text, &LineSet::whole(text.line_count())),
+            PlanStep::Change(files) => {
+                for file in &files {
+                    if let Err(refusal) = keep_first(self.session.workspace(), &file.planned) {
+                        return Err(self.report(edit, refusal));
+                    }
+                    changed_before.extend(self.catch_up(file.planned.path(), file.planned.rebased()));
+                }
+            }
+            PlanStep::Undo(_) => {}
+        }
+        Ok(self.allow(edit, changed_before))
     }
 
-    /// Reports what only the gate knows. Anything else is left to the tool itself.
-    fn report(&mut self, edit: &Edit, refusal: Refusal) -> Option<Outcome> {
-        match refusal.code() {
-            RefusalCode::Unread | RefusalCode::Stale | RefusalCode::Deleted | RefusalCode::Partial => {}
-            _ => return None,
+    /// The same for one file of an edit of which we know only what it does to the file. Nothing if it may be done.
+    pub fn judge_intent(&mut self, edit: &Edit, intent: FileIntent, path: &str, running: &[AllowedEdit]) -> Option<Box<Outcome>> {
+        self.settle(&[path.to_owned()], running);
+        let gathered = match intent {
+            FileIntent::Edit => self.session.gather_for_writing(PlanBasis::Disk, path),
+            FileIntent::Overwrite | FileIntent::TakeAway => self.session.gather_whole(PlanBasis::Disk, path),
+        };
+        let mut gathered = gathered.ok()?;
+        gathered.is_warned = self.session.is_warned(edit, &gathered.present);
+        let target = self.session.target(&gathered);
+        let (refused, shows) = match intent {
+            FileIntent::Edit => (gate::edit(&target, None).err(), Shows::Quotes(edit)),
+            FileIntent::Overwrite => (gate::overwrite(&target).err(), Shows::Everything),
+            FileIntent::TakeAway => (gate::take_away(&target).err(), Shows::Beginning),
+        };
+        let refusal = self.refusal_showing(edit, refused?, shows)?;
+        Some(self.report(edit, refusal))
+    }
+
+    /// An edit that may be made.
+    pub fn allow(&mut self, edit: &Edit, changed_before: Vec<ChangedBefore>) -> Allowed {
+        let before = edit.paths().iter().filter_map(|path| self.before(path)).collect();
+        Allowed { edit: AllowedEdit { edit: edit.clone(), before }, changed_before }
+    }
+
+    /// What a file holds that the session has no view of: when the tool has run, it is nowhere else.
+    fn before(&mut self, path: &str) -> Option<FileBefore> {
+        let gathered = self.session.gather_whole(PlanBasis::Disk, path).ok()?;
+        if gathered.view.is_some() {
+            return None;
         }
+        let content = gathered.present.content()?;
+        let version = content.version();
+        keep_bytes(self.session.workspace(), &gathered.path, &content).ok()?;
+        Some(FileBefore { path: gathered.path, version })
+    }
+
+    /// The session knows of a file what it holds now; gives what is new to it, if an edit is made in spite of that.
+    fn catch_up(&mut self, path: &RelPath, rebased: Option<&Rebased>) -> Option<ChangedBefore> {
+        let rebased = rebased?;
+        let gathered = self.session.gather(path.as_str()).ok()?;
+        let (Present::Text(now), Some(view), Some(seen)) = (gathered.present, gathered.view, gathered.seen) else { return None };
+        let changed = Changed { path: path.clone(), was: Outside::Version(view.version()), now: Outside::Version(now.version()) };
+        let made = who_and_when(self.session.workspace(), &self.session.id(), &changed).filter(|(by, _)| *by != By::Unknown);
+        let mut view = view.carried(&seen, &LineMap::between(&seen, &now), &now);
+        view.show_set(&rebased.fresh.shown);
+        self.session.keep_text(path, &now);
+        self.session.set_view(path, view);
+        let seconds_ago = made.map(|(_, at)| (time::now() - at).max(0) as u64 / 1000);
+        let by = made.map_or(By::Unknown, |(by, _)| by);
+        Some(ChangedBefore { path: path.clone(), rebased: rebased.clone(), by, seconds_ago })
+    }
+
+    /// The refusal that a foreign tool hears, if it is one that only the gate can know of. Anything else is left to the tool itself.
+    fn refusal_of(&mut self, edit: &Edit, refusal: Refusal) -> Option<Refusal> {
+        let shows = match edit {
+            Edit::Write { .. } => Shows::Everything,
+            Edit::Delete { .. } | Edit::Move { .. } => Shows::Beginning,
+            _ => Shows::Quotes(edit),
+        };
+        self.refusal_showing(edit, refusal, shows)
+    }
+
+    fn refusal_showing(&mut self, edit: &Edit, refusal: Refusal, shows: Shows<'_>) -> Option<Refusal> {
+        match refusal.cause {
+            Cause::Unread { .. } => Some(self.showing(refusal, shows)),
+            Cause::Stale { .. }
+            | Cause::Invalidated
+            | Cause::Deleted
+            | Cause::Partial { .. }
+            | Cause::Unshown { .. }
+            | Cause::TooLargeToKeep { .. } => Some(refusal),
+            Cause::Binary { .. } | Cause::Encoding { .. } | Cause::TooLarge { .. } => self.unshown(edit, refusal),
+            _ => None,
+        }
+    }
+
+    /// The refusal of an edit of a file that was not read, with the lines that it is about: they are seen then, and the same edit
+    /// may pass.
+    fn showing(&mut self, refusal: Refusal, shows: Shows<'_>) -> Refusal {
+        let Some(path) = refusal.known_path() else { return refusal };
+        let Ok(Present::Text(text)) = self.session.gather(path.as_str()).map(|gathered| gathered.present) else { return refusal };
+        let lines = match shows {
+            Shows::Quotes(edit) => quoted_lines(&text, &edit.quotes()),
+            Shows::Everything => LineSet::whole(text.line_count()),
+            Shows::Beginning => LineSet::whole(text.line_count().min(FIRST_LINES)),
+        };
+        let fresh = Excerpt::of(&text, &lines);
+        let mut view = View::of(&text);
+        view.show_set(&fresh.shown);
+        self.session.keep_text(&path, &text);
+        match fresh.shown.is_empty() && text.line_count() > 0 {
+            true => refusal,
+            false => Refusal { cause: Cause::Unread { fresh }, ..refusal }.teaching(view),
+        }
+    }
+
+    /// The refusal to change what cannot be shown, the first time.
+    fn unshown(&mut self, edit: &Edit, refusal: Refusal) -> Option<Refusal> {
+        let path = refusal.known_path()?;
+        let gathered = self.session.gather_whole(PlanBasis::Disk, path.as_str()).ok()?;
+        match &gathered.present {
+            Present::Blob(blob, _) if !self.session.is_warned(edit, &gathered.present) => {
+                let (why, version) = (Box::new(refusal.cause), blob.version());
+                Some(Refusal::of(&path, Cause::Unshown { why, version, if_repeated: IfRepeated::Replaces }))
+            }
+            Present::Unreadable(cause @ Cause::TooLargeToKeep { .. }) => Some(Refusal::of(&path, cause.clone())),
+            _ => None,
+        }
+    }
+
+    fn report(&mut self, edit: &Edit, refusal: Refusal) -> Box<Outcome> {
         let path = refusal.known_path();
         let refused = self.session.record_refusal(edit, refusal);
         path.iter().for_each(|path| self.keep_seen(path));
-        Some(Outcome::new(Err(refused)))
+        Box::new(Outcome::new(Err(refused)))
     }
 
     /// Keeps the text that the session has seen something of: when its tool has run, that is what it was done to, and by then it is
@@ -96,56 +259,118 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// Records an edit that a foreign tool has made. Gives what came of it if the model should know: nothing, unless the files are
-    /// not what the edit makes of what the session saw. An edit that has left its files as they were was not made, or is on record
-    /// already.
-    pub fn adopt(&mut self, edit: &Edit) -> Result<Option<Outcome>, OutcomeDiffers> {
-        if !edit.paths().iter().any(|path| self.has_done_something(edit, path)) {
-            return Ok(None);
+    /// Records an edit that a foreign tool has made, and others of the same answer that it made meanwhile. Gives what came of it if
+    /// the model should know: nothing, unless the files are not what the edit makes of what was there. An edit that has left its
+    /// files as they were was not made, or is on record already.
+    pub fn adopt(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> Option<Outcome> {
+        let all: Vec<AllowedEdit> = running.iter().filter(|other| *other != made).chain([made]).cloned().collect();
+        self.settle(&made.edit.paths(), &all);
+        if !made.edit.paths().iter().any(|path| self.has_done_something(made, path)) {
+            return None;
         }
-        let step = self.session.plan_on(PlanBasis::View, edit).map_err(|_| OutcomeDiffers)?;
-        let done = self.session.adopt(edit, step).ok_or(OutcomeDiffers)?;
-        let is_rewritten = matches!(&done, Done::Changed(changed) if changed.files.iter().any(FileOutcome::is_rewritten));
-        let outcome = Outcome::new(Ok(done));
+        let outcome = match self.session.plan_on(PlanBasis::Before(&made.before), &made.edit) {
+            Ok(step) => self.record_made(&made.edit, step),
+            Err(_) => None,
+        };
+        if outcome.is_none() {
+            made.edit.paths().iter().for_each(|path| self.adopt_file(made, path));
+        }
+        self.session.workspace().flush();
+        outcome.filter(|outcome| matches!(&outcome.result, Ok(Done::Changed(changed)) if changed.files.iter().any(FileOutcome::is_rewritten)))
+    }
+
+    /// Records those of the edits that tools are making of which the disk shows that they are made, if these are all that has been
+    /// done to the files.
+    fn settle(&mut self, paths: &[String], running: &[AllowedEdit]) {
+        let concerns = |allowed: &&AllowedEdit| allowed.edit.paths().iter().any(|path| paths.contains(path));
+        let running: Vec<&AllowedEdit> = running.iter().filter(concerns).take(MOST_AT_ONCE).collect();
+        if running.is_empty()
+            || !running.iter().any(|made| made.edit.paths().iter().any(|path| self.has_done_something(made, path)))
+        {
+            return;
+        }
+        for chosen in 1..1_usize << running.len() {
+            let made: Vec<&AllowedEdit> =
+                (0..running.len()).filter(|bit| chosen >> bit & 1 == 1).map(|bit| running[bit]).collect();
+            let before: Vec<FileBefore> = made.iter().flat_map(|made| made.before.clone()).collect();
+            let Some(edit) = Edit::joined(&made.iter().map(|made| &made.edit).collect::<Vec<_>>()) else { continue };
+            let Ok(step) = self.session.plan_on(PlanBasis::Before(&before), &edit) else { continue };
+            if self.is_on_disk(&step) {
+                self.record_made(&edit, step);
+                return;
+            }
+        }
+    }
+
+    /// Whether the files are what a plan makes of them.
+    fn is_on_disk(&mut self, step: &PlanStep) -> bool {
+        let PlanStep::Change(files) = step else { return false };
+        files.iter().all(|file| {
+            let planned = &file.planned;
+            let Ok(gathered) = self.session.gather(planned.path_after().unwrap_or(planned.path()).as_str()) else { return false };
+            match (planned.text(), gathered.present) {
+                (Some(planned), Present::Text(now)) => *planned == now,
+                (None, Present::Absent) => planned.path_after().is_none(),
+                _ => false,
+            }
+        })
+    }
+
+    /// Records a plan that a foreign tool has carried out.
+    fn record_made(&mut self, edit: &Edit, step: PlanStep) -> Option<Outcome> {
+        let outcome = Outcome::new(Ok(self.session.adopt(edit, step)?));
         self.session.record(&outcome);
         outcome.paths().iter().for_each(|path| self.keep_seen(path));
         self.session.workspace().flush();
-        Ok(is_rewritten.then_some(outcome))
-    }
-
-    /// Takes the files of an edit as a foreign tool has left them: lines that are the same are still seen, the others are not.
-    pub fn adopt_files(&mut self, edit: &Edit) {
-        edit.paths().iter().for_each(|path| self.adopt_file(edit, path));
-        self.session.workspace().flush();
+        Some(outcome)
     }
 
     /// Whether a file is something else than the session takes it to be, or was written again as it is.
-    fn has_done_something(&mut self, edit: &Edit, path: &str) -> bool {
+    fn has_done_something(&mut self, made: &AllowedEdit, path: &str) -> bool {
         let Ok(gathered) = self.session.gather(path) else { return false };
+        let was = made.before.iter().find(|before| before.path == gathered.path).map(|before| before.version);
         match (&gathered.present, &gathered.view) {
-            (Present::Absent, None) => false,
+            (Present::Absent, None) => was.is_some(),
             (Present::Text(now), Some(view)) if view.version() == now.version() => {
-                matches!(edit, Edit::Write { content, .. } if *content == now.as_str()[now.body_start()..])
+                matches!(&made.edit, Edit::Write { content, .. } if *content == now.as_str()[now.body_start()..])
             }
+            (now, None) => now.content().map(|now| now.version()) != was,
             _ => true,
         }
     }
 
-    fn adopt_file(&mut self, edit: &Edit, path: &str) {
+    /// Takes a file as a foreign tool has left it that works in a way of its own: lines that are the same are still seen, and those
+    /// that the edit says it puts in; the others are not.
+    fn adopt_file(&mut self, made: &AllowedEdit, path: &str) {
         let Ok(gathered) = self.session.gather(path) else { return };
-        let Present::Text(now) = &gathered.present else { return };
-        let (Some(view), Some(seen)) = (&gathered.view, &gathered.seen) else { return };
-        if view.version() == now.version() {
+        let was = made.before.iter().find(|before| before.path == gathered.path).map(|before| before.version);
+        let before = gathered.view.as_ref().map(View::version).or(was);
+        let now = gathered.present.content();
+        if before == now.as_ref().map(Content::version) || matches!(gathered.present, Present::Unreadable(_)) {
             return;
         }
-        let map = LineMap::between(seen, now);
-        let view = view.carried(seen, &map, now);
-        self.session.keep_text(&gathered.path, now);
-        let origin = ChangeOrigin::of(edit.tool().name());
+        let origin = ChangeOrigin::of(made.edit.tool().name());
         let mut event = self.session.event_of(&origin, &fresh_change(), &gathered.path);
-        (event.before, event.after) = (Some(seen.version()), Some(now.version()));
+        (event.before, event.after) = (before, now.as_ref().map(Content::version));
         self.session.workspace().record(Record::Happened(event));
-        self.session.set_view(&gathered.path, view);
+        match (gathered.present, gathered.view, gathered.seen) {
+            (Present::Text(now), Some(view), Some(seen)) => {
+                let map = LineMap::between(&seen, &now);
+                let mut view = view.carried(&seen, &map, &now);
+                view.show_set(&written_lines(&now, &map.affected(), &made.edit));
+                self.session.keep_text(&gathered.path, &now);
+                self.session.set_view(&gathered.path, view);
+            }
+            (Present::Text(now), None, _) if was.is_none() => {
+                let mut view = View::of(&now);
+                view.show_set(&written_lines(&now, &LineSet::whole(now.line_count()), &made.edit));
+                self.session.keep_text(&gathered.path, &now);
+                self.session.set_view(&gathered.path, view);
+            }
+            (Present::Text(now), ..) => self.session.keep_text(&gathered.path, &now),
+            (Present::Absent, ..) => self.session.let_go(&gathered.path),
+            (Present::Blob(..) | Present::Unreadable(_), ..) => {}
+        }
     }
 
     /// Records what a foreign tool has shown of a file: these lines, from this number on. Only those that the file has count. Gives
@@ -237,6 +462,28 @@ fn matching(text: &Text, start: u32, content: &str) -> LineSet {
     let numbered = (start.max(1)..=u32::MAX).filter_map(LineNo::new).zip(shown);
     let is_there = |(number, line): &(LineNo, &str)| text.has_line(*number) && text.line(*number) == *line;
     numbered.filter(is_there).map(|(number, _)| LineRange::line(number)).collect()
+}
+
+/// The lines at which a text holds what an edit quotes, with those around them.
+fn quoted_lines(text: &Text, quotes: &[String]) -> LineSet {
+    const MOST_PLACES: usize = 3;
+    let around = |(at, quote): (usize, &str)| {
+        let first = text.line_at(at).get().saturating_sub(LINES_AROUND).max(1);
+        let last = text.line_at(at + quote.len().saturating_sub(1)).get().saturating_add(LINES_AROUND);
+        LineRange::new(LineNo::new(first)?, LineNo::new(last)?)
+    };
+    let places = |quote: &String| {
+        let found = text.as_str().match_indices(quote.as_str()).take(if quote.is_empty() { 0 } else { MOST_PLACES });
+        found.filter_map(around).collect::<Vec<_>>()
+    };
+    quotes.iter().flat_map(places).collect::<LineSet>().clipped(text.line_count())
+}
+
+/// Those of some lines that an edit has put in.
+fn written_lines(text: &Text, among: &LineSet, edit: &Edit) -> LineSet {
+    let written = edit.writes();
+    let written: HashSet<&str> = written.iter().flat_map(|text| text.lines()).collect();
+    among.clipped(text.line_count()).iter().filter(|line| written.contains(text.line(*line))).map(LineRange::line).collect()
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repos
 pub use course::Course;
 pub use discovery::{FindRootError, find_root};
 pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
-pub use foreign_tools::{FileIntent, ForeignTools, OutcomeDiffers};
+pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
 pub use repo_tracker::RepoTracker;

@@ -119,6 +119,11 @@ impl Lookout {
 /// Who made a file what it is, if one of us did: only where our events lead all the way from what it was. Somebody may have put
 /// back what one of us had made of it once.
 pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &Changed) -> By {
+    who_and_when(workspace, session, changed).map_or(By::Unknown, |(by, _)| by)
+}
+
+/// The same with when it was, in milliseconds since 1970.
+pub(crate) fn who_and_when(workspace: &Workspace, session: &SessionId, changed: &Changed) -> Option<(By, i64)> {
     let which = Which { path: Some(changed.path.clone()), ..Which::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
     let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);
@@ -134,15 +139,15 @@ pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &Changed)
             continue;
         }
         let by = last.get_or_insert(match (event.session == *session, event.is_command()) {
-            (true, true) => By::Command,
-            (true, false) => By::Unknown,
-            (false, true) => By::CommandOfAnotherSession,
-            (false, false) => By::AnotherSession,
+            (true, true) => (By::Command, event.at),
+            (true, false) => (By::Unknown, event.at),
+            (false, true) => (By::CommandOfAnotherSession, event.at),
+            (false, false) => (By::AnotherSession, event.at),
         });
         if before == changed.was {
-            return *by;
+            return Some(*by);
         }
         now = before;
     }
-    By::Unknown
+    None
 }

@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// The same, for what is on the disk or for what the session takes to be there.
-    pub(crate) fn plan_on(&mut self, basis: PlanBasis, edit: &Edit) -> Result<PlanStep, Refusal> {
+    pub(crate) fn plan_on(&mut self, basis: PlanBasis<'_>, edit: &Edit) -> Result<PlanStep, Refusal> {
         Ok(match edit {
             Edit::Replace(replacement) => PlanStep::Change(vec![self.plan_replace(basis, replacement)?]),
             Edit::ReplaceMany(replacements) => PlanStep::Change(self.plan_replace_many(basis, replacements)?),
@@ -98,13 +98,13 @@ impl Session {
         })
     }
 
-    fn plan_replace(&mut self, basis: PlanBasis, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
+    fn plan_replace(&mut self, basis: PlanBasis<'_>, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
         let gathered = self.gather_for_writing(basis, &replacement.path)?;
         let planned = plan::edit_file(&self.target(&gathered), &replace(replacement))?;
         Ok(PlannedFile::of(planned, &gathered))
     }
 
-    fn plan_replace_many(&mut self, basis: PlanBasis, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_replace_many(&mut self, basis: PlanBasis<'_>, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
         self.check_count(Tool::MultiEdit, all.len())?;
         let mut batch = Batch::default();
         let mut edits = Vec::with_capacity(all.len());
@@ -117,7 +117,7 @@ impl Session {
         Ok(planned.into_iter().zip(&batch.files).map(|(planned, gathered)| PlannedFile::of(planned, gathered)).collect())
     }
 
-    fn plan_patch(&mut self, basis: PlanBasis, patch: &str) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_patch(&mut self, basis: PlanBasis<'_>, patch: &str) -> Result<Vec<PlannedFile>, Refusal> {
         let parsed = patch::parse(patch).map_err(|bad| Refusal::of_call(Cause::BadPatch { line: bad.line, why: bad.why }))?;
         self.check_count(Tool::ApplyPatch, parsed.files.len())?;
         let mut batch = Batch::default();
@@ -143,7 +143,7 @@ impl Session {
         Ok(planned.into_iter().map(|(target, planned)| PlannedFile::of(planned, &batch.files[target])).collect())
     }
 
-    fn plan_write(&mut self, basis: PlanBasis, edit: &Edit, path: &str, content: &str) -> Result<PlanStep, Refusal> {
+    fn plan_write(&mut self, basis: PlanBasis<'_>, edit: &Edit, path: &str, content: &str) -> Result<PlanStep, Refusal> {
         let mut gathered = self.gather_whole(basis, path)?;
         gathered.is_warned = self.is_warned(edit, &gathered.present);
         Ok(match plan::write_file(&self.target(&gathered), content)? {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use surehand_core::{
     Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal, RefusalCode,
     RelPath, Target, Text, ToolNames, View,
@@ -42,11 +42,20 @@ pub struct Session {
 
 /// For what an edit is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlanBasis {
+pub(crate) enum PlanBasis<'a> {
     /// For what is on the disk.
     Disk,
-    /// For what the session takes to be there: another program has made the edit already.
-    View,
+    /// For what was there before another program made the edit: what the session takes to be there, or these.
+    Before(&'a [FileBefore]),
+}
+
+/// What a file held before another program changed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileBefore {
+    /// The file.
+    pub path: RelPath,
+    /// What it held; it is in the store.
+    pub version: ContentHash,
 }
 
 impl Session {
@@ -284,12 +293,12 @@ impl Session {
         self.gather_on(PlanBasis::Disk, spelling)
     }
 
-    fn gather_on(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
+    fn gather_on(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.files.gather(&self.workspace, spelling)?;
         Ok(self.with_view(basis, gathered))
     }
 
-    fn with_view(&mut self, basis: PlanBasis, mut gathered: Gathered) -> Gathered {
+    fn with_view(&mut self, basis: PlanBasis<'_>, mut gathered: Gathered) -> Gathered {
         if let Some(tracker) = &mut self.tracker {
             gathered.view = tracker.view(&self.workspace, &gathered.path);
             gathered.seen = match (&gathered.view, &gathered.present) {
@@ -298,21 +307,25 @@ impl Session {
                 (None, _) => None,
             };
         }
-        if basis == PlanBasis::View {
-            gathered.present = gathered.seen.clone().map_or(Present::Absent, Present::Text);
+        if let PlanBasis::Before(files) = basis {
+            let before = || files.iter().find(|before| before.path == gathered.path);
+            gathered.present = match &gathered.seen {
+                Some(seen) => Present::Text(seen.clone()),
+                None => before().map_or(Present::Absent, |before| self.files.kept(&self.workspace, before.version)),
+            };
         }
         gathered
     }
 
     /// The same for a path that is to be written: somebody's internals are refused.
-    pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(gathered)
     }
 
     /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.
-    pub(crate) fn gather_whole(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_whole(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
         let gathered = self.files.gather_whole(&self.workspace, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(self.with_view(basis, gathered))
@@ -320,7 +333,7 @@ impl Session {
 
     /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
     /// has seen of the file counts by any of them.
-    pub(crate) fn gather_by_name(&mut self, basis: PlanBasis, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_by_name(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
         let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {
             gathered.path = self.files.spelled(&self.workspace, spelling)?;

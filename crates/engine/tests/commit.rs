@@ -358,7 +358,7 @@ fn what_a_formatter_makes_of_it_is_what_counts() {
     });
     read(&mut session, "a.txt");
     let reply = session.call("edit_file", &edit("a.txt", "two", "formatted"));
-    assert!(!reply.is_error && reply.text.contains("rewrote a.txt right after"), "{}", reply.text);
+    assert!(!reply.is_error && reply.text.contains("a.txt was rewritten right after"), "{}", reply.text);
     assert!(reply.text.contains("2|  formatted"), "{}", reply.text);
     assert_eq!(reply.result["rewritten"], true);
     // Not stale: what landed is what the session is compared with.

@@ -1,7 +1,7 @@
 //! What a hook answers, in our words: the same for every client.
 
 use surehand_engine::{
-    Command, Edit, RepoTracker, Session, SessionId, ToolNames,
+    Allowed, AllowedEdit, Command, Edit, RepoTracker, Session, SessionId, ToolNames,
     render::{self, snapshot::format_for_prompt},
 };
 
@@ -64,16 +64,13 @@ fn speak(session: &mut Session, said: &str, dialect: &Dialect, hears: bool) -> V
         }
         return Verdict::Pass;
     }
-    let kept = note(session, |notebook| {
-        let kept = Notebook { transcript: None, ..notebook.clone() };
-        *notebook = Notebook { transcript: notebook.transcript, ..Notebook::default() };
-        kept
-    });
+    let (notes, is_forgotten) =
+        note(session, |notebook| (std::mem::take(&mut notebook.notes), std::mem::take(&mut notebook.is_forgotten)));
     let mut text = String::new();
-    if kept.is_forgotten {
+    if is_forgotten {
         text.push_str(&state(session, AFTER_FORGETTING, &(dialect.names)()));
     }
-    text.push_str(&kept.notes);
+    text.push_str(&notes);
     text.push_str(said);
     let (now, later) = divided(&text, dialect.room);
     if !later.is_empty() {
@@ -150,11 +147,12 @@ fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect, n
         Use::Change(edit) => {
             let edit = absolute(edit, &heard.directory);
             edit.paths().iter().for_each(|path| see_attached(session, heard, dialect, path));
-            let refused = session.foreign_tools().judge(&edit);
-            refused.map_or_else(|| Ok(String::new()), |refused| Err(render::text(&refused, names)))
+            let running = note(session, |notebook| notebook.running());
+            let allowed = session.foreign_tools().judge(&edit, &running).map_err(|refused| render::text(&refused, names))?;
+            Ok(begins_edit(session, allowed, names))
         }
         Use::Patch(text) => match Patch::parse(text, &heard.directory) {
-            Some(patch) => judge_parts(session, &patch.parts, dialect.room, names),
+            Some(patch) => judge_patch(session, &patch, dialect.room, names),
             None => Ok(String::new()),
         },
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
@@ -162,21 +160,33 @@ fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect, n
     }
 }
 
+/// A tool is about to make an edit; what else has changed in its files is said.
+fn begins_edit(session: &mut Session, allowed: Allowed, names: &ToolNames) -> String {
+    note(session, |notebook| notebook.begins(allowed.edit));
+    render::changed_before(&allowed.changed_before, names)
+}
+
 /// Judges the files of a patch. All that are refused are named at once, as far as there is room: what a refusal shows counts as seen.
-fn judge_parts(session: &mut Session, parts: &[Part], room: usize, names: &ToolNames) -> Result<String, String> {
+fn judge_patch(session: &mut Session, patch: &Patch, room: usize, names: &ToolNames) -> Result<String, String> {
     const MOST_OF_ONE: usize = 8_000;
-    let mut refused = String::new();
-    for Part { edit, intents } in parts {
+    let running = note(session, |notebook| notebook.running());
+    let (mut refused, mut changed_before) = (String::new(), Vec::new());
+    for Part { edit, intents } in &patch.parts {
         if refused.len() + MOST_OF_ONE > room {
             break;
         }
         let mut tools = session.foreign_tools();
-        let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path));
-        if let Some(outcome) = by_intent.or_else(|| tools.judge(edit)) {
-            refused.push_str(&render::text(&outcome, names));
+        let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path, &running));
+        match by_intent.map_or_else(|| tools.judge(edit, &running), Err) {
+            Ok(allowed) => changed_before.extend(allowed.changed_before),
+            Err(outcome) => refused.push_str(&render::text(&outcome, names)),
         }
     }
-    if refused.is_empty() { Ok(String::new()) } else { Err(refused) }
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let allowed = session.foreign_tools().allow(&patch.whole, changed_before);
+    Ok(begins_edit(session, allowed, names))
 }
 
 /// Records what a tool did, and says what should be known of it.
@@ -198,6 +208,10 @@ fn after(
             let read: Vec<String> = effects.read.iter().map(|lines| lines.path.to_string()).collect();
             return render::command(&effects) + &instructions(session, dialect, &read, Manner::Other, names);
         }
+        (Use::Change(edit), ToolOutcome::Failed) => {
+            let edit = absolute(edit, &heard.directory);
+            note(session, |notebook| drop(notebook.ends(&edit)));
+        }
         (_, ToolOutcome::Failed) => {}
         (Use::Read, ToolOutcome::Showed(shown)) => {
             let directories = shown.iter().map(|shown| see(session, heard, shown));
@@ -212,7 +226,7 @@ fn after(
         }
         (Use::Patch(text), _) => {
             if let Some(patch) = Patch::parse(text, &heard.directory) {
-                said.push_str(&record_patch(session, &patch, names));
+                said.push_str(&record(session, &patch.whole, names));
                 said.push_str(&instructions(session, dialect, &patch.whole.paths(), Manner::Other, names));
             }
         }
@@ -227,24 +241,12 @@ fn see(session: &mut Session, heard: &Heard, shown: &Shown) -> String {
     path
 }
 
-/// Records an edit. If the tool has made something else of its files, they are taken as they are.
+/// Records an edit that a tool has made.
 fn record(session: &mut Session, edit: &Edit, names: &ToolNames) -> String {
-    let mut tools = session.foreign_tools();
-    match tools.adopt(edit) {
-        Ok(outcome) => outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default(),
-        Err(_) => {
-            tools.adopt_files(edit);
-            String::new()
-        }
-    }
-}
-
-/// A patch is one change, if it can be told as one.
-fn record_patch(session: &mut Session, patch: &Patch, names: &ToolNames) -> String {
-    match session.foreign_tools().adopt(&patch.whole) {
-        Ok(outcome) => outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default(),
-        Err(_) => patch.parts.iter().map(|part| record(session, &part.edit, names)).collect(),
-    }
+    let (made, running) = note(session, |notebook| (notebook.ends(edit), notebook.running()));
+    let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
+    let outcome = session.foreign_tools().adopt(&made, &running);
+    outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default()
 }
 
 /// How a file was met with.

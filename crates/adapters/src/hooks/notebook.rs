@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{self, Read, Seek, Write},
     os::fd::OwnedFd,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
@@ -12,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
-use surehand_engine::{SessionId, Workspace, core::ContentHash};
+use surehand_engine::{AllowedEdit, Edit, SessionId, Workspace, core::ContentHash};
 
 /// What is remembered of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,17 @@ pub(crate) struct Notebook {
     pub is_forgotten: bool,
     /// How far the transcript was looked through, where that is how a client tells.
     pub transcript: Option<u64>,
+    /// Edits that tools of the client are making.
+    pub running: Vec<RunningEdit>,
+}
+
+/// An edit that a tool of the client is making.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunningEdit {
+    /// What it was allowed.
+    pub allowed: AllowedEdit,
+    /// When, in seconds since 1970.
+    since: u64,
 }
 
 const DIRECTORY: &str = "hooks";
@@ -34,7 +46,35 @@ const MOST_BYTES: u64 = 1 << 20;
 /// More than this is not kept to be said later.
 const MOST_NOTES: usize = 64 * 1024;
 
+/// A tool that has not said so long that it is done has failed.
+const LONGEST_RUN: u64 = 600;
+
+/// More edits than this, and larger ones, are not remembered: when they are made, they are held against what is there then.
+const MOST_RUNNING: usize = 16;
+const MOST_BYTES_OF_ONE: usize = 128 * 1024;
+
 impl Notebook {
+    /// The edits that tools of the client are making.
+    pub(super) fn running(&self) -> Vec<AllowedEdit> {
+        self.running.iter().map(|running| running.allowed.clone()).collect()
+    }
+
+    /// A tool begins to make an edit.
+    pub(super) fn begins(&mut self, allowed: AllowedEdit) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        self.running.retain(|running| since.saturating_sub(running.since) < LONGEST_RUN);
+        let size: usize = allowed.edit.quotes().iter().chain(&allowed.edit.writes()).map(String::len).sum();
+        if self.running.len() < MOST_RUNNING && size <= MOST_BYTES_OF_ONE {
+            self.running.push(RunningEdit { allowed, since });
+        }
+    }
+
+    /// A tool has made an edit, or failed.
+    pub(super) fn ends(&mut self, edit: &Edit) -> Option<AllowedEdit> {
+        let index = self.running.iter().position(|running| running.allowed.edit == *edit)?;
+        Some(self.running.remove(index).allowed)
+    }
+
     /// Looks into the notebook of a session and changes it; nobody else does meanwhile. What cannot be read is empty, and what cannot
     /// be written is lost: that must not stop anybody.
     pub(super) fn with<T>(workspace: &Workspace, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {

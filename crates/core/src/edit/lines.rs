@@ -3,7 +3,7 @@
 //! The short hash catches slips. What decides is whether the number was last shown for that very line: a number that has come
 //! to mean another line since is refused, even where the two lines read the same.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     change::Splice,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// One edit of lines, with text of its own or borrowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineEdit<T = String> {
     /// The lines from `at` to `to` by this text.
@@ -87,7 +87,8 @@ impl<'a> LineEdit<&'a str> {
         first.into_iter().chain(second)
     }
 
-    fn text(&self) -> Option<&'a str> {
+    /// The lines that it puts in.
+    pub(super) fn text(&self) -> Option<&'a str> {
         match *self {
             LineEdit::Delete { .. } => None,
             LineEdit::Replace { text, .. }

@@ -11,16 +11,16 @@ mod region;
 pub mod replace;
 pub mod write;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use self::lines::LineEdit;
+use self::{lines::LineEdit, patch::Row};
 use crate::{
     ids::{ChangeId, SessionId},
     tool::Tool,
 };
 
 /// A change that somebody wants made, all of it or nothing. Paths are as the caller spells them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
     /// Replace one exact text.
@@ -63,7 +63,7 @@ pub enum Edit {
 }
 
 /// One exact text of a file, and what comes in its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replacement {
     /// The file.
     pub path: String,
@@ -76,7 +76,7 @@ pub struct Replacement {
 }
 
 /// Which changes are to be taken back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoRequest {
     /// Which of them.
     pub which: UndoTarget,
@@ -87,7 +87,7 @@ pub struct UndoRequest {
 }
 
 /// Which changes are to be taken back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoTarget {
     /// The last one.
@@ -101,7 +101,7 @@ pub enum UndoTarget {
 }
 
 /// Whose changes are meant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
     /// Those of the session that asks.
@@ -149,6 +149,51 @@ impl Edit {
         };
         paths.dedup();
         paths
+    }
+
+    /// The texts that it expects to find in its files.
+    pub fn quotes(&self) -> Vec<String> {
+        match self {
+            Edit::Replace(replacement) => vec![replacement.old.clone()],
+            Edit::ReplaceMany(all) => all.iter().map(|replacement| replacement.old.clone()).collect(),
+            Edit::Patch { patch } => patch::rows_of_chunks(patch, |row| match row {
+                Row::Keep(line) | Row::Remove(line) => Some((*line).to_owned()),
+                Row::Add(_) => None,
+            }),
+            Edit::Lines { .. } | Edit::Write { .. } | Edit::Delete { .. } | Edit::Move { .. } | Edit::Undo(_) => Vec::new(),
+        }
+    }
+
+    /// The texts that it puts into its files.
+    pub fn writes(&self) -> Vec<String> {
+        match self {
+            Edit::Replace(replacement) => vec![replacement.new.clone()],
+            Edit::ReplaceMany(all) => all.iter().map(|replacement| replacement.new.clone()).collect(),
+            Edit::Write { content, .. } => vec![content.clone()],
+            Edit::Patch { patch } => patch::rows_of_chunks(patch, |row| match row {
+                Row::Add(line) => Some((*line).to_owned()),
+                Row::Keep(_) | Row::Remove(_) => None,
+            }),
+            Edit::Lines { edits, .. } => edits.iter().filter_map(|edit| edit.borrowed().text()).map(str::to_owned).collect(),
+            Edit::Delete { .. } | Edit::Move { .. } | Edit::Undo(_) => Vec::new(),
+        }
+    }
+
+    /// Several edits one after the other as one edit, where there is such an edit.
+    pub fn joined(edits: &[&Edit]) -> Option<Edit> {
+        if let [only] = edits {
+            return Some((*only).clone());
+        }
+        let mut replacements = Vec::new();
+        for edit in edits {
+            match edit {
+                Edit::Replace(replacement) => replacements.push(replacement.clone()),
+                Edit::ReplaceMany(all) => replacements.extend_from_slice(all),
+                Edit::Patch { .. } => return patch::joined(edits),
+                Edit::Lines { .. } | Edit::Write { .. } | Edit::Delete { .. } | Edit::Move { .. } | Edit::Undo(_) => return None,
+            }
+        }
+        Some(Edit::ReplaceMany(replacements))
     }
 
     /// The same edit of files that are spelled in another way.

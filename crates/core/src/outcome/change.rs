@@ -7,6 +7,7 @@ use crate::{
     file_diff::FileDiff,
     ids::ChangeId,
     lines::{LineNo, LineRange, LineSet},
+    notice::By,
     numbers::Numbers,
     path::RelPath,
     plan::{Act, Planned, Rebased},
@@ -88,6 +89,19 @@ pub struct RewrittenFile {
     pub fresh: Excerpt,
     /// What else had changed before, where it is now, if the edit was moved to its new place.
     pub rebased: Option<Rebased>,
+}
+
+/// What else had changed in a file that a tool of somebody else's is about to edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedBefore {
+    /// The file.
+    pub path: RelPath,
+    /// What is new to the session.
+    pub rebased: Rebased,
+    /// Who made the last of these changes.
+    pub by: By,
+    /// How many seconds ago, if that is known.
+    pub seconds_ago: Option<u64>,
 }
 
 /// How a file was written.

@@ -10,7 +10,7 @@ pub mod scope;
 pub mod search;
 
 pub use self::{
-    change::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, WriteMethod},
+    change::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, WriteMethod},
     list::Listing,
     read::{Reading, UnchangedRead},
     scope::{Area, LeftOut, Scope},

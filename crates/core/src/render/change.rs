@@ -7,10 +7,10 @@ use crate::{
     hash::Anchor,
     lines::LineNo,
     numbers::Numbers,
-    outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange},
+    outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange},
     path::RelPath,
     plan::{Act, Planned, Rebased},
-    render::{Audience, count, refusal::listed, which},
+    render::{Audience, count, notice, refusal::listed, which},
     short_diff::{ROW_CHARS, ShortDiff, ShortDiffRow, TextDiff},
     text::{Ending, Text},
     tool::{Tool, ToolNames},
@@ -170,6 +170,30 @@ pub(super) fn touched(paths: &[RelPath], most: usize) -> String {
     format!("note: touched while the command ran: {}{more}\n", named.join(", "))
 }
 
+/// Said before a tool that is not ours edits files: what else is new to the session in them.
+pub(super) fn changed_before(changed: &ChangedBefore, audience: Audience<'_>) -> String {
+    let ChangedBefore { path, rebased, by, seconds_ago } = changed;
+    let who = notice::by(*by).map(|by| format!(" {by}")).unwrap_or_default();
+    let when = seconds_ago.map(ago).unwrap_or_default();
+    format!(
+        "note: {path} was modified since last read{who}{when}; the lines of this edit were not, so it goes ahead. What changed ({}), as it is \
+         before the edit; this counts as read{}",
+        which(&rebased.affected),
+        listed(&rebased.fresh, Numbers::Plain, audience)
+    )
+}
+
+/// `, 5 minutes ago`
+fn ago(seconds: u64) -> String {
+    let (number, unit) = match seconds {
+        0..60 => (seconds, "second"),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86_400 => (seconds / 3600, "hour"),
+        86_400.. => (seconds / 86_400, "day"),
+    };
+    format!(", {} ago", count(number as usize, unit))
+}
+
 /// Said of an edit that was moved to its new place: what else is new to the session.
 fn rebased(rebased: &Rebased, numbers: Numbers, audience: Audience<'_>) -> String {
     format!(
@@ -201,7 +225,7 @@ fn open_end(text: &Text, line: LineNo) -> &'static str {
 fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: Numbers, audience: Audience<'_>) -> String {
     let version = rewritten.text.version().short();
     format!(
-        "note: another program (a formatter?) rewrote {path} right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",
+        "note: {path} was rewritten right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",
         which(&rewritten.affected),
         listed(&rewritten.fresh, numbers, audience)
     )

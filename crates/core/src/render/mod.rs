@@ -22,7 +22,7 @@ use crate::{
     excerpt::clip,
     lines::LineSet,
     notice::Notice,
-    outcome::{CommandEffects, Done, Forgotten, Outcome, OutcomeNotes},
+    outcome::{ChangedBefore, CommandEffects, Done, Forgotten, Outcome, OutcomeNotes},
     tool::ToolNames,
 };
 
@@ -143,6 +143,11 @@ pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
         return String::new();
     }
     format!("note: {}\n", notice::notice(&Notice::ChangedOutside { files: files.to_vec() }))
+}
+
+/// What else has changed in files that a tool of the model's client is about to edit.
+pub fn changed_before(files: &[ChangedBefore], names: &ToolNames) -> String {
+    files.iter().map(|file| change::changed_before(file, Audience::new(names))).collect()
 }
 
 /// What the model should know of what a command changed.

@@ -48,13 +48,7 @@ fn changed(files: &[ChangedFile]) -> String {
     const MAX: usize = 20;
     let name = |file: &ChangedFile| {
         let deleted = if file.deleted { Some("gone") } else { None };
-        let by = match file.by {
-            By::Command => Some("by your command"),
-            By::AnotherSession => Some("by another session"),
-            By::CommandOfAnotherSession => Some("by a command of another session"),
-            By::Unknown => None,
-        };
-        match [deleted, by].into_iter().flatten().collect::<Vec<_>>().join(" ") {
+        match [deleted, by(file.by)].into_iter().flatten().collect::<Vec<_>>().join(" ") {
             said if said.is_empty() => file.path.to_string(),
             said => format!("{} ({said})", file.path),
         }
@@ -64,6 +58,16 @@ fn changed(files: &[ChangedFile]) -> String {
         text.push_str(&format!(" and {} more", files.len() - MAX));
     }
     text
+}
+
+/// Who did something, if that is known.
+pub(super) fn by(by: By) -> Option<&'static str> {
+    match by {
+        By::Command => Some("by your command"),
+        By::AnotherSession => Some("by another session"),
+        By::CommandOfAnotherSession => Some("by a command of another session"),
+        By::Unknown => None,
+    }
 }
 
 fn list(paths: &[RelPath]) -> String {

@@ -76,7 +76,7 @@ enum Repeat {
 
 fn repeats(cause: &Cause) -> Repeat {
     match cause {
-        Cause::Unread
+        Cause::Unread { .. }
         | Cause::Stale { .. }
         | Cause::Invalidated
         | Cause::Deleted
@@ -119,7 +119,8 @@ pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
         None => what.to_owned(),
     };
     match refusal.cause {
-        Cause::Unread => read.to_owned(),
+        Cause::Unread { ref fresh } if fresh.rows.is_empty() => read.to_owned(),
+        Cause::Unread { .. } => format!("send the call again if the lines shown allow it, or {read}"),
         Cause::Stale { .. } => format!("correct the call with the lines shown, or {read} again"),
         Cause::Invalidated => format!("{read} again"),
         Cause::Deleted => match names.get(Tool::WriteFile) {
@@ -174,8 +175,18 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
     let names = audience.names;
     let read = names.read();
     match &refusal.cause {
-        Cause::Unread => {
+        Cause::Unread { fresh } if fresh.rows.is_empty() => {
             format!("{path} was not read this session — {read} first. An edit must be made from what the file holds now.")
+        }
+        Cause::Unread { fresh } => {
+            let step = match fresh.omitted.is_empty() {
+                true => "send the call again if it is still what you want.".to_owned(),
+                false => format!("for the rest, {read}."),
+            };
+            format!(
+                "{path} was not read this session — {read} first; nothing was written. What the call is about, as it is now{}This counts as read now: {step}",
+                listed(fresh, Numbers::Plain, audience)
+            )
         }
         Cause::Stale { affected, fresh, remaps, anchors, total_lines } => {
             let more = format!("for more, {read} again.");
@@ -592,11 +603,12 @@ mod tests {
         let cut = || Excerpt { omitted: [LineRange::line(LineNo::FIRST)].into_iter().collect(), ..Excerpt::default() };
         let why = || "why".to_owned();
         let not_found = Cause::NotFound { nearest: None, already_at: None, prefixed: None };
-        let mut causes = vec![Cause::Unread];
+        let mut causes = vec![Cause::unread()];
         // Each arm adds the cause that comes next.
         while let Some(cause) = causes.last() {
             let next = match cause {
-                Cause::Unread => {
+                Cause::Unread { fresh: shown } if shown.rows.is_empty() => Cause::Unread { fresh: fresh() },
+                Cause::Unread { .. } => {
                     Cause::Stale { affected: lines.clone(), fresh: fresh(), remaps: Vec::new(), anchors: true, total_lines: 3 }
                 }
                 Cause::Stale { .. } => Cause::Invalidated,

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::Edit;
 use crate::lines::LineNo;
 
 mod envelope;
@@ -70,6 +71,32 @@ pub fn named_files(patch: &str) -> Vec<String> {
         [Some(file.path()), to].into_iter().flatten().map(str::to_owned).collect::<Vec<_>>()
     };
     parsed.files.iter().flat_map(names).collect()
+}
+
+/// For each chunk of a patch, and each file that it adds, the lines that `pick` takes, as a text.
+pub(super) fn rows_of_chunks(patch: &str, pick: impl Fn(&Row<'_>) -> Option<String>) -> Vec<String> {
+    let Ok(parsed) = parse(patch) else { return Vec::new() };
+    let text = |rows: &[Row<'_>]| rows.iter().filter_map(&pick).collect::<Vec<_>>().join("\n");
+    let of_file = |file: &FilePatch<'_>| match file {
+        FilePatch::Add { content, .. } => vec![text(&content.lines().map(Row::Add).collect::<Vec<_>>())],
+        FilePatch::Update { chunks, .. } => chunks.iter().map(|chunk| text(&chunk.rows)).collect(),
+        FilePatch::Delete { .. } => Vec::new(),
+    };
+    parsed.files.iter().flat_map(of_file).filter(|text| !text.is_empty()).collect()
+}
+
+/// Several patches one after the other as one; nothing if they are not all of the same kind.
+pub(super) fn joined(edits: &[&Edit]) -> Option<Edit> {
+    const ENVELOPE: (&str, &str) = ("*** Begin Patch", "*** End Patch");
+    let inside = |edit: &&Edit| match edit {
+        Edit::Patch { patch } => {
+            let patch = patch.trim().strip_prefix(ENVELOPE.0)?.strip_suffix(ENVELOPE.1)?;
+            Some(patch.trim_start_matches('\n').to_owned())
+        }
+        _ => None,
+    };
+    let inside: Option<String> = edits.iter().map(inside).collect();
+    Some(Edit::Patch { patch: format!("{}\n{}{}\n", ENVELOPE.0, inside?, ENVELOPE.1) })
 }
 
 /// A run of lines with what changes in it.
