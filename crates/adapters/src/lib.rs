@@ -3,23 +3,28 @@
 //! A hook is told what an agent is about to do, and says whether it may:
 //!
 //! ```
-//! use surehand_adapters::hooks::{Client, answer};
+//! use surehand_adapters::hooks::{Client, Surroundings, answer};
 //! use surehand_engine::{Config, StateHome, Workspace};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
-//! let config = Config { state, ..Config::default() };
+//! let config = Config { state: state.clone(), ..Config::for_hooks() };
 //! std::fs::write(dir.path().join("a.txt"), "one\n")?;
 //! let input = serde_json::json!({
 //!     "hook_event_name": "PreToolUse", "session_id": "s", "cwd": dir.path(), "tool_name": "Edit",
 //!     "tool_input": { "file_path": dir.path().join("a.txt"), "old_string": "one", "new_string": "two" },
 //! });
-//! let open = |root: &std::path::Path| Workspace::open(root, config.clone()).map_err(|error| error.to_string());
-//! let said = answer(Client::Claude, None, &input.to_string(), open);
+//! let open = |root: &std::path::Path| match Workspace::open(root, config.clone()) {
+//!     Ok(workspace) => Ok(workspace.into()),
+//!     Err(error) => Err(error.to_string()),
+//! };
+//! let said = answer(Client::Claude, None, &input.to_string(), &Surroundings { state, project: None, open: &open });
 //! assert!(said.stdout.contains("was not read this session"), "{}", said.stdout);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod ancestry;
 pub mod hooks;
+mod locked_json;
 pub mod mcp;
+pub mod session_places;

@@ -12,9 +12,9 @@ use std::{
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use surehand_adapters::hooks::{Client, answer};
+use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
 use surehand_engine::{
-    Config, Durability, RepoTracker, Session, SessionId, Workspace,
+    Config, Durability, RepoTracker, Session, SessionId, StateHome, Workspace,
     core::{
         FileStatus,
         edit::{UndoRequest, UndoTarget, Whose},
@@ -30,9 +30,8 @@ struct Place {
 
 impl Place {
     fn with(files: &[(&str, &str)]) -> Self {
-        let dir = surehand_testkit::repository();
-        let place = Self { dir };
-        fs::create_dir(place.root()).unwrap();
+        let place = Self { dir: tempfile::tempdir().unwrap() };
+        surehand_testkit::make_repository(&place.root());
         files.iter().for_each(|(path, content)| place.write(path, content));
         place
     }
@@ -57,6 +56,19 @@ impl Place {
     fn open(&self) -> std::sync::Arc<Workspace> {
         open(&self.root()).unwrap()
     }
+
+    /// What a hook answers that runs in a process of its own.
+    fn answer(&self, client: Client, input: &str) -> Answer {
+        let state = StateHome { user: Some(self.dir.path().join("state")), ..StateHome::default() };
+        let open = |root: &Path| open(root).map(Into::into);
+        answer(client, None, input, &Surroundings { state, project: None, open: &open })
+    }
+}
+
+/// What a hook answers where nothing can be opened.
+fn nowhere(client: Client, input: &str) -> Answer {
+    let open = |_: &Path| Err("no".to_owned());
+    answer(client, Some("session.created"), input, &Surroundings { state: StateHome::default(), project: None, open: &open })
 }
 
 fn open(root: &Path) -> Result<std::sync::Arc<Workspace>, String> {
@@ -122,7 +134,7 @@ impl<'a> Agent<'a> {
         }
         let fields = fields.as_object().unwrap().clone();
         input.as_object_mut().unwrap().extend(fields);
-        let answer = answer(self.client, None, &input.to_string(), |_| open(&self.place.root()));
+        let answer = self.place.answer(self.client, &input.to_string());
         assert_eq!(answer.failed, None, "{input}");
         if answer.stdout.is_empty() { Value::Null } else { serde_json::from_str(&answer.stdout).unwrap() }
     }
@@ -885,12 +897,14 @@ fn a_large_state_is_left_alone_and_takes_in_what_was_done_later() {
     };
     let entries: Vec<Value> = (0..2000).map(entry).collect();
     let written = json!({ "work_dir": place.root(), "files": entries, "open_tasks": [], "last_updated": "2026-01-01T00:00:00Z" });
-    place.write(".surehand/repostate.json", &written.to_string());
+    drop(place.open());
+    let state = surehand_testkit::state_of(&place.root()).join("repostate.json");
+    fs::write(&state, written.to_string()).unwrap();
     let agent =
         Agent { client: Client::Codex, place: &place, session: "s".to_owned(), agent: None, directory: "", calls: Cell::new(0) };
     passes(agent.read("a.txt", None));
     passes(agent.edit("a.txt", "beta", "BETA"));
-    assert_eq!(place.content(".surehand/repostate.json"), written.to_string());
+    assert_eq!(fs::read_to_string(&state).unwrap(), written.to_string());
     let state = RepoTracker::load(place.open()).snapshot();
     let known = state.files.iter().find(|file| file.path.as_str() == "a.txt").expect("it was touched");
     assert_eq!((known.status, known.changed_outside), (FileStatus::Modified, false));
@@ -901,13 +915,13 @@ fn broken_input_passes() {
     let place = Place::with(ABC);
     for client in Client::ALL {
         for input in ["", "nonsense", "[]", "null", "{}", "{\"hook_event_name\": 7}", "{\"hook_event_name\":\"PreToolUse\"}"] {
-            let answer = answer(*client, None, input, |_| open(&place.root()));
+            let answer = place.answer(*client, input);
             let expected = if *client == Client::Cursor { "{}\n" } else { "" };
             assert_eq!(answer.stdout, expected, "{client:?} {input}");
         }
         let whole =
             json!({ "hook_event_name": "SessionStart", "session_id": "s", "cwd": "/", "conversation_id": "s" }).to_string();
-        let answer = answer(*client, Some("session.created"), &whole, |_| Err("no".to_owned()));
+        let answer = nowhere(*client, &whole);
         assert!(!answer.stdout.contains("deny"), "{client:?}");
     }
 }
@@ -1030,8 +1044,9 @@ proptest! {
         places(&input, "", &mut found);
         let at: &String = at.get(&found);
         *input.pointer_mut(at).unwrap() = with;
-        let answer = answer(client, None, &input.to_string(), |_| open(&place.root()));
-        prop_assert_eq!(answer.failed, None);
+        let answer = place.answer(client, &input.to_string());
+        // A directory that is none is the only thing that stops it.
+        prop_assert!(answer.failed.is_none_or(|why| why.starts_with("cannot guard this session")));
         if !answer.stdout.is_empty() {
             let said: Value = serde_json::from_str(&answer.stdout).unwrap();
             let reason = [&said["hookSpecificOutput"]["permissionDecisionReason"], &said["reason"], &said["agent_message"], &said["deny"]];
@@ -1106,10 +1121,132 @@ fn calls_of_one_answer_are_nobody_elses_changes() {
 #[test]
 fn an_edit_of_an_unread_file_is_shown_its_lines_and_then_passes() {
     for_every_client(TEN, |agent, place| {
-        denied(agent.edit("a.txt", "five", "FIVE"), &["was not read this session", "4|four\n5|five\n6|six\n", "send the call again"]);
+        denied(
+            agent.edit("a.txt", "five", "FIVE"),
+            &["was not read this session", "4|four\n5|five\n6|six\n", "send the call again"],
+        );
         passes(agent.edit("a.txt", "five", "FIVE"));
         place.write("b.txt", "alpha\nbeta\n");
         denied(agent.write("b.txt", "mine\n"), &["was not read this session", "1|alpha\n2|beta\n"]);
         passes(agent.write("b.txt", "mine\n"));
     });
+}
+
+/// The main project, and in it a repository of its own with the same file.
+fn nested() -> Place {
+    let place = Place::with(&[("a.txt", "alpha\nbeta\ngamma\n"), ("vendor/lib/a.txt", "alpha\nbeta\ngamma\n")]);
+    surehand_testkit::make_repository(&place.root().join("vendor/lib"));
+    place
+}
+
+/// The log of the workspace below the root.
+fn log_of(place: &Place, directory: &str) -> Vec<String> {
+    let workspace = open(&place.root().join(directory)).unwrap();
+    let log = workspace.log(&Which::default(), 9).unwrap();
+    log.iter().flat_map(|change| change.files.iter().map(|file| file.path.to_string())).collect()
+}
+
+#[test]
+fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
+    for client in Client::ALL {
+        eprintln!("{client:?}");
+        let place = nested();
+        let agent = Agent::new(*client, &place);
+        passes(agent.shell("true"));
+        // From here on it works in the nested repository.
+        let agent = Agent { directory: "vendor/lib", calls: Cell::new(9), ..agent };
+        let full = |path: &str| place.full(path);
+        let edit = |path: &str, old: &str, new: &str| {
+            let call = match client {
+                Client::Codex => {
+                    let patch = format!("*** Begin Patch\n*** Update File: {}\n@@\n-{old}\n+{new}\n*** End Patch", full(path));
+                    Call { tool: "apply_patch", arguments: json!({ "command": patch }) }
+                }
+                Client::Claude => {
+                    Call { tool: "Edit", arguments: json!({ "file_path": full(path), "old_string": old, "new_string": new }) }
+                }
+                Client::Gemini => {
+                    Call { tool: "replace", arguments: json!({ "file_path": full(path), "old_string": old, "new_string": new }) }
+                }
+                Client::Cursor => {
+                    Call { tool: "Write", arguments: json!({ "file_path": full(path), "old_string": old, "new_string": new }) }
+                }
+                Client::Opencode => {
+                    Call { tool: "edit", arguments: json!({ "filePath": full(path), "oldString": old, "newString": new }) }
+                }
+            };
+            agent.call(&call, || {
+                place.write(path, &place.content(path).replacen(old, new, 1));
+                json!("Success.")
+            })
+        };
+        for (path, directory) in [("a.txt", ""), ("vendor/lib/a.txt", "vendor/lib")] {
+            denied(edit(path, "beta", "BETA"), &["a.txt was not read this session", "2|beta"]);
+            passes(edit(path, "beta", "BETA"));
+            assert_eq!(log_of(&place, directory), ["a.txt"], "{path}");
+            place.write(path, "alpha\nBeta\ngamma\n");
+            denied(edit(path, "BETA", "b"), &["a.txt was modified since last read", "2|Beta"]);
+        }
+        // What the context loses is lost in both.
+        let said = agent.compacts() + &agent.shell("true").unwrap();
+        assert!(said.matches("Repository state").count() == 2, "{said}");
+        for path in ["a.txt", "vendor/lib/a.txt"] {
+            denied(edit(path, "gamma", "G"), &["was not read this session"]);
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_worktree_is_guarded_there_and_that_is_said_once() {
+    for_every_client(ABC, |agent, place| {
+        let other = place.dir.path().canonicalize().unwrap().join("other");
+        let git = place.root().join(".git/worktrees/other");
+        fs::create_dir_all(&git).unwrap();
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join(".git"), format!("gitdir: {}\n", git.display())).unwrap();
+        for (name, content) in [("HEAD", "ref: refs/heads/b\n"), ("commondir", "../..\n")] {
+            fs::write(git.join(name), content).unwrap();
+        }
+        fs::write(git.join("gitdir"), format!("{}\n", other.join(".git").display())).unwrap();
+        fs::write(other.join("a.txt"), "alpha\nbeta\ngamma\n").unwrap();
+        let path = "../other/a.txt";
+        denied(agent.edit(path, "beta", "BETA"), &["a.txt was not read this session"]);
+        let said = agent.edit(path, "beta", "BETA").unwrap() + &agent.shell("true").unwrap();
+        assert!(said.contains("in another worktree of this repository"), "{said}");
+        let said = agent.edit(path, "alpha", "ALPHA").unwrap() + &agent.shell("true").unwrap();
+        assert!(!said.contains("another worktree"), "{said}");
+        assert_eq!(log_of(place, "../other"), ["a.txt", "a.txt"]);
+        assert!(log_of(place, "").is_empty());
+    });
+}
+
+#[test]
+fn a_session_that_cannot_be_guarded_is_told_so_once() {
+    for client in Client::ALL {
+        let place = Place::with(ABC);
+        fs::create_dir_all(place.root().join(".git/surehand")).unwrap();
+        let state = StateHome { user: Some(place.dir.path().join("state")), ..StateHome::default() };
+        let open = |_: &Path| Err("settings.toml: line 3: no such key".to_owned());
+        let around = Surroundings { state, project: None, open: &open };
+        let event = |event: &str, session: &str| {
+            let input = json!({ "hook_event_name": event, "session_id": session, "conversation_id": session, "session": session,
+                "cwd": place.root(), "directory": place.root(), "tool": "bash", "tool_name": "Bash",
+                "tool_input": { "command": "true" }, "args": { "command": "true" }, "tool_response": "" });
+            let answer = answer(*client, None, &input.to_string(), &around);
+            assert!(answer.failed.is_some());
+            answer.stdout
+        };
+        let first = match client {
+            Client::Cursor => "sessionStart",
+            Client::Opencode => "tool.execute.after",
+            _ => "SessionStart",
+        };
+        let said = event(first, "s1");
+        let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{client:?} {said}"));
+        let both: Vec<&Value> = said.as_object().unwrap().values().collect();
+        let times = both.iter().map(|value| value.to_string().matches("no such key").count()).sum::<usize>();
+        assert_eq!(times, 2, "the person and the model: {said}");
+        assert!(!event(first, "s1").contains("no such key"), "{client:?}");
+        assert!(event(first, "s2").contains("no such key"), "another session is told as well");
+    }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
+use surehand_adapters::hooks::OpenedWorkspace;
 use surehand_engine::{
     Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
     WorkspaceOptions,
@@ -84,10 +85,16 @@ pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
     words
 }
 
-/// Opens the workspace that a directory is in, to work in it.
-pub(crate) fn open_above(directory: &Path) -> anyhow::Result<Arc<Workspace>> {
+/// Opens a workspace for a hook. Settings that cannot be read do not switch the protection off: then the defaults count.
+pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
     let state = user::state_home()?;
-    open_at(&find_root(directory, &state).map_err(with_root_hint)?, state)
+    let (config, trouble) = match Config::for_hooks().load_over(root, variables()) {
+        Ok(config) => (config, None),
+        Err(error) => (Config::for_hooks(), Some(format!("goes by its defaults, because your settings cannot be read: {error}"))),
+    };
+    let options = WorkspaceOptions { config: Config { state, ..config }, probe: killer(), ..WorkspaceOptions::default() };
+    let workspace = Workspace::open_with(root, options).map_err(with_hint)?;
+    Ok(OpenedWorkspace { workspace, trouble })
 }
 
 fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {

@@ -45,6 +45,12 @@ pub enum FindRootError {
     },
 }
 
+/// The top of the work tree that a file is in, whether the file is there or not; nothing if it is in none.
+pub fn work_tree_of(file: &Path, state: &StateHome) -> Option<PathBuf> {
+    let directory = file.parent()?.ancestors().find_map(|dir| dir.canonicalize().ok())?;
+    git::discover(&directory, state.home.as_deref()).map(|tree| tree.root)
+}
+
 /// The top of the work tree that a directory is in. Where nobody keeps it under version control, it is the directory above that was
 /// worked in before, or else the directory itself.
 pub fn find_root(from: &Path, state: &StateHome) -> Result<PathBuf, FindRootError> {

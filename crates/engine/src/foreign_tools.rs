@@ -112,7 +112,7 @@ impl ForeignTools<'_> {
             Err(refusal) => {
                 return match self.refusal_of(edit, refusal) {
                     Some(refusal) => Err(self.report(edit, refusal)),
-                    None => Ok(self.allow(edit, Vec::new())),
+                    None => Ok(Allowed { edit: self.allow(edit), changed_before: Vec::new() }),
                 };
             }
         };
@@ -130,7 +130,7 @@ impl ForeignTools<'_> {
             }
             PlanStep::Undo(_) => {}
         }
-        Ok(self.allow(edit, changed_before))
+        Ok(Allowed { edit: self.allow(edit), changed_before })
     }
 
     /// The same for one file of an edit of which we know only what it does to the file. Nothing if it may be done.
@@ -153,9 +153,9 @@ impl ForeignTools<'_> {
     }
 
     /// An edit that may be made.
-    pub fn allow(&mut self, edit: &Edit, changed_before: Vec<ChangedBefore>) -> Allowed {
+    pub fn allow(&mut self, edit: &Edit) -> AllowedEdit {
         let before = edit.paths().iter().filter_map(|path| self.before(path)).collect();
-        Allowed { edit: AllowedEdit { edit: edit.clone(), before }, changed_before }
+        AllowedEdit { edit: edit.clone(), before }
     }
 
     /// What a file holds that the session has no view of: when the tool has run, it is nowhere else.

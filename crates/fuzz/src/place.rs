@@ -129,8 +129,13 @@ impl Place {
         Workspace::look(&self.root, self.config()).map_err(|error| error.to_string())
     }
 
+    /// Where the user keeps state.
+    pub(crate) fn state(&self) -> StateHome {
+        StateHome { user: Some(self.dir.path().join("home")), ..StateHome::default() }
+    }
+
     fn config(&self) -> Config {
-        let state = StateHome { user: Some(self.dir.path().join("home")), ..StateHome::default() };
+        let state = self.state();
         Config { durability: Durability::Fast, state, ..Config::default() }
     }
 

@@ -15,6 +15,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
     hear,
     say: say_as_claude,
+    person: Some("systemMessage"),
     loads: Loads::AboveAndRead { instead: &["CLAUDE.md", ".claude/CLAUDE.md"] },
     transcript: Transcript::HoldsFiles,
 };

@@ -17,6 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
     hear,
     say: say_as_claude,
+    person: Some("systemMessage"),
     loads: Loads::Above,
     transcript: Transcript::Unread,
 };

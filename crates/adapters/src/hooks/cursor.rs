@@ -17,6 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hears_at: &["sessionStart", "postToolUse"],
     hear,
     say,
+    person: Some("user_message"),
     loads: Loads::Above,
     transcript: Transcript::Unread,
 };

@@ -1,7 +1,9 @@
 //! What a hook answers, in our words: the same for every client.
 
+use std::path::PathBuf;
+
 use surehand_engine::{
-    Allowed, AllowedEdit, Command, Edit, RepoTracker, Session, SessionId, ToolNames,
+    AllowedEdit, Command, Edit, RepoTracker, Session, SessionId, ToolNames,
     render::{self, snapshot::format_for_prompt},
 };
 
@@ -9,6 +11,7 @@ use super::{
     Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, located,
     notebook::Notebook,
     patch::{Part, Patch},
+    places::Places,
     transcript,
 };
 
@@ -24,30 +27,30 @@ pub(super) enum Verdict {
 }
 
 /// Judges or records what a client tells, and says what the model should hear: at once if it `hears`, else at the next chance.
-pub(super) fn decide(session: &mut Session, heard: &Heard, dialect: &Dialect, hears: bool) -> Verdict {
-    heed_transcript(session, heard, dialect);
+pub(super) fn decide(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect, hears: bool) -> Verdict {
+    heed_transcript(places, heard, dialect);
     let names = &(dialect.names)();
     let said = match &heard.what {
-        What::Begins(beginning) => begins(session, heard, dialect, *beginning, names),
+        What::Begins(beginning) => begins(places, heard, dialect, *beginning, names),
         What::Forgot => {
-            forget(session, heard, dialect);
-            note(session, |notebook| notebook.is_forgotten = true);
+            forget(places, heard, dialect);
+            note(places.home(), |notebook| notebook.is_forgotten = true);
             String::new()
         }
         What::Prompted => String::new(),
-        What::Before(used) => match before(session, heard, used, dialect, names) {
+        What::Before(used) => match before(places, heard, used, dialect, names) {
             Ok(said) => said,
-            Err(refused) => return deny(session, refused, dialect),
+            Err(refused) => return deny(places, refused, dialect),
         },
-        What::After(used, outcome) => after(session, heard, dialect, used, outcome, names),
+        What::After(used, outcome) => after(places, heard, dialect, used, outcome, names),
     };
-    speak(session, &said, dialect, hears)
+    speak(places, &said, dialect, hears)
 }
 
 /// Denies a call. Every client hears that, so that it is a chance to say what was kept.
-fn deny(session: &mut Session, refused: String, dialect: &Dialect) -> Verdict {
+fn deny(places: &mut Places<'_>, refused: String, dialect: &Dialect) -> Verdict {
     let room = dialect.room.saturating_sub(refused.len());
-    match speak(session, "", &Dialect { room, ..*dialect }, room > LEAST_ROOM) {
+    match speak(places, "", &Dialect { room, ..*dialect }, room > LEAST_ROOM) {
         Verdict::Context(kept) => Verdict::Deny(refused + &kept),
         Verdict::Pass | Verdict::Deny(_) => Verdict::Deny(refused),
     }
@@ -57,24 +60,24 @@ fn deny(session: &mut Session, refused: String, dialect: &Dialect) -> Verdict {
 const LEAST_ROOM: usize = 1_000;
 
 /// Says something with all that was kept for this moment, as much as the client takes, and keeps the rest.
-fn speak(session: &mut Session, said: &str, dialect: &Dialect, hears: bool) -> Verdict {
+fn speak(places: &mut Places<'_>, said: &str, dialect: &Dialect, hears: bool) -> Verdict {
     if !hears {
         if !said.is_empty() {
-            note(session, |notebook| notebook.note(said));
+            note(places.home(), |notebook| notebook.note(said));
         }
         return Verdict::Pass;
     }
     let (notes, is_forgotten) =
-        note(session, |notebook| (std::mem::take(&mut notebook.notes), std::mem::take(&mut notebook.is_forgotten)));
+        note(places.home(), |notebook| (std::mem::take(&mut notebook.notes), std::mem::take(&mut notebook.is_forgotten)));
     let mut text = String::new();
     if is_forgotten {
-        text.push_str(&state(session, AFTER_FORGETTING, &(dialect.names)()));
+        text.push_str(&state(places, AFTER_FORGETTING, &(dialect.names)()));
     }
     text.push_str(&notes);
     text.push_str(said);
     let (now, later) = divided(&text, dialect.room);
     if !later.is_empty() {
-        note(session, |notebook| notebook.note(later));
+        note(places.home(), |notebook| notebook.note(later));
     }
     if now.trim().is_empty() { Verdict::Pass } else { Verdict::Context(now) }
 }
@@ -82,10 +85,10 @@ fn speak(session: &mut Session, said: &str, dialect: &Dialect, hears: bool) -> V
 const AFTER_FORGETTING: &str = "The context was made shorter: what was read before no longer counts as read.";
 
 /// Some clients do not say that the context has lost something, but their record of the conversation does.
-fn heed_transcript(session: &mut Session, heard: &Heard, dialect: &Dialect) {
+fn heed_transcript(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
     let (Some(path), Transcript::TellsLoss) = (&heard.transcript, dialect.transcript) else { return };
     let begins = matches!(heard.what, What::Begins(_));
-    let is_shorter = note(session, |notebook| {
+    let is_shorter = note(places.home(), |notebook| {
         // What a conversation begins or goes on with is no loss: it is in the record before the next thing happens.
         let last = std::mem::take(&mut notebook.transcript).filter(|_| !begins);
         let looked = transcript::look(path, last);
@@ -94,87 +97,106 @@ fn heed_transcript(session: &mut Session, heard: &Heard, dialect: &Dialect) {
         }
         looked.is_rewritten && last.is_some()
     });
-    if is_shorter && has_seen_something(session) {
-        forget(session, heard, dialect);
-        note(session, |notebook| notebook.is_forgotten = true);
+    if is_shorter && places.all().any(has_seen_something) {
+        forget(places, heard, dialect);
+        note(places.home(), |notebook| notebook.is_forgotten = true);
     }
 }
 
 /// Some clients put files into the context without a tool: those that were read last when it was made shorter, or that the person
 /// has named.
-fn see_attached(session: &mut Session, heard: &Heard, dialect: &Dialect, path: &str) {
+fn see_attached(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect, path: &str) {
     let (Some(record), Transcript::HoldsFiles, None) = (&heard.transcript, dialect.transcript, &heard.agent) else { return };
+    let Some(session) = places.of(path) else { return };
     let is_seen = session.path_of(path).is_ok_and(|path| session.view_of(&path).is_some());
     if !is_seen {
-        transcript::attached(record, path).iter().for_each(|shown| drop(see(session, heard, shown)));
+        transcript::attached(record, path).iter().for_each(|shown| drop(see(places, heard, shown)));
     }
 }
 
-fn begins(session: &mut Session, heard: &Heard, dialect: &Dialect, beginning: Beginning, names: &ToolNames) -> String {
+fn begins(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect, beginning: Beginning, names: &ToolNames) -> String {
     match beginning {
-        Beginning::New | Beginning::Resumed => instructed(session, heard, dialect),
+        Beginning::New | Beginning::Resumed => instructed(places, heard, dialect),
         Beginning::Cleared | Beginning::Compacted => {
-            forget(session, heard, dialect);
-            note(session, |notebook| notebook.is_forgotten = false);
+            forget(places, heard, dialect);
+            note(places.home(), |notebook| notebook.is_forgotten = false);
         }
     }
     match beginning {
-        Beginning::New => welcome(session, names),
-        Beginning::Resumed => state(session, "The conversation goes on.", names),
-        Beginning::Cleared | Beginning::Compacted => state(session, AFTER_FORGETTING, names),
+        Beginning::New => welcome(places.home(), names),
+        Beginning::Resumed => state(places, "The conversation goes on.", names),
+        Beginning::Cleared | Beginning::Compacted => state(places, AFTER_FORGETTING, names),
     }
 }
 
 /// Forgets what the context has lost. What the client itself puts into every context is still there.
-fn forget(session: &mut Session, heard: &Heard, dialect: &Dialect) {
-    session.reset();
-    instructed(session, heard, dialect);
+fn forget(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
+    places.all().for_each(Session::reset);
+    instructed(places, heard, dialect);
 }
 
 /// The client has given the model the instructions of its directory.
-fn instructed(session: &mut Session, heard: &Heard, dialect: &Dialect) {
-    match dialect.loads {
-        Loads::Nothing => {}
-        Loads::Above => session.foreign_tools().were_instructed(&heard.directory, &[]),
-        Loads::AboveAndRead { instead } => session.foreign_tools().were_instructed(&heard.directory, instead),
-    }
+fn instructed(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
+    let instead = match dialect.loads {
+        Loads::Nothing => return,
+        Loads::Above => &[][..],
+        Loads::AboveAndRead { instead } => instead,
+    };
+    places.home().foreign_tools().were_instructed(&heard.directory, instead);
 }
 
 /// What is said before a tool runs, or why it must not.
-fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
+fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
     match used {
         Use::Read => Ok(String::new()),
         Use::Change(edit) => {
             let edit = absolute(edit, &heard.directory);
-            edit.paths().iter().for_each(|path| see_attached(session, heard, dialect, path));
-            let running = note(session, |notebook| notebook.running());
-            let allowed = session.foreign_tools().judge(&edit, &running).map_err(|refused| render::text(&refused, names))?;
-            Ok(begins_edit(session, allowed, names))
+            edit.paths().iter().for_each(|path| see_attached(places, heard, dialect, path));
+            judge_edit(places, &edit, names)
         }
         Use::Patch(text) => match Patch::parse(text, &heard.directory) {
-            Some(patch) => judge_patch(session, &patch, dialect.room, names),
+            Some(patch) => judge_patch(places, &patch, dialect.room, names),
             None => Ok(String::new()),
         },
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
-        Use::Shell { .. } => Ok(render::changed_elsewhere(&session.foreign_tools().changed_elsewhere())),
+        Use::Shell { .. } => Ok(changed_elsewhere(places)),
     }
 }
 
-/// A tool is about to make an edit; what else has changed in its files is said.
-fn begins_edit(session: &mut Session, allowed: Allowed, names: &ToolNames) -> String {
-    note(session, |notebook| notebook.begins(allowed.edit));
-    render::changed_before(&allowed.changed_before, names)
+/// Names the files that are not what the session saw.
+fn changed_elsewhere(places: &mut Places<'_>) -> String {
+    places.opened().map(|session| render::changed_elsewhere(&session.foreign_tools().changed_elsewhere())).collect()
+}
+
+/// Judges an edit. Files that are in no workspace are none of our business.
+fn judge_edit(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> Result<String, String> {
+    let running = note(places.home(), |notebook| notebook.running());
+    let paths = edit.paths();
+    let Some(session) = paths.first().and_then(|path| places.of(path)) else { return Ok(String::new()) };
+    let allowed = session.foreign_tools().judge(edit, &running).map_err(|refused| render::text(&refused, names))?;
+    Ok(begins_edit(places, allowed.edit) + &render::changed_before(&allowed.changed_before, names))
+}
+
+/// A tool is about to make an edit. Gives what is to be said if it is in another worktree.
+fn begins_edit(places: &mut Places<'_>, allowed: AllowedEdit) -> String {
+    let paths = allowed.edit.paths();
+    note(places.home(), |notebook| notebook.begins(allowed));
+    let elsewhere = paths.iter().filter_map(|path| places.enters_another_worktree(path));
+    let note =
+        |root: PathBuf| format!("note: this edit is in another worktree of this repository ({}), not in yours\n", root.display());
+    elsewhere.map(note).collect()
 }
 
 /// Judges the files of a patch. All that are refused are named at once, as far as there is room: what a refusal shows counts as seen.
-fn judge_patch(session: &mut Session, patch: &Patch, room: usize, names: &ToolNames) -> Result<String, String> {
+fn judge_patch(places: &mut Places<'_>, patch: &Patch, room: usize, names: &ToolNames) -> Result<String, String> {
     const MOST_OF_ONE: usize = 8_000;
-    let running = note(session, |notebook| notebook.running());
+    let running = note(places.home(), |notebook| notebook.running());
     let (mut refused, mut changed_before) = (String::new(), Vec::new());
     for Part { edit, intents } in &patch.parts {
         if refused.len() + MOST_OF_ONE > room {
             break;
         }
+        let Some(session) = intents.first().and_then(|(_, path)| places.of(path)) else { continue };
         let mut tools = session.foreign_tools();
         let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path, &running));
         match by_intent.map_or_else(|| tools.judge(edit, &running), Err) {
@@ -185,66 +207,102 @@ fn judge_patch(session: &mut Session, patch: &Patch, room: usize, names: &ToolNa
     if !refused.is_empty() {
         return Err(refused);
     }
-    let allowed = session.foreign_tools().allow(&patch.whole, changed_before);
-    Ok(begins_edit(session, allowed, names))
+    let mut said = render::changed_before(&changed_before, names);
+    for edit in patch_edits(places, patch) {
+        let Some(session) = edit.paths().first().and_then(|path| places.of(path)) else { continue };
+        let allowed = session.foreign_tools().allow(&edit);
+        said.push_str(&begins_edit(places, allowed));
+    }
+    Ok(said)
+}
+
+/// A patch is one change, unless its files are in several workspaces.
+fn patch_edits(places: &mut Places<'_>, patch: &Patch) -> Vec<Edit> {
+    let mut root_of = |edit: &Edit| {
+        let paths = edit.paths();
+        paths.first().and_then(|path| places.of(path)).map(|session| session.workspace().path().to_owned())
+    };
+    let roots: Vec<_> = patch.parts.iter().map(|part| root_of(&part.edit)).collect();
+    match roots.windows(2).all(|pair| pair[0] == pair[1]) {
+        true => vec![patch.whole.clone()],
+        false => patch.parts.iter().map(|part| part.edit.clone()).collect(),
+    }
 }
 
 /// Records what a tool did, and says what should be known of it.
 fn after(
-    session: &mut Session,
+    places: &mut Places<'_>,
     heard: &Heard,
     dialect: &Dialect,
     used: &Use,
     outcome: &ToolOutcome,
     names: &ToolNames,
 ) -> String {
-    heard.gave.iter().for_each(|path| session.foreign_tools().were_given(&located(&heard.directory, path)));
+    for path in &heard.gave {
+        let path = located(&heard.directory, path);
+        places.instructing(&path).into_iter().for_each(|session| session.foreign_tools().were_given(&path));
+    }
     let mut said = String::new();
     match (used, outcome) {
         (Use::Shell { command, directory }, outcome) => {
             let directory = directory.as_ref().map_or_else(|| heard.directory.clone(), |sub| located(&heard.directory, sub));
             let output = if let ToolOutcome::Printed(output) = outcome { output } else { "" };
-            let effects = session.foreign_tools().ran(&Command { line: command, directory: &directory, output });
-            let read: Vec<String> = effects.read.iter().map(|lines| lines.path.to_string()).collect();
-            return render::command(&effects) + &instructions(session, dialect, &read, Manner::Other, names);
+            return ran(places, dialect, &Command { line: command, directory: &directory, output }, names);
         }
         (Use::Change(edit), ToolOutcome::Failed) => {
             let edit = absolute(edit, &heard.directory);
-            note(session, |notebook| drop(notebook.ends(&edit)));
+            note(places.home(), |notebook| drop(notebook.ends(&edit)));
         }
         (_, ToolOutcome::Failed) => {}
         (Use::Read, ToolOutcome::Showed(shown)) => {
-            let directories = shown.iter().map(|shown| see(session, heard, shown));
-            let paths: Vec<String> = directories.collect();
-            said.push_str(&instructions(session, dialect, &paths, Manner::Read, names));
+            let paths: Vec<String> = shown.iter().map(|shown| see(places, heard, shown)).collect();
+            said.push_str(&instructions(places, dialect, &paths, Manner::Read, names));
         }
         (Use::Read, _) => {}
         (Use::Change(edit), _) => {
             let edit = absolute(edit, &heard.directory);
-            said.push_str(&record(session, &edit, names));
-            said.push_str(&instructions(session, dialect, &edit.paths(), Manner::Other, names));
+            said.push_str(&record(places, &edit, names));
+            said.push_str(&instructions(places, dialect, &edit.paths(), Manner::Other, names));
         }
         (Use::Patch(text), _) => {
             if let Some(patch) = Patch::parse(text, &heard.directory) {
-                said.push_str(&record(session, &patch.whole, names));
-                said.push_str(&instructions(session, dialect, &patch.whole.paths(), Manner::Other, names));
+                let edits = patch_edits(places, &patch);
+                edits.iter().for_each(|edit| said.push_str(&record(places, edit, names)));
+                said.push_str(&instructions(places, dialect, &patch.whole.paths(), Manner::Other, names));
             }
         }
     }
-    said.push_str(&render::changed_elsewhere(&session.foreign_tools().changed_elsewhere()));
-    said
+    said + &changed_elsewhere(places)
 }
 
-fn see(session: &mut Session, heard: &Heard, shown: &Shown) -> String {
+/// Records what a command has shown and changed, in every workspace that it may be about.
+fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names: &ToolNames) -> String {
+    // The workspace that it ran in, though the session may not have worked there yet.
+    let _ = places.of(&format!("{}/.", command.directory));
+    let (mut said, mut read) = (String::new(), Vec::new());
+    for session in places.all() {
+        let effects = session.foreign_tools().ran(command);
+        let root = session.workspace().path().to_owned();
+        read.extend(effects.read.iter().filter_map(|lines| root.join(lines.path.as_str()).to_str().map(str::to_owned)));
+        said.push_str(&render::command(&effects));
+    }
+    said + &instructions(places, dialect, &read, Manner::Other, names)
+}
+
+fn see(places: &mut Places<'_>, heard: &Heard, shown: &Shown) -> String {
     let path = located(&heard.directory, &shown.path);
-    session.foreign_tools().showed(&path, shown.start, &shown.content);
+    if let Some(session) = places.of(&path) {
+        session.foreign_tools().showed(&path, shown.start, &shown.content);
+    }
     path
 }
 
 /// Records an edit that a tool has made.
-fn record(session: &mut Session, edit: &Edit, names: &ToolNames) -> String {
-    let (made, running) = note(session, |notebook| (notebook.ends(edit), notebook.running()));
+fn record(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
+    let (made, running) = note(places.home(), |notebook| (notebook.ends(edit), notebook.running()));
     let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
+    let paths = edit.paths();
+    let Some(session) = paths.first().and_then(|path| places.of(path)) else { return String::new() };
     let outcome = session.foreign_tools().adopt(&made, &running);
     outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default()
 }
@@ -259,20 +317,21 @@ enum Manner {
 }
 
 /// The instructions for work on these files that the model does not have, from the client or from us.
-fn instructions(session: &mut Session, dialect: &Dialect, paths: &[String], manner: Manner, names: &ToolNames) -> String {
+fn instructions(places: &mut Places<'_>, dialect: &Dialect, paths: &[String], manner: Manner, names: &ToolNames) -> String {
     // Without a beginning that we heard of, those of the root are what the client has given in any case.
     match (dialect.loads, manner) {
         (Loads::Nothing, _) => {}
-        (Loads::Above, _) => session.foreign_tools().were_instructed("", &[]),
-        (Loads::AboveAndRead { instead }, Manner::Other) => session.foreign_tools().were_instructed("", instead),
+        (Loads::Above, _) => places.home().foreign_tools().were_instructed("", &[]),
+        (Loads::AboveAndRead { instead }, Manner::Other) => places.home().foreign_tools().were_instructed("", instead),
         (Loads::AboveAndRead { instead }, Manner::Read) => {
             for path in paths {
                 let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                session.foreign_tools().were_instructed(directory, instead);
+                let session = places.instructing(path);
+                session.into_iter().for_each(|session| session.foreign_tools().were_instructed(directory, instead));
             }
         }
     }
-    let told = paths.iter().filter_map(|path| session.foreign_tools().instructions(path));
+    let told = paths.iter().filter_map(|path| places.instructing(path)?.foreign_tools().instructions(path));
     told.map(|told| render::instructions::instructions(&told, names)).collect()
 }
 
@@ -300,10 +359,13 @@ fn welcome(session: &mut Session, names: &ToolNames) -> String {
     if has_news { format_for_prompt(&state, names) } else { String::new() }
 }
 
-/// The state of the repository, for a context that has lost it.
-fn state(session: &mut Session, why: &str, names: &ToolNames) -> String {
-    let state = RepoTracker::load(session.workspace().clone()).snapshot();
-    format!("{why}\n{}", format_for_prompt(&state, names))
+/// The state of the repository, and of others that the session has worked in, for a context that has lost it.
+fn state(places: &mut Places<'_>, why: &str, names: &ToolNames) -> String {
+    // Each takes up to 500 tokens.
+    const MOST: usize = 4;
+    let states = places.all().take(MOST).map(|session| RepoTracker::load(session.workspace().clone()).snapshot());
+    let states: String = states.map(|state| format_for_prompt(&state, names)).collect();
+    format!("{why}\n{states}")
 }
 
 /// As much of a text as a client takes at once, and the rest: of too much it would drop all.

@@ -18,6 +18,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hears_at: &["SessionStart", "BeforeAgent", "AfterTool"],
     hear,
     say,
+    person: Some("systemMessage"),
     // It gives its own GEMINI.md.
     loads: Loads::Nothing,
     transcript: Transcript::TellsLoss,

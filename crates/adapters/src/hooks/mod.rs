@@ -10,15 +10,18 @@ mod gemini;
 mod notebook;
 mod opencode;
 mod patch;
+mod places;
 mod transcript;
 
-use std::{path::Path, sync::Arc};
-
 use serde_json::Value;
-use surehand_engine::{Edit, Session, SessionId, ToolNames, Workspace, core::edit::Replacement};
+use surehand_engine::{Edit, SessionId, ToolNames, core::edit::Replacement};
 
-use self::decide::Verdict;
-pub use self::opencode::plugin as opencode_plugin;
+use self::{decide::Verdict, places::Places};
+pub use self::{
+    opencode::plugin as opencode_plugin,
+    places::{OpenedWorkspace, Surroundings},
+};
+use crate::session_places::SessionPlaces;
 
 /// An agent that has hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,8 @@ struct Dialect {
     hear: fn(&Value) -> Option<Heard>,
     /// An answer in its words; null says nothing.
     say: fn(&Value, &Verdict) -> Value,
+    /// The field of an answer that is shown to the person.
+    person: Option<&'static str>,
     /// Which instructions it gives the model itself.
     loads: Loads,
     /// What its record of the conversation is good for.
@@ -188,6 +193,17 @@ impl Client {
         }
     }
 
+    /// The variable in which it names the project of the session to its hooks.
+    pub fn project_variable(self) -> Option<&'static str> {
+        match self {
+            Client::Claude => Some("CLAUDE_PROJECT_DIR"),
+            Client::Gemini => Some("GEMINI_PROJECT_DIR"),
+            Client::Cursor => Some("CURSOR_PROJECT_DIR"),
+            // opencode names it in what its plugin sends.
+            Client::Codex | Client::Opencode => None,
+        }
+    }
+
     fn dialect(self) -> &'static Dialect {
         match self {
             Client::Claude => &claude::DIALECT,
@@ -205,20 +221,22 @@ impl Client {
         Answer { stdout, failed: None }
     }
 
+    /// What a client is told; null says nothing.
+    fn said(self, said: Value) -> Answer {
+        match said {
+            Value::Null => self.pass(),
+            said => Answer { stdout: format!("{said}\n"), failed: None },
+        }
+    }
+
     /// The same, with what went wrong.
     pub fn fail(self, why: impl Into<String>) -> Answer {
         Answer { failed: Some(why.into()), ..self.pass() }
     }
 }
 
-/// Answers a hook. `event` is what happens, for a client that does not say it. `open` opens the workspace of a directory; where there
-/// is none, everything passes.
-pub fn answer(
-    client: Client,
-    event: Option<&str>,
-    input: &str,
-    open: impl FnOnce(&Path) -> Result<Arc<Workspace>, String>,
-) -> Answer {
+/// Answers a hook. `event` is what happens, for a client that does not say it. Where there is no workspace, everything passes.
+pub fn answer(client: Client, event: Option<&str>, input: &str, around: &Surroundings<'_>) -> Answer {
     let mut input: Value = match serde_json::from_str(input) {
         Ok(input) => input,
         Err(error) => return client.fail(format!("the input is no JSON: {error}")),
@@ -233,25 +251,52 @@ pub fn answer(
         // There is nothing to judge, and what there is to say can wait until it has read.
         return client.pass();
     }
-    let workspace = match open(Path::new(&heard.directory)) {
-        Ok(workspace) => workspace,
-        Err(why) => return client.fail(why),
-    };
-    workspace.pass_by();
     let agent = heard.agent.as_ref().map(|agent| format!("-{agent}")).unwrap_or_default();
     let id = SessionId(format!("{}-{}{agent}", client.name(), heard.session));
-    if matches!(heard.what, What::Begins(_)) && heard.agent.is_none() {
-        conversation::enter(&workspace, &id);
-    }
-    let mut session = Session::continued(workspace.clone(), id);
     let hears = input[EVENT].as_str().is_some_and(|event| dialect.hears_at.contains(&event));
-    let verdict = decide::decide(&mut session, &heard, dialect, hears);
-    drop(session);
-    workspace.leave();
-    match (dialect.say)(&input, &verdict) {
-        Value::Null => client.pass(),
-        said => Answer { stdout: format!("{said}\n"), failed: None },
+    let (verdict, troubles) = match Places::open(around, id.clone(), &heard.directory) {
+        Ok(mut places) => {
+            if matches!(heard.what, What::Begins(_)) && heard.agent.is_none() {
+                conversation::enter(places.home().workspace(), &id);
+            }
+            let verdict = decide::decide(&mut places, &heard, dialect, hears);
+            let troubles = std::mem::take(&mut places.troubles);
+            places.leave();
+            (verdict, troubles)
+        }
+        Err(why) => (Verdict::Pass, vec![format!("cannot guard this session: {why}")]),
+    };
+    let failed = (!troubles.is_empty()).then(|| troubles.join("; "));
+    let warning = if hears { warning(&troubles, &heard, &id, around) } else { None };
+    let answer = client.said(warned(&input, verdict, warning.as_deref(), dialect));
+    Answer { failed, ..answer }
+}
+
+/// What the person and the model hear, once in a session, where Surehand does not guard as it should.
+fn warning(troubles: &[String], heard: &Heard, session: &SessionId, around: &Surroundings<'_>) -> Option<String> {
+    // Where it cannot be remembered that it was said, it is said when a conversation begins.
+    let is_news = |trouble: &&String| match SessionPlaces::can_be_kept(&around.state) {
+        true => SessionPlaces::change(&around.state, session, |places| places.tell(trouble)),
+        false => matches!(heard.what, What::Begins(_)),
+    };
+    let news: Vec<&str> = troubles.iter().filter(is_news).map(String::as_str).collect();
+    let what = news.join("; it ");
+    (!news.is_empty()).then(|| format!("Surehand {what}. `surehand doctor` tells more.\n"))
+}
+
+/// An answer with a warning, in the words of the client.
+fn warned(input: &Value, verdict: Verdict, warning: Option<&str>, dialect: &Dialect) -> Value {
+    let Some(warning) = warning else { return (dialect.say)(input, &verdict) };
+    let verdict = match verdict {
+        Verdict::Pass => Verdict::Context(warning.to_owned()),
+        Verdict::Context(text) => Verdict::Context(format!("{warning}{text}")),
+        Verdict::Deny(why) => Verdict::Deny(format!("{why}{warning}")),
+    };
+    let mut said = (dialect.say)(input, &verdict);
+    if let (Some(field), Some(said)) = (dialect.person, said.as_object_mut()) {
+        said.insert(field.to_owned(), warning.trim_end().into());
     }
+    said
 }
 
 /// The field in which a client says what happens.

@@ -2,18 +2,19 @@
 //! yet, and how far its transcript was looked through. A small file for each session, held under a lock while it is changed.
 
 use std::{
-    fs::File,
-    io::{self, Read, Seek, Write},
+    io,
     os::fd::OwnedFd,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags},
+    fs::{self as sys, Mode, OFlags},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
 use surehand_engine::{AllowedEdit, Edit, SessionId, Workspace, core::ContentHash};
+
+use crate::locked_json;
 
 /// What is remembered of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +40,6 @@ pub(crate) struct RunningEdit {
 }
 
 const DIRECTORY: &str = "hooks";
-
-/// A longer file is not a notebook.
-const MOST_BYTES: u64 = 1 << 20;
 
 /// More than this is not kept to be said later.
 const MOST_NOTES: usize = 64 * 1024;
@@ -75,20 +73,9 @@ impl Notebook {
         Some(self.running.remove(index).allowed)
     }
 
-    /// Looks into the notebook of a session and changes it; nobody else does meanwhile. What cannot be read is empty, and what cannot
-    /// be written is lost: that must not stop anybody.
+    /// Looks into the notebook of a session and changes it; nobody else does meanwhile.
     pub(super) fn with<T>(workspace: &Workspace, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
-        let shelf = shelf(workspace).ok();
-        let mut file = shelf.as_ref().and_then(|shelf| open(shelf, session, OFlags::empty()).ok());
-        let mut notebook = file.as_mut().and_then(|file| read(file).ok()).unwrap_or_default();
-        let before = notebook.clone();
-        let outcome = change(&mut notebook);
-        if notebook != before
-            && let Some(shelf) = &shelf
-        {
-            let _ = notebook.write(shelf, session, file);
-        }
-        outcome
+        locked_json::change(shelf(workspace).ok().as_ref(), &name(session), change)
     }
 
     /// Adds something that is to be said.
@@ -96,19 +83,6 @@ impl Notebook {
         if self.notes.len() + text.len() <= MOST_NOTES {
             self.notes.push_str(text);
         }
-    }
-
-    fn write(&self, shelf: &OwnedFd, session: &SessionId, file: Option<File>) -> io::Result<()> {
-        if *self == Self::default() {
-            return Ok(sys::unlinkat(shelf, name(session), AtFlags::empty())?);
-        }
-        let mut file = match file {
-            Some(file) => file,
-            None => open(shelf, session, OFlags::CREATE)?,
-        };
-        file.rewind()?;
-        file.set_len(0)?;
-        file.write_all(&serde_json::to_vec(self).map_err(io::Error::other)?)
     }
 }
 
@@ -123,28 +97,6 @@ pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
         }
         opened => Ok(opened?),
     }
-}
-
-/// Opens the notebook of a session, under its lock.
-fn open(shelf: &OwnedFd, session: &SessionId, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    loop {
-        let file = sys::openat(shelf, name(session), flags, Mode::from_raw_mode(0o600))?;
-        if FileType::from_raw_mode(sys::fstat(&file)?.st_mode) != FileType::RegularFile {
-            return Err(io::Error::other("not a notebook"));
-        }
-        sys::flock(&file, FlockOperation::LockExclusive)?;
-        // Whoever had the lock before may have done away with the file.
-        if sys::fstat(&file)?.st_nlink > 0 {
-            return Ok(file.into());
-        }
-    }
-}
-
-fn read(file: &mut File) -> io::Result<Notebook> {
-    let mut content = String::new();
-    file.take(MOST_BYTES).read_to_string(&mut content)?;
-    serde_json::from_str(&content).map_err(io::Error::other)
 }
 
 /// A session may be called anything; a file may not.

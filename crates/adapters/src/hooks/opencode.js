@@ -47,7 +47,11 @@ function ask(event, message) {
   })
 }
 
-export const Surehand = async ({ directory }) => {
+export const Surehand = async ({ client, directory }) => {
+  const showPerson = (answer) => {
+    if (typeof answer?.person !== "string") return
+    Promise.resolve(client?.tui?.showToast?.({ body: { message: answer.person, variant: "warning" } })).catch(() => {})
+  }
   // Not every version says the arguments again when the tool has run.
   const asked = new Map()
   return {
@@ -73,6 +77,7 @@ export const Surehand = async ({ directory }) => {
         output: output?.output,
         loaded: output?.metadata?.loaded,
       })
+      showPerson(answer)
       if (typeof answer?.context === "string" && typeof output?.output === "string") {
         output.output += "\n\n" + answer.context
       }

@@ -16,6 +16,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hears_at: &["tool.execute.after"],
     hear,
     say,
+    person: Some("person"),
     // It says with each read which ones it gave.
     loads: Loads::Above,
     transcript: Transcript::Unread,

@@ -3,12 +3,13 @@
 use std::{
     io::Read,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use surehand_adapters::hooks::{self, Answer};
+use surehand_adapters::hooks::{self, Answer, Surroundings};
 
-use crate::{args::HookArgs, hook_log, output, place};
+use crate::{args::HookArgs, hook_log, output, place, user};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     // What a panic prints, some clients would show to the model.
@@ -31,9 +32,13 @@ fn answer(args: &HookArgs) -> Answer {
     }
     // A name of a file that is not UTF-8 is not one that we know.
     let input = String::from_utf8_lossy(&input);
-    hooks::answer(args.client, args.event.as_deref(), &input, |directory| {
-        place::open_above(directory).map_err(|error| format!("{}: {error:#}", directory.display()))
-    })
+    let state = match user::state_home() {
+        Ok(state) => state,
+        Err(error) => return args.client.fail(format!("{error:#}")),
+    };
+    let project = args.client.project_variable().and_then(std::env::var_os).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let open = |root: &Path| place::open_for_hook(root).map_err(|error| format!("{error:#}"));
+    hooks::answer(args.client, args.event.as_deref(), &input, &Surroundings { state, project, open: &open })
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> &str {

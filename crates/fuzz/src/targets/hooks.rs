@@ -1,10 +1,10 @@
 //! Hooks of all clients, told anything. A hook answers with JSON or with nothing, changes no file, denies only what is about to happen in
 //! the workspace, and says why; if anything of ours fails, the client goes on.
 
-use std::sync::Arc;
+use std::{cell::RefCell, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use surehand_adapters::hooks::{Answer, Client, answer};
+use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
 use surehand_engine::Workspace;
 
 use crate::{
@@ -221,20 +221,24 @@ fn response(place: &Place, source: &mut Source<'_>) -> Value {
 
 fn tell(place: &Place, client: Client, input: &str) {
     let (before, around) = (place.tree(), place.surroundings());
-    let mut opened = None;
-    let told = answer(client, None, input, |_| {
+    let opened = RefCell::new(Vec::new());
+    let open = |_: &Path| {
         let workspace = place.open().expect("a workspace");
-        opened = Some(workspace.clone());
-        Ok(workspace)
-    });
-    opened.into_iter().for_each(close);
+        opened.borrow_mut().push(workspace.clone());
+        Ok(workspace.into())
+    };
+    let (state, project) = (place.state(), Some(place.root().to_owned()));
+    let told = answer(client, None, input, &Surroundings { state: state.clone(), project: project.clone(), open: &open });
+    opened.into_inner().into_iter().for_each(close);
     let after = place.tree();
     assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
     assert_eq!(around, place.surroundings(), "{input}");
     check(client, input, &told);
     // Where there is no workspace everything passes.
-    let failed = answer(client, None, input, |_| Err("nowhere".to_owned()));
-    assert_eq!(failed.stdout, client.pass().stdout, "{input}");
+    let open = |_: &Path| Err("nowhere".to_owned());
+    let failed = answer(client, None, input, &Surroundings { state, project, open: &open });
+    let is_said = failed.stdout.contains("cannot guard this session: nowhere");
+    assert!(failed.stdout == client.pass().stdout || is_said, "{input}");
 }
 
 /// A hook leaves it to the system to close what it has open. Here there is no end of a process, so that it would run out of files.
