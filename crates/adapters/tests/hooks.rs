@@ -1181,7 +1181,7 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
             })
         };
         for (path, directory) in [("a.txt", ""), ("vendor/lib/a.txt", "vendor/lib")] {
-            denied(edit(path, "beta", "BETA"), &["a.txt was not read this session", "2|beta"]);
+            denied(edit(path, "beta", "BETA"), &[&format!("Error: {path} was not read this session"), "2|beta"]);
             passes(edit(path, "beta", "BETA"));
             assert_eq!(log_of(&place, directory), ["a.txt"], "{path}");
             place.write(path, "alpha\nBeta\ngamma\n");

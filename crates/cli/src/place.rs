@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_adapters::hooks::OpenedWorkspace;
+use surehand_adapters::{hooks::OpenedWorkspace, session_places::SessionPlaces};
 use surehand_engine::{
     Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
     WorkspaceOptions,
@@ -83,6 +83,18 @@ pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
         words.push(format!("{} more keys in surehand.toml of the workspace are ignored", config.ignored.len() - MOST));
     }
     words
+}
+
+/// The roots of other workspaces that a session has worked in besides this one.
+pub(crate) fn other_roots(session: &SessionId, here: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let places = SessionPlaces::of(&user::state_home()?, session);
+    let roots = places.home.into_iter().chain(places.others);
+    Ok(roots.filter(|root| root != here && root.is_dir()).collect())
+}
+
+/// The place of another workspace.
+pub(crate) fn at(root: &Path) -> PlaceArgs {
+    PlaceArgs { root: Some(root.to_owned()) }
 }
 
 /// Opens a workspace for a hook. Settings that cannot be read do not switch the protection off: then the defaults count.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use surehand_engine::{
-    AllowedEdit, Command, Edit, RepoTracker, Session, SessionId, ToolNames,
+    AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
     render::{self, snapshot::format_for_prompt},
 };
 
@@ -11,7 +11,7 @@ use super::{
     Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, located,
     notebook::Notebook,
     patch::{Part, Patch},
-    places::Places,
+    places::{Places, name_from},
     transcript,
 };
 
@@ -165,16 +165,41 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
 
 /// Names the files that are not what the session saw.
 fn changed_elsewhere(places: &mut Places<'_>) -> String {
-    places.opened().map(|session| render::changed_elsewhere(&session.foreign_tools().changed_elsewhere())).collect()
+    let home = places.home().workspace().path().to_owned();
+    let said = |session: &mut Session| {
+        let changed = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere());
+        said_in(name_from(&home, session).as_deref(), &changed)
+    };
+    places.opened().map(said).collect()
 }
 
 /// Judges an edit. Files that are in no workspace are none of our business.
 fn judge_edit(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> Result<String, String> {
     let running = note(places.home(), |notebook| notebook.running());
     let paths = edit.paths();
-    let Some(session) = paths.first().and_then(|path| places.of(path)) else { return Ok(String::new()) };
-    let allowed = session.foreign_tools().judge(edit, &running).map_err(|refused| render::text(&refused, names))?;
-    Ok(begins_edit(places, allowed.edit) + &render::changed_before(&allowed.changed_before, names))
+    let Some(path) = paths.first() else { return Ok(String::new()) };
+    let place = places.name_of(path);
+    let Some(session) = places.of(path) else { return Ok(String::new()) };
+    let judged = session.foreign_tools().judge(edit, &running);
+    let allowed = judged.map_err(|refused| refusal_in(place.as_deref(), *refused, names))?;
+    let changed = said_in(place.as_deref(), &render::changed_before(&allowed.changed_before, names));
+    Ok(begins_edit(places, allowed.edit) + &changed)
+}
+
+/// A refusal, with the file as it is seen from the home.
+fn refusal_in(place: Option<&str>, mut refused: Outcome, names: &ToolNames) -> String {
+    if let (Some(place), Err(refused)) = (place, &mut refused.result) {
+        refused.refusal.path = refused.refusal.path.take().map(|path| format!("{place}/{path}"));
+    }
+    render::text(&refused, names)
+}
+
+/// What is said of files in another workspace than the home begins with its name.
+fn said_in(place: Option<&str>, text: &str) -> String {
+    match place {
+        Some(place) if !text.is_empty() => format!("In {place}:\n{text}"),
+        _ => text.to_owned(),
+    }
 }
 
 /// A tool is about to make an edit. Gives what is to be said if it is in another worktree.
@@ -191,23 +216,24 @@ fn begins_edit(places: &mut Places<'_>, allowed: AllowedEdit) -> String {
 fn judge_patch(places: &mut Places<'_>, patch: &Patch, room: usize, names: &ToolNames) -> Result<String, String> {
     const MOST_OF_ONE: usize = 8_000;
     let running = note(places.home(), |notebook| notebook.running());
-    let (mut refused, mut changed_before) = (String::new(), Vec::new());
+    let (mut refused, mut said) = (String::new(), String::new());
     for Part { edit, intents } in &patch.parts {
         if refused.len() + MOST_OF_ONE > room {
             break;
         }
-        let Some(session) = intents.first().and_then(|(_, path)| places.of(path)) else { continue };
+        let Some((_, path)) = intents.first() else { continue };
+        let place = places.name_of(path);
+        let Some(session) = places.of(path) else { continue };
         let mut tools = session.foreign_tools();
         let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path, &running));
         match by_intent.map_or_else(|| tools.judge(edit, &running), Err) {
-            Ok(allowed) => changed_before.extend(allowed.changed_before),
-            Err(outcome) => refused.push_str(&render::text(&outcome, names)),
+            Ok(allowed) => said.push_str(&said_in(place.as_deref(), &render::changed_before(&allowed.changed_before, names))),
+            Err(outcome) => refused.push_str(&refusal_in(place.as_deref(), *outcome, names)),
         }
     }
     if !refused.is_empty() {
         return Err(refused);
     }
-    let mut said = render::changed_before(&changed_before, names);
     for edit in patch_edits(places, patch) {
         let Some(session) = edit.paths().first().and_then(|path| places.of(path)) else { continue };
         let allowed = session.foreign_tools().allow(&edit);
@@ -279,12 +305,13 @@ fn after(
 fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names: &ToolNames) -> String {
     // The workspace that it ran in, though the session may not have worked there yet.
     let _ = places.of(&format!("{}/.", command.directory));
+    let home = places.home().workspace().path().to_owned();
     let (mut said, mut read) = (String::new(), Vec::new());
     for session in places.all() {
         let effects = session.foreign_tools().ran(command);
         let root = session.workspace().path().to_owned();
         read.extend(effects.read.iter().filter_map(|lines| root.join(lines.path.as_str()).to_str().map(str::to_owned)));
-        said.push_str(&render::command(&effects));
+        said.push_str(&said_in(name_from(&home, session).as_deref(), &render::command(&effects)));
     }
     said + &instructions(places, dialect, &read, Manner::Other, names)
 }
@@ -302,9 +329,11 @@ fn record(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
     let (made, running) = note(places.home(), |notebook| (notebook.ends(edit), notebook.running()));
     let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
     let paths = edit.paths();
-    let Some(session) = paths.first().and_then(|path| places.of(path)) else { return String::new() };
+    let Some(path) = paths.first() else { return String::new() };
+    let place = places.name_of(path);
+    let Some(session) = places.of(path) else { return String::new() };
     let outcome = session.foreign_tools().adopt(&made, &running);
-    outcome.map(|outcome| render::text(&outcome, names)).unwrap_or_default()
+    outcome.map(|outcome| said_in(place.as_deref(), &render::text(&outcome, names))).unwrap_or_default()
 }
 
 /// How a file was met with.

@@ -74,6 +74,12 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// How the workspace of a file is called, seen from the home; nothing for the home itself.
+    pub(super) fn name_of(&mut self, path: &str) -> Option<String> {
+        let home = self.home.workspace().path().to_owned();
+        name_from(&home, self.of(path)?)
+    }
+
     /// In the workspace whose instructions are for work on a file: those of the home are for everything below it.
     pub(super) fn instructing(&mut self, path: &str) -> Option<&mut Session> {
         if path_is_below(path, self.home.workspace().path()) { Some(&mut self.home) } else { self.of(path) }
@@ -135,6 +141,13 @@ impl<'a> Places<'a> {
             }
         }
     }
+}
+
+/// How the workspace of a session is called, seen from the home.
+pub(super) fn name_from(home: &Path, session: &Session) -> Option<String> {
+    let root = session.workspace().path();
+    let seen_from_home = root.strip_prefix(home).unwrap_or(root);
+    (root != home).then(|| seen_from_home.display().to_string())
 }
 
 fn open_session(

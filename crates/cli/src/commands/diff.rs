@@ -3,11 +3,11 @@
 use std::{
     io::{self, IsTerminal},
     process::ExitCode,
+    sync::Arc,
 };
 
-use anyhow::Context;
 use serde_json::{Value, json};
-use surehand_engine::{Session, core::file_diff::FileDiff};
+use surehand_engine::{Session, Workspace, changes::Selection, core::file_diff::FileDiff};
 
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
@@ -15,25 +15,42 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let selection = place::selection(&args.selection, &session)?;
-    let changes = workspace.net_changes(&selection)?.context("there is no such change")?;
+    let mut found = false;
     let mut files = Vec::new();
-    for file in changes {
-        let Some(diff) = workspace.diff(&file) else {
-            anyhow::bail!("{}: what it was is no longer kept", file.path_before);
-        };
-        if args.json {
-            let (before, after, diff) = (file.before, file.after, diff.to_string());
-            files.push(
-                json!({ "path": file.path_after, "from": file.path_before, "before": before, "after": after, "diff": diff }),
-            );
-        } else {
-            say(&diff)?;
+    for workspace in workspaces(&selection, workspace)? {
+        let Some(changes) = workspace.net_changes(&selection)? else { continue };
+        found = true;
+        for file in changes {
+            let Some(diff) = workspace.diff(&file) else {
+                anyhow::bail!("{}: what it was is no longer kept", file.path_before);
+            };
+            if args.json {
+                let (before, after, diff) = (file.before, file.after, diff.to_string());
+                let workspace = workspace.path().to_string_lossy();
+                files.push(json!({
+                    "path": file.path_after, "from": file.path_before, "before": before, "after": after, "diff": diff,
+                    "workspace": workspace,
+                }));
+            } else {
+                say(&diff)?;
+            }
         }
     }
+    anyhow::ensure!(found, "there is no such change");
     if args.json {
         output::print(&format!("{:#}\n", Value::Array(files)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the changes are looked for: those of a session in all workspaces that it has worked in.
+fn workspaces(selection: &Selection, here: Arc<Workspace>) -> anyhow::Result<Vec<Arc<Workspace>>> {
+    let roots = match selection {
+        Selection::Session(session) => place::other_roots(session, here.path())?,
+        _ => Vec::new(),
+    };
+    let others: anyhow::Result<Vec<_>> = roots.iter().map(|root| place::look(&place::at(root))).collect();
+    Ok([here].into_iter().chain(others?).collect())
 }
 
 /// To a program it is given as it is, to be applied.

@@ -1,6 +1,6 @@
 //! `surehand log`: the changes that were made.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use serde_json::{Value, json};
 use surehand_engine::{
@@ -17,7 +17,17 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     let session = Session::untracked(workspace.clone());
     let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;
     let which = Which { path, session: args.session.clone().map(SessionId), change: None };
-    let log = workspace.log(&which, args.limit)?;
+    let mut log: Vec<(Option<PathBuf>, Logged)> =
+        workspace.log(&which, args.limit)?.into_iter().map(|change| (None, change)).collect();
+    // A session is asked for as a whole, in whatever workspaces it has worked.
+    if let (Some(session), None) = (&which.session, &which.path) {
+        for root in place::other_roots(session, workspace.path())? {
+            let there = place::look(&place::at(&root))?.log(&which, args.limit)?;
+            log.extend(there.into_iter().map(|change| (Some(root.clone()), change)));
+        }
+        log.sort_by_key(|(_, change)| std::cmp::Reverse(change.at));
+        log.truncate(args.limit);
+    }
     if args.json {
         output::print(&format!("{:#}\n", Value::Array(log.iter().map(as_json).collect())))?;
         return Ok(ExitCode::SUCCESS);
@@ -32,10 +42,11 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text(change: &Logged, now: i64) -> String {
+fn as_text((root, change): &(Option<PathBuf>, Logged), now: i64) -> String {
+    let elsewhere = root.as_ref().map(|root| format!("  in {}", root.display())).unwrap_or_default();
     let undone = if change.is_undone { " (undone)" } else { "" };
     let mut text = format!(
-        "\x1b[33m{}\x1b[0m {:>9}  {}{undone}  \x1b[2msession {}\x1b[0m\n",
+        "\x1b[33m{}\x1b[0m {:>9}  {}{undone}  \x1b[2msession {}{elsewhere}\x1b[0m\n",
         change.change,
         output::ago(now - change.at),
         change.tool,
@@ -47,14 +58,18 @@ fn as_text(change: &Logged, now: i64) -> String {
     text
 }
 
-fn as_json(change: &Logged) -> Value {
+fn as_json((root, change): &(Option<PathBuf>, Logged)) -> Value {
     let file = |file: &Event| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
-    json!({
+    let mut said = json!({
         "change": change.change,
         "at": rfc3339(change.at),
         "session": change.session,
         "tool": change.tool,
         "undone": change.is_undone,
         "files": change.files.iter().map(file).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(root) = root {
+        said["workspace"] = root.to_string_lossy().into();
+    }
+    said
 }

@@ -1,11 +1,15 @@
 //! `surehand undo`: takes a change back.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
+use serde_json::Value;
 use surehand_engine::{
-    Session, SessionId, ToolNames,
+    Outcome, Session, SessionId, ToolNames,
     changes::Selection,
-    core::edit::{UndoRequest, UndoTarget, Whose},
+    core::{
+        Cause,
+        edit::{UndoRequest, UndoTarget, Whose},
+    },
     render::Reply,
 };
 
@@ -15,8 +19,52 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
     let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
     let selection = place::selection(&args.selection, &session)?;
-    let outcome = session.undo(&undo(selection, args.force));
-    output::say(Reply::of(&outcome, &ToolNames::default()), args.json)
+    let here = session.workspace().path().to_owned();
+    let elsewhere = match &selection {
+        Selection::Session(of) => place::other_roots(of, &here)?,
+        _ => Vec::new(),
+    };
+    let request = undo(selection, args.force);
+    let outcome = session.undo(&request);
+    if elsewhere.is_empty() {
+        return output::say(Reply::of(&outcome, &ToolNames::default()), args.json);
+    }
+    undo_everywhere((here, outcome), elsewhere, &request, args.json)
+}
+
+/// Takes back what a session has done in several workspaces, each by itself, and says what came of it in each.
+fn undo_everywhere(
+    here: (PathBuf, Outcome),
+    elsewhere: Vec<PathBuf>,
+    request: &UndoRequest,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let mut outcomes = vec![here];
+    for root in elsewhere {
+        let mut session = Session::continued(place::open(&place::at(&root))?, SessionId("cli".to_owned()));
+        outcomes.push((root, session.undo(request)));
+    }
+    // Where it did nothing there is nothing to take back; only if that is so everywhere it is an error.
+    if outcomes.iter().any(|(_, outcome)| outcome.refusal().is_none()) {
+        let is_nothing =
+            |outcome: &Outcome| outcome.refusal().is_some_and(|refusal| matches!(refusal.cause, Cause::CannotUndo { .. }));
+        outcomes.retain(|(_, outcome)| !is_nothing(outcome));
+    } else {
+        outcomes.truncate(1);
+    }
+    let is_refused = outcomes.iter().any(|(_, outcome)| outcome.refusal().is_some());
+    let said = outcomes.iter().map(|(root, outcome)| (root, Reply::of(outcome, &ToolNames::default())));
+    if json {
+        let objects = said.map(|(root, Reply { text, mut result, .. })| {
+            (result["text"], result["workspace"]) = (text.into(), root.to_string_lossy().into());
+            result
+        });
+        output::print(&format!("{:#}\n", Value::Array(objects.collect())))?;
+    } else {
+        let texts = said.map(|(root, reply)| format!("in {}:\n{}", root.display(), reply.text));
+        output::print(&texts.collect::<String>())?;
+    }
+    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn undo(selection: Selection, force: bool) -> UndoRequest {

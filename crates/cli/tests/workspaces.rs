@@ -1,0 +1,95 @@
+//! One session of a client that works in several workspaces, with real git and the real program.
+#![expect(clippy::disallowed_methods, reason = "tests play the client and its tools")]
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
+
+/// A project with a submodule-like repository in it, and a home.
+struct Machine {
+    dir: TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { dir: tempfile::tempdir().unwrap() };
+        for repository in ["project", "project/vendor/lib"] {
+            fs::create_dir_all(machine.at(repository)).unwrap();
+            let made = Command::new("git").args(["init", "-q"]).current_dir(machine.at(repository)).status().unwrap();
+            assert!(made.success());
+            fs::write(machine.at(repository).join("a.txt"), "one\ntwo\nthree\n").unwrap();
+        }
+        machine
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(path)
+    }
+
+    fn run(&self, directory: &Path, arguments: &[&str], input: &str) -> Output {
+        let mut child = Command::new(PROGRAM)
+            .args(arguments)
+            .current_dir(directory)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.at("home"))
+            .env("CLAUDE_PROJECT_DIR", self.at("project"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Tells the hook about an edit by Claude Code, whose current directory is this, before it or after it.
+    fn hook(&self, directory: &str, event: &str, edit: &Value) -> String {
+        let input = json!({ "hook_event_name": event, "session_id": "s", "cwd": self.at(directory), "tool_name": "Edit",
+            "tool_input": edit, "tool_response": { "filePath": edit["file_path"] } });
+        let output = self.run(&self.at(directory), &["hook", "claude"], &input.to_string());
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Edits a file, which takes two calls where it was not read.
+    fn edit(&self, directory: &str, path: &str, old: &str, new: &str) {
+        let edit = json!({ "file_path": self.at(path), "old_string": old, "new_string": new });
+        let refused = self.hook(directory, "PreToolUse", &edit);
+        assert!(refused.contains("was not read this session"), "{refused}");
+        assert_eq!(self.hook(directory, "PreToolUse", &edit), "");
+        let content = fs::read_to_string(self.at(path)).unwrap();
+        fs::write(self.at(path), content.replacen(old, new, 1)).unwrap();
+        assert_eq!(self.hook(directory, "PostToolUse", &edit), "");
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&self.at("project"), arguments, "");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    }
+}
+
+#[test]
+fn a_session_is_asked_about_and_undone_in_all_its_workspaces() {
+    let machine = Machine::new();
+    machine.edit("project/vendor/lib", "project/a.txt", "two", "TWO");
+    machine.edit("project/vendor/lib", "project/vendor/lib/a.txt", "three", "THREE");
+    let log = machine.json(&["log", "--session", "claude-s", "--json"]);
+    let workspaces: Vec<&Value> = log.as_array().unwrap().iter().map(|change| &change["workspace"]).collect();
+    assert_eq!(workspaces, [&json!(machine.at("project/vendor/lib")), &Value::Null], "newest first: {log}");
+    let diff = machine.json(&["diff", "--session", "claude-s", "--json"]);
+    assert_eq!(diff.as_array().unwrap().len(), 2, "{diff}");
+    let output = machine.run(&machine.at("project"), &["undo", "--session", "claude-s"], "");
+    assert!(output.status.success(), "{output:?}");
+    for path in ["project/a.txt", "project/vendor/lib/a.txt"] {
+        assert_eq!(fs::read_to_string(machine.at(path)).unwrap(), "one\ntwo\nthree\n", "{path}");
+    }
+}
