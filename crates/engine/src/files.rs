@@ -58,7 +58,7 @@ impl Gathered {
             (_, false) => Tracking::Off,
             (_, true) if self.is_warned => Tracking::Warned,
             (None, true) => Tracking::Unseen,
-            (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref() },
+            (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref(), provenance: None },
         }
     }
 }
