@@ -216,6 +216,7 @@ impl Session {
             mode: None,
             undoes: origin.undoes.get(path).cloned().unwrap_or_default(),
             delta: None,
+            lines: None,
         }
     }
 
@@ -230,6 +231,7 @@ impl Session {
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
             mode: file.facts.mode.filter(|_| *planned.act() == Act::Remove),
+            lines: planned.provenance().cloned(),
             ..self.event_of(origin, change, planned.path())
         }
     }
