@@ -1,12 +1,7 @@
 //! The difference between two texts by lines: hunks, and the map from the old line numbers to the new ones that follows
 //! from them.
 
-use std::{
-    borrow::Cow,
-    cell::{Cell, OnceCell},
-    collections::HashMap,
-    ops::Range,
-};
+use std::{borrow::Cow, fmt, ops::Range, str::FromStr};
 
 use imara_diff::{Algorithm, Diff, InternedInput};
 
@@ -90,6 +85,77 @@ impl LineMap {
         Self::exact(Vec::new(), 0, 0)
     }
 
+    /// The map that keeps these runs of old lines, which are in order, and nothing else.
+    fn keeping(runs: impl Iterator<Item = (Range<usize>, i64)>, before_lines: usize, after_lines: usize) -> Self {
+        let end = (before_lines..before_lines, after_lines as i64 - before_lines as i64);
+        let (mut hunks, mut old, mut new) = (Vec::new(), 0, 0);
+        for (run, shift) in runs.chain([end]) {
+            let place = moved(run.start, shift);
+            if old < run.start || new < place {
+                hunks.push(Hunk { before: old..run.start, after: new..place });
+            }
+            (old, new) = (run.end, moved(run.end, shift));
+        }
+        Self { hunks, before_lines, after_lines }
+    }
+
+    /// The map of two changes, one after the other: `next` begins where this one ends. It is exact if both are.
+    ///
+    /// ```
+    /// use surehand_core::{LineMap, LineNo};
+    ///
+    /// let first = LineMap::of_lines(&["a", "b", "c"], &["x", "a", "b", "c"]);
+    /// let next = LineMap::of_lines(&["x", "a", "b", "c"], &["x", "b", "c"]);
+    /// let both = first.then(&next);
+    /// assert_eq!(both.new_place(LineNo::at_index(2)), Some(LineNo::at_index(2)));
+    /// assert_eq!(both.new_place(LineNo::at_index(0)), None);
+    /// ```
+    #[must_use]
+    pub fn then(&self, next: &LineMap) -> LineMap {
+        let onward: Vec<(Range<usize>, i64)> = next.kept().collect();
+        let continued = |(run, shift): (Range<usize>, i64)| {
+            let between = moved(run.start, shift)..moved(run.end, shift);
+            let from = onward.partition_point(|(run, _)| run.end <= between.start);
+            let end = between.end;
+            let part = move |(run, onward): &(Range<usize>, i64)| {
+                let part = run.start.max(between.start)..run.end.min(between.end);
+                (moved(part.start, -shift)..moved(part.end, -shift), shift + onward)
+            };
+            onward[from..].iter().take_while(move |(run, _)| run.start < end).map(part)
+        };
+        Self::keeping(self.kept().flat_map(continued), self.before_lines, next.after_lines)
+    }
+
+    /// The map of the change that takes this one back.
+    #[must_use]
+    pub fn inverse(&self) -> LineMap {
+        let swap = |hunk: &Hunk| Hunk { before: hunk.after.clone(), after: hunk.before.clone() };
+        Self { hunks: self.hunks.iter().map(swap).collect(), before_lines: self.after_lines, after_lines: self.before_lines }
+    }
+
+    /// The same map, where lines that were replaced by equal ones are kept: somebody has changed them, and changed them back.
+    #[must_use]
+    pub fn without_restored(mut self, before: &Text, after: &Text) -> LineMap {
+        let is_restored = |hunk: &Hunk| {
+            let same =
+                |(old, new): (usize, usize)| before.full_line(LineNo::at_index(old)) == after.full_line(LineNo::at_index(new));
+            hunk.before.len() == hunk.after.len() && hunk.before.clone().zip(hunk.after.clone()).all(same)
+        };
+        self.hunks.retain(|hunk| !is_restored(hunk));
+        self
+    }
+
+    /// Whether this can be a map between these two texts: they have as many lines as it says, and the lines that it keeps are the
+    /// same.
+    pub fn fits(&self, before: &Text, after: &Text) -> bool {
+        let same = |(run, shift): (Range<usize>, i64)| {
+            let bytes = |text: &Text, from: usize, to: usize| text.start_of(from)..text.start_of(to);
+            let old = &before.as_str()[bytes(before, run.start, run.end)];
+            old == &after.as_str()[bytes(after, moved(run.start, shift), moved(run.end, shift))]
+        };
+        (self.before_lines, self.after_lines) == (before.line_count(), after.line_count()) && self.kept().all(same)
+    }
+
     /// The hunks, from top to bottom.
     pub fn hunks(&self) -> &[Hunk] {
         &self.hunks
@@ -106,23 +172,6 @@ impl LineMap {
     pub fn new_place(&self, line: LineNo) -> Option<LineNo> {
         let (_, shift) = self.kept().find(|(run, _)| run.contains(&line.index()))?;
         line.moved(shift)
-    }
-
-    /// The old lines that are beyond doubt where this map says they are.
-    ///
-    /// Of several equal lines nobody can tell which one was removed or put in between. So a line is proven only if a line that
-    /// stands once in both texts, perhaps the line itself, lies between it and every change, above and below.
-    pub fn proven(&self, before: &Text, after: &Text) -> LineSet {
-        let once = StandsOnce::new(before, after);
-        let stands_once = |index: &usize| once.ask(before.line(LineNo::at_index(*index)));
-        let proven_part = |(run, _): (Range<usize>, i64)| {
-            let changed_above = self.hunks.binary_search_by_key(&run.start, |hunk| hunk.before.end).is_ok();
-            let changed_below = self.hunks.binary_search_by_key(&run.end, |hunk| hunk.before.start).is_ok();
-            let start = if changed_above { run.clone().find(stands_once)? } else { run.start };
-            let end = if changed_below { run.clone().rev().find(stands_once)? + 1 } else { run.end };
-            LineRange::from_indexes(start..end)
-        };
-        self.kept().filter_map(proven_part).collect()
     }
 
     /// The lines of the new text that somebody who knows the old one must look at: new and changed lines, and the neighbours of
@@ -153,35 +202,57 @@ impl LineMap {
     }
 }
 
-/// Which lines stand once in each of two texts, whatever their endings are: the last line gets one when others are added below it,
-/// and is still that line. A few questions are answered by looking; many, by counting all lines first.
-struct StandsOnce<'a> {
-    before: &'a Text,
-    after: &'a Text,
-    asked: Cell<usize>,
-    counts: OnceCell<HashMap<&'a str, (u32, u32)>>,
+fn moved(line: usize, by: i64) -> usize {
+    usize::try_from(line as i64 + by).expect("a kept line has a place in both texts")
 }
 
-impl<'a> StandsOnce<'a> {
-    const FEW: usize = 8;
-
-    fn new(before: &'a Text, after: &'a Text) -> Self {
-        Self { before, after, asked: Cell::new(0), counts: OnceCell::new() }
+/// As it is stored: how many lines there were, then for each hunk `START-REMOVED+ADDED`, where `START` counts the lines above it.
+impl fmt::Display for LineMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.before_lines)?;
+        self.hunks.iter().try_for_each(|Hunk { before, after }| write!(f, " {}-{}+{}", before.start, before.len(), after.len()))
     }
+}
 
-    fn ask(&self, line: &str) -> bool {
-        self.asked.set(self.asked.get() + 1);
-        if self.asked.get() <= Self::FEW {
-            let once = |text: &Text| text.lines().filter(|(_, other)| *other == line).take(2).count() == 1;
-            return once(self.before) && once(self.after);
+/// A text that is no stored line map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a line map")]
+pub struct NotALineMap;
+
+impl FromStr for LineMap {
+    type Err = NotALineMap;
+
+    fn from_str(stored: &str) -> Result<Self, NotALineMap> {
+        let number = |digits: &str| digits.parse::<u32>().map(|number| number as usize).map_err(|_| NotALineMap);
+        let mut words = stored.split(' ');
+        let before_lines = number(words.next().unwrap_or_default())?;
+        let (mut hunks, mut old, mut new) = (Vec::new(), 0, 0);
+        for word in words {
+            let (start, counts) = word.split_once('-').ok_or(NotALineMap)?;
+            let (removed, added) = counts.split_once('+').ok_or(NotALineMap)?;
+            let (start, removed, added) = (number(start)?, number(removed)?, number(added)?);
+            let is_apart = hunks.is_empty() || start > old;
+            if !is_apart || start < old || start + removed > before_lines || removed + added == 0 {
+                return Err(NotALineMap);
+            }
+            let place = new + (start - old);
+            hunks.push(Hunk { before: start..start + removed, after: place..place + added });
+            (old, new) = (start + removed, place + added);
         }
-        let counts = self.counts.get_or_init(|| {
-            let mut counts: HashMap<&str, (u32, u32)> = HashMap::new();
-            self.before.lines().for_each(|(_, line)| counts.entry(line).or_default().0 += 1);
-            self.after.lines().for_each(|(_, line)| counts.entry(line).or_default().1 += 1);
-            counts
-        });
-        counts.get(line) == Some(&(1, 1))
+        Ok(Self { hunks, before_lines, after_lines: new + (before_lines - old) })
+    }
+}
+
+impl serde::Serialize for LineMap {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LineMap {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored: Cow<'de, str> = serde::Deserialize::deserialize(deserializer)?;
+        stored.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -372,24 +443,6 @@ mod tests {
         check_affected("a", "a\n", "1");
     }
 
-    #[track_caller]
-    fn check_proven(before: &str, after: &str, proven: &str) {
-        let (before, after) = (text(before), text(after));
-        assert_eq!(LineMap::between(&before, &after).proven(&before, &after).to_string(), proven);
-    }
-
-    #[test]
-    fn equal_lines_beside_a_change_prove_nothing() {
-        // A line is added above the first brace: that brace could be an older or a newer one.
-        check_proven("fn a() {\n  x\n}\nfn b() {\n  y\n}\n", "fn a() {\n  x\n  z\n}\nfn b() {\n  y\n}\n", "1-2, 4-6");
-        // One of three equal lines is gone, and nobody can say which.
-        check_proven("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n", "1, 5");
-        check_proven("}\n}\n", "}\n", "");
-        check_proven("a\nb\n", "a\nb\n", "1-2");
-        check_proven("a\n}\nb\n}\n", "a\n}\nB\n}\n", "1");
-        check_proven("a\n}", "a\n}\nb\n}", "1");
-    }
-
     #[test]
     fn shifts_say_how_the_numbers_below_moved() {
         let map = LineMap::between(&text("a\nb\nc\nd\ne\n"), &text("a\nB\nBB\nc\nd\n"));
@@ -434,7 +487,55 @@ mod tests {
         assert_eq!(place("  a\n", 2, "b\n  "), LineNo::new(2));
     }
 
+    #[test]
+    fn a_line_map_is_stored_as_a_short_text() {
+        let stored = "9 0-0+2 3-1+0 5-2+3";
+        let map: LineMap = stored.parse().unwrap();
+        let hunk = |before, after| Hunk { before, after };
+        assert_eq!(map.hunks(), [hunk(0..0, 0..2), hunk(3..4, 5..5), hunk(5..7, 6..9)]);
+        assert_eq!((map.before_lines, map.after_lines), (9, 11));
+        assert_eq!(map.to_string(), stored);
+        for bad in [
+            "",
+            "x",
+            "3 1",
+            "3 1-1",
+            "3 1-x+1",
+            "3 2-2+0",
+            "3 1-0+0",
+            "3 2-1+0 1-1+0",
+            "5 1-1+0 2-1+0",
+            "3  1-1+1",
+            "-1",
+            "99999999999",
+        ] {
+            assert_eq!(bad.parse::<LineMap>(), Err(NotALineMap), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lines_that_were_changed_back_are_kept() {
+        let (one, two) = (text("a\nb\nc\n"), text("a\nX\nc\n"));
+        let there_and_back = LineMap::between(&one, &two).then(&LineMap::between(&two, &one));
+        assert_eq!(there_and_back.new_place(LineNo::at_index(1)), None);
+        assert_eq!(there_and_back.without_restored(&one, &one).hunks(), []);
+    }
+
     proptest! {
+        /// A line that both maps keep is kept, at the place that both lead to; no other is.
+        #[test]
+        fn maps_compose_line_by_line(one in "([abc]\n){0,9}", two in "([abc]\n){0,9}", three in "([abc]\n){0,9}") {
+            let (one, two, three) = (text(&one), text(&two), text(&three));
+            let (first, next) = (LineMap::between(&one, &two), LineMap::between(&two, &three));
+            let both = first.then(&next);
+            for line in (0..one.line_count()).map(LineNo::at_index) {
+                prop_assert_eq!(both.new_place(line), first.new_place(line).and_then(|line| next.new_place(line)));
+            }
+            prop_assert!(both.fits(&one, &three));
+            prop_assert_eq!(both.inverse(), next.inverse().then(&first.inverse()));
+            prop_assert_eq!(both.to_string().parse::<LineMap>(), Ok(both));
+        }
+
         #[test]
         fn kept_lines_are_the_same_lines(before in "([abc]\n){0,12}", after in "([abc]\n){0,12}") {
             let (before, after) = (text(&before), text(&after));

@@ -5,9 +5,10 @@ use crate::{
     content::{Blob, Content},
     excerpt::Excerpt,
     hash::Anchor,
-    lines::LineRange,
+    lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     policy::{Limits, OnChange, Policy},
+    proof::Proof,
     refusal::{Cause, IfRepeated, PartialUse, Refusal, Remap},
     text::Text,
     view::View,
@@ -52,6 +53,8 @@ pub enum Tracking<'a> {
         view: &'a View,
         /// That version, if it is still on record.
         text: Option<&'a Text>,
+        /// What became of its lines since, if that is known from the changes themselves and need not be guessed by comparing.
+        provenance: Option<&'a LineMap>,
     },
 }
 
@@ -98,6 +101,8 @@ pub struct Permit<'a> {
     /// The file as the session takes it to be, where that is something else: the edit is meant for this, and must be proven to
     /// fit what is there.
     pub picture: Option<&'a Text>,
+    /// What became of the lines of the picture, if that is known.
+    pub provenance: Option<&'a LineMap>,
 }
 
 /// Lets an edit of an existing file pass and gives the text to edit.
@@ -118,7 +123,7 @@ pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permi
         Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(target.refuse(cause.clone())),
     };
     let picture = match target.tracking {
-        Tracking::Seen { view, text: Some(seen) } if target.policy.on_change == OnChange::Rebase && !view.is_unknown() => {
+        Tracking::Seen { view, text: Some(seen), .. } if target.policy.on_change == OnChange::Rebase && !view.is_unknown() => {
             (seen.version() != now.version()).then_some(seen)
         }
         _ => None,
@@ -126,7 +131,7 @@ pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permi
     if picture.is_none() {
         current(target, now, anchors)?;
     }
-    Ok(Permit { now, picture })
+    Ok(Permit { now, picture, provenance: picture.and_then(|picture| provenance(target, picture, now)) })
 }
 
 /// Lets a file be taken from its place, to be deleted or moved: as for an edit, any part of it must have been seen, and it must
@@ -185,19 +190,23 @@ fn current(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Resul
     if view.is_unknown() { Err(target.refuse(Cause::Invalidated)) } else { Ok(()) }
 }
 
+/// What became of the lines that the session saw, if that is on record. What does not fit the texts is not believed.
+fn provenance<'a>(target: &Target<'a>, seen: &Text, now: &Text) -> Option<&'a LineMap> {
+    match target.tracking {
+        Tracking::Seen { provenance, .. } => provenance.filter(|map| map.fits(seen, now)),
+        Tracking::Off | Tracking::Unseen | Tracking::Warned => None,
+    }
+}
+
 /// The refusal of an edit of a changed file. It holds the lines that changed, so that the next call can be right at once.
 pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
-    let Tracking::Seen { view, text: seen } = target.tracking else { return target.refuse(Cause::unread()) };
-    // Without the old text nothing can be carried over: every line is as good as new.
-    let map = match seen {
-        Some(seen) => LineMap::between(seen, now),
-        None => LineMap::of_lines(&[], &now.full_lines().collect::<Vec<_>>()),
-    };
-    let affected = map.affected();
+    let Tracking::Seen { view, text: seen, .. } = target.tracking else { return target.refuse(Cause::unread()) };
+    let Some(seen) = seen else { return stale_without_text(target, now, anchors) };
+    let proof = Proof::between(provenance(target, seen, now), seen, now);
+    let affected = proof.map().affected();
     let fresh = Excerpt::of(now, &affected);
-    let remaps = seen.map_or_else(Vec::new, |seen| remaps(anchors.unwrap_or_default(), view, &map, seen, now));
-    // Without the old text there is no line to carry over.
-    let mut view_after = seen.map_or_else(|| View::of(now), |seen| view.carried(seen, &map, now));
+    let remaps = remaps(anchors.unwrap_or_default(), view, &proof, seen, now);
+    let mut view_after = view.carried_by(&proof, now);
     view_after.know_again();
     view_after.show_set(&fresh.shown);
     for remap in &remaps {
@@ -207,15 +216,22 @@ pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>)
     target.refuse(Cause::Stale { affected, fresh, remaps, anchors: anchors.is_some(), total_lines }).teaching(view_after)
 }
 
+/// The same where the text that the session saw is not on record: nothing can be carried over, and every line is as good as new.
+fn stale_without_text(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
+    let (affected, total_lines) = (LineSet::whole(now.line_count()), now.line_count());
+    let fresh = Excerpt::of(now, &affected);
+    let mut view_after = View::of(now);
+    view_after.show_set(&fresh.shown);
+    let cause = Cause::Stale { affected, fresh, remaps: Vec::new(), anchors: anchors.is_some(), total_lines };
+    target.refuse(cause).teaching(view_after)
+}
+
 /// The present anchors of lines that are proven to be the ones that were meant.
-fn remaps(anchors: &[Anchor], view: &View, map: &LineMap, seen: &Text, now: &Text) -> Vec<Remap> {
-    if anchors.is_empty() {
-        return Vec::new();
-    }
-    let proven = map.proven(seen, now);
+fn remaps(anchors: &[Anchor], view: &View, proof: &Proof<'_>, seen: &Text, now: &Text) -> Vec<Remap> {
+    let is_proven = |line: &LineNo| proof.covers(&[*line].into_iter().collect());
     let remap = |anchor: &Anchor| {
         let meant = view.line_shown_as(anchor.line).filter(|line| Anchor::of(*line, seen.line(*line)).hash == anchor.hash)?;
-        let place = map.new_place(meant).filter(|_| proven.contains(meant))?;
+        let place = proof.map().new_place(meant).filter(|_| is_proven(&meant))?;
         Some(Remap { from: *anchor, to: Anchor::of(place, now.line(place)) })
     };
     let mut remaps: Vec<Remap> = Vec::new();
@@ -242,7 +258,7 @@ mod tests {
     fn edit(view: &View, seen: &Text, now: &Text, old: &str) -> Result<plan::Planned, Refusal> {
         let (path, policy, limits) = (RelPath::new("f").unwrap(), Policy::default(), Limits::default());
         let present = Present::Text(now.clone());
-        let tracking = Tracking::Seen { view, text: Some(seen) };
+        let tracking = Tracking::Seen { view, text: Some(seen), provenance: None };
         let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };
         plan::edit_file(&target, &Replace { old, new: "new text", all: false })
     }
@@ -261,7 +277,10 @@ mod tests {
         let (text, view) = (text("x"), View::whole(&text("x")));
         assert_eq!(write(Tracking::Off, &present, "x"), unshown(IfRepeated::IsRefused));
         assert_eq!(write(Tracking::Unseen, &present, "x"), unshown(IfRepeated::Replaces));
-        assert_eq!(write(Tracking::Seen { view: &view, text: Some(&text) }, &present, "x"), unshown(IfRepeated::Replaces));
+        assert_eq!(
+            write(Tracking::Seen { view: &view, text: Some(&text), provenance: None }, &present, "x"),
+            unshown(IfRepeated::Replaces)
+        );
         assert_eq!(write(Tracking::Warned, &present, "x"), Ok(()));
         // What could not be written the second time is not asked for.
         assert!(matches!(write(Tracking::Unseen, &present, "\0"), Err(Cause::BadArguments { .. })));

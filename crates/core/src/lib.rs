@@ -11,7 +11,7 @@
 //! let now = Present::Text(Text::new("zero\none\ntwo\n".into()).expect("it is text"));
 //! let view = View::whole(&seen);
 //! let (path, policy, limits) = (RelPath::new("a.txt")?, Policy::default(), Limits::default());
-//! let tracking = Tracking::Seen { view: &view, text: Some(&seen) };
+//! let tracking = Tracking::Seen { view: &view, text: Some(&seen), provenance: None };
 //! let target = Target { path: &path, tracking, present: &now, policy: &policy, limits: &limits };
 //!
 //! let refusal = plan::edit_file(&target, &Replace { old: "two", new: "2", all: false }).unwrap_err();
@@ -39,6 +39,7 @@ pub mod outcome;
 pub mod path;
 pub mod plan;
 pub mod policy;
+mod proof;
 pub mod rebase;
 pub mod refusal;
 pub mod render;

@@ -7,7 +7,7 @@ use crate::{
     edit::{
         find::{Overlaps, find},
         lines::{LineEdit, line_splices},
-        patch::{Chunk, ChunkRefused, FilePatch, patch_splices},
+        patch::{Chunk, ChunkRefused, FilePatch, patch_splices, quoted_lines},
         replace::{Replace, replace_splices},
         write::kept_endings,
     },
@@ -17,6 +17,7 @@ use crate::{
     hash::Anchor,
     lines::LineSet,
     path::RelPath,
+    proof::Proof,
     rebase,
     refusal::{BatchKind, BatchPlace, Cause, IfRepeated, Making, Refusal, Unencodable},
     text::{NotText, Text, Unfit},
@@ -60,6 +61,7 @@ pub struct Planned {
     base: Option<Content>,
     act: Act,
     map: LineMap,
+    provenance: Option<LineMap>,
     view_after: Option<View>,
     replacements: usize,
     rebased: Option<Rebased>,
@@ -128,6 +130,12 @@ impl Planned {
         &self.map
     }
 
+    /// The same, from the edits themselves: which of several equal lines is the old one is known, not guessed. `None` where the
+    /// change is not a sum of edits.
+    pub fn provenance(&self) -> Option<&LineMap> {
+        self.provenance.as_ref()
+    }
+
     /// What the session will have seen of it; `None` when nobody keeps track, or there is nothing to see.
     pub fn view_after(&self) -> Option<&View> {
         self.view_after.as_ref()
@@ -156,7 +164,7 @@ impl Planned {
     /// A change that is not a sum of edits.
     fn whole(target: &Target<'_>, act: Act, map: LineMap, view_after: Option<View>) -> Self {
         let (path, base) = (target.path.clone(), target.present.content());
-        Self { path, base, act, map, view_after, replacements: 1, rebased: None, origin: None }
+        Self { path, base, act, map, provenance: None, view_after, replacements: 1, rebased: None, origin: None }
     }
 }
 
@@ -200,7 +208,7 @@ pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<Plann
     let mut draft = Draft::new(*target);
     let meant = draft.meant(Some(&anchors))?;
     let splices = line_splices(target, &meant, edits).map_err(|refusal| draft.not_proven(Some(&anchors)).unwrap_or(refusal))?;
-    draft.apply(&splices, Some(&anchors))?;
+    draft.apply(&splices, &LineSet::new(), Some(&anchors))?;
     draft.finish()
 }
 
@@ -335,7 +343,7 @@ impl<'a> Sheet<'a, '_> {
             Present::Text(text) => Some(Origin { path: from.path.clone(), text: text.clone() }),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
         };
-        let written = Planned { path: to_target.path.clone(), base: None, act, origin, ..edited };
+        let written = Planned { path: to_target.path.clone(), base: None, act, origin, provenance: None, ..edited };
         Ok(vec![written, Planned::whole(&from, Act::Remove, LineMap::same(), None)])
     }
 
@@ -420,8 +428,11 @@ struct Draft<'a> {
     /// What the session takes that text to be, where somebody else has changed it: the edits are meant for this, and made there
     /// only as far as they are proven to fit.
     picture: Option<Text>,
+    /// What became of the lines of the picture, if that is known.
+    since_picture: Option<LineMap>,
     /// Of the picture if there is one, else of the text.
     view: Option<View>,
+    /// What the edits so far have made of the lines of the file; `None` before the first, and where the file is new.
     map: Option<LineMap>,
     edits: usize,
     replacements: usize,
@@ -430,7 +441,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     fn new(target: Target<'a>) -> Self {
         let view = target.view().cloned();
-        Self { target, text: None, picture: None, view, map: None, edits: 0, replacements: 0 }
+        Self { target, text: None, picture: None, since_picture: None, view, map: None, edits: 0, replacements: 0 }
     }
 
     /// The text that the next edit is meant for. Asks the gate before the first one.
@@ -440,6 +451,7 @@ impl<'a> Draft<'a> {
             None => {
                 let permit = gate::edit(&self.target, anchors)?;
                 self.picture = permit.picture.cloned();
+                self.since_picture = permit.provenance.cloned();
                 self.text.insert(permit.now.clone())
             }
         };
@@ -470,7 +482,7 @@ impl<'a> Draft<'a> {
                 return Err(self.not_proven(None).expect("there is a picture"));
             }
         }
-        self.apply(&splices, None)
+        self.apply(&splices, &LineSet::whole(meant.line_count()), None)
     }
 
     /// Makes the changes of a patch. A refusal comes with the number of the chunk that it is about, or 0.
@@ -482,7 +494,11 @@ impl<'a> Draft<'a> {
                 return Err((self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant)), chunk));
             }
         };
-        self.apply(&splices, None).map_err(|refusal| (refusal, 0))
+        let quoted = match (&self.picture, &self.text) {
+            (Some(picture), Some(now)) => quoted_lines(picture, now, chunks),
+            _ => LineSet::new(),
+        };
+        self.apply(&splices, &quoted, None).map_err(|refusal| (refusal, 0))
     }
 
     /// A refusal of an edit whose text was not found shows lines of the file; they count as seen only if the file is still what
@@ -517,7 +533,7 @@ impl<'a> Draft<'a> {
         }
         let text = sized_text(&self.target, None, content.to_owned())?;
         self.view = self.target.is_tracked().then(|| View::whole(&text));
-        self.map = Some(map_to(None, &text));
+        self.map = None;
         self.picture = None;
         self.text = Some(text);
         self.edits += 1;
@@ -525,26 +541,30 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Makes splices that are for the text that was meant.
-    fn apply(&mut self, splices: &[Splice<'_>], anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
+    /// Makes splices that are for the text that was meant. `quoted` are the lines of it that the edit quotes, or whose place it
+    /// names by quoting what is beside them.
+    fn apply(&mut self, splices: &[Splice<'_>], quoted: &LineSet, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
         let before = self.text.clone().expect("an edit is applied to the text that the gate gave");
         let Some(picture) = self.picture.clone() else {
             let (after, map) = self.spliced(&before, splices)?;
             self.view = self.view.as_ref().map(|view| view.after_own_edit(&map, &after));
-            self.map = (self.edits == 0).then_some(map);
-            self.advance(after, splices.len());
+            self.advance(after, map, splices.len());
             return Ok(());
         };
         let seen = self.view.as_ref().map(View::seen_lines).unwrap_or_default();
-        let Some(placed) = rebase::place(&picture, &before, &seen, splices) else {
+        let known = seen.ranges().iter().chain(quoted.ranges()).copied().collect();
+        let proof = Proof::between(self.since_picture.as_ref(), &picture, &before);
+        let Some(placed) = rebase::place(&picture, &before, &proof, &known, splices) else {
             return Err(self.not_proven(anchors).expect("there is a picture"));
         };
         let (after, map) = self.spliced(&before, &placed)?;
         let (imagined, imagined_map) = self.spliced(&picture, splices)?;
         self.view = self.view.as_ref().map(|view| view.after_own_edit(&imagined_map, &imagined));
+        // The lines that the edit puts in are the same in both texts.
+        let since = self.since_picture.as_ref().map(|since| imagined_map.inverse().then(since).then(&map));
+        self.since_picture = since.map(|since| since.without_restored(&imagined, &after));
         self.picture = Some(imagined);
-        self.map = (self.edits == 0).then_some(map);
-        self.advance(after, splices.len());
+        self.advance(after, map, splices.len());
         Ok(())
     }
 
@@ -558,8 +578,12 @@ impl<'a> Draft<'a> {
         Ok((after, map))
     }
 
-    fn advance(&mut self, after: Text, replacements: usize) {
+    fn advance(&mut self, after: Text, map: LineMap, replacements: usize) {
         self.text = Some(after);
+        self.map = match self.map.take() {
+            None if self.edits == 0 => Some(map),
+            so_far => so_far.map(|so_far| so_far.then(&map)),
+        };
         self.edits += 1;
         self.replacements += replacements;
     }
@@ -574,7 +598,9 @@ impl<'a> Draft<'a> {
             // Edits of a batch that undo each other.
             return Err(self.target.refuse(Cause::NoChange));
         }
-        let map = self.map.take().unwrap_or_else(|| map_to(base, &text));
+        let provenance = self.map.take().filter(|_| base.is_some());
+        // Of several edits one may have changed what another wrote: the comparison shows what came of it.
+        let map = provenance.clone().filter(|_| self.edits == 1).unwrap_or_else(|| map_to(base, &text));
         let (mut view_after, rebased) = self.settle_picture(&text);
         if view_after.is_none() && self.target.is_tracked() {
             // Without a read the session knows only what it wrote itself; a file it may edit unread has no view before that.
@@ -582,16 +608,17 @@ impl<'a> Draft<'a> {
         }
         let act = written(text);
         let (path, base) = (self.target.path.clone(), base.cloned().map(Content::Text));
-        Ok(Planned { path, base, act, map, view_after, replacements: self.replacements, rebased, origin: None })
+        Ok(Planned { path, base, act, map, provenance, view_after, replacements: self.replacements, rebased, origin: None })
     }
 
     /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.
     fn settle_picture(&mut self, text: &Text) -> (Option<View>, Option<Rebased>) {
         let (Some(picture), Some(view)) = (self.picture.take(), &self.view) else { return (self.view.take(), None) };
-        let map = LineMap::between(&picture, text);
-        let affected = map.affected();
+        let since_picture = self.since_picture.take();
+        let proof = Proof::between(since_picture.as_ref(), &picture, text);
+        let affected = proof.map().affected();
         let fresh = Excerpt::of(text, &affected);
-        let mut view = view.carried(&picture, &map, text);
+        let mut view = view.carried_by(&proof, text);
         view.show_set(&fresh.shown);
         (Some(view), Some(Rebased { affected, fresh }))
     }

@@ -5,73 +5,76 @@
 use std::ops::Range;
 
 use crate::{
-    change::{LineMap, Splice},
-    lines::{LineNo, LineRange, LineSet},
+    change::Splice,
+    lines::{LineRange, LineSet},
+    proof::Proof,
     text::Text,
 };
 
 /// Where the splices, which are for `picture`, belong in `now`; `None` when that is not proven for every one of them.
 ///
-/// `seen` are the lines of `picture` that the session was really shown.
-pub(crate) fn place<'a>(picture: &Text, now: &Text, seen: &LineSet, splices: &[Splice<'a>]) -> Option<Vec<Splice<'a>>> {
-    let map = LineMap::between(picture, now);
-    let ground = Ground { picture, now, seen, proven: map.proven(picture, now), kept: map.kept().collect() };
+/// `proof` says where the lines of `picture` are now, `known` which of them the session knows, because it was shown them or
+/// quotes them.
+pub(crate) fn place<'a>(
+    picture: &Text,
+    now: &Text,
+    proof: &Proof<'_>,
+    known: &LineSet,
+    splices: &[Splice<'a>],
+) -> Option<Vec<Splice<'a>>> {
+    let ground = Ground { picture, now, proof, known };
     splices.iter().map(|splice| Some(Splice { range: ground.place(&splice.range)?, with: splice.with.clone() })).collect()
 }
 
 struct Ground<'a> {
     picture: &'a Text,
     now: &'a Text,
-    seen: &'a LineSet,
-    proven: LineSet,
-    kept: Vec<(Range<usize>, i64)>,
+    proof: &'a Proof<'a>,
+    known: &'a LineSet,
 }
 
 impl Ground<'_> {
     fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
-        let touched = self.touched(range);
+        let touched = touched(self.picture, range);
         let shift = self.shift_of(&touched)?;
-        let sure = LineRange::from_indexes(touched.clone()).into_iter().collect::<LineSet>();
-        if !sure.minus(&self.proven).is_empty() || !sure.minus(self.seen).is_empty() {
+        // A place between two lines is held by both of them.
+        let held_by = if touched.is_empty() { self.with_neighbours(&touched) } else { touched.clone() };
+        let held_by: LineSet = LineRange::from_indexes(held_by).into_iter().collect();
+        if !held_by.minus(self.known).is_empty() || !self.proof.covers(&held_by) {
             return None;
         }
-        let moved = |index: usize| usize::try_from(index as i64 + shift).ok();
-        let start = self.now.start_of(moved(touched.start)?) + (range.start - self.picture.start_of(touched.start));
+        let first = usize::try_from(touched.start as i64 + shift).ok()?;
+        let start = self.now.start_of(first) + (range.start - self.picture.start_of(touched.start));
         Some(start..start + range.len())
-    }
-
-    /// The lines that a range of bytes is in. None for an empty range between two lines.
-    fn touched(&self, range: &Range<usize>) -> Range<usize> {
-        let lines = self.picture.line_count();
-        let is_end = range.start >= self.picture.as_str().len();
-        let ends_open = self.picture.as_str().ends_with(|last| last != '\n');
-        let first = if is_end && !ends_open { lines } else { self.picture.line_at(range.start).index().min(lines) };
-        let last = self.picture.line_at(range.end.saturating_sub(1).max(range.start)).index();
-        let between_lines = range.is_empty() && self.picture.start_of(first) == range.start;
-        if between_lines || first == lines { first..first } else { first..(last + 1).min(lines) }
     }
 
     /// By how much these lines moved, if they and the lines above and below them moved together. For a place between two lines
     /// the start and the end of the file count as neighbours as well: what was to be first or last must still be that.
     fn shift_of(&self, touched: &Range<usize>) -> Option<i64> {
+        let window = self.with_neighbours(touched);
+        let is_around = |run: &Range<usize>| !run.is_empty() && run.start <= window.start && window.end <= run.end;
+        let (_, shift) = self.proof.map().kept().find(|(run, _)| is_around(run))?;
         let lines = self.picture.line_count();
-        let window = touched.start.saturating_sub(1)..(touched.end + 1).min(lines);
-        let (run, shift) = self.kept.iter().find(|(run, _)| run.start <= window.start && window.end <= run.end)?;
-        if run.is_empty() {
-            return None;
-        }
-        let stays_first = touched.start > 0 || *shift == 0;
+        let stays_first = touched.start > 0 || shift == 0;
         let stays_last = touched.end < lines || lines as i64 + shift == self.now.line_count() as i64;
         let is_place = touched.is_empty();
-        if is_place && !(stays_first && stays_last && self.is_proven(&window)) {
-            return None;
-        }
-        Some(*shift)
+        (!is_place || (stays_first && stays_last)).then_some(shift)
     }
 
-    fn is_proven(&self, lines: &Range<usize>) -> bool {
-        lines.clone().map(LineNo::at_index).all(|line| self.proven.contains(line) && self.seen.contains(line))
+    fn with_neighbours(&self, lines: &Range<usize>) -> Range<usize> {
+        lines.start.saturating_sub(1)..(lines.end + 1).min(self.picture.line_count())
     }
+}
+
+/// The lines that a range of bytes is in. None for an empty range between two lines.
+fn touched(picture: &Text, range: &Range<usize>) -> Range<usize> {
+    let lines = picture.line_count();
+    let is_end = range.start >= picture.as_str().len();
+    let ends_open = picture.as_str().ends_with(|last| last != '\n');
+    let first = if is_end && !ends_open { lines } else { picture.line_at(range.start).index().min(lines) };
+    let last = picture.line_at(range.end.saturating_sub(1).max(range.start)).index();
+    let between_lines = range.is_empty() && picture.start_of(first) == range.start;
+    if between_lines || first == lines { first..first } else { first..(last + 1).min(lines) }
 }
 
 #[cfg(test)]
@@ -100,7 +103,7 @@ mod tests {
         let (path, limits) = (RelPath::new("f").unwrap(), Limits::default());
         let policy = Policy { on_change, ..Policy::default() };
         let present = Present::Text(now.clone());
-        let tracking = Tracking::Seen { view, text: Some(seen) };
+        let tracking = Tracking::Seen { view, text: Some(seen), provenance: None };
         plan(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits })
     }
 
@@ -151,17 +154,49 @@ mod tests {
         check("}", "}\nx\n}", "}", "]", None);
     }
 
-    #[test]
-    fn unseen_lines_are_not_rebased() {
+    /// A session that was shown the first three of six lines, before somebody put one above them.
+    fn after_a_cut_read(plan: impl FnOnce(&Target<'_>) -> Result<Planned, Refusal>) -> Result<String, crate::RefusalCode> {
         let (seen, now) = (text("a\nb\nc\nd\ne\nf\n"), text("0\na\nb\nc\nd\ne\nf\n"));
         let mut view = View::of(&seen);
         view.show(LineRange { start: LineNo::FIRST, end: LineNo::new(3).unwrap() });
-        let edit = |old| {
-            let edit = Replace { old, new: "x", all: false };
-            planned(&view, &seen, &now, OnChange::Rebase, |target| plan::edit_file(target, &edit))
+        let done = planned(&view, &seen, &now, OnChange::Rebase, plan).map_err(|refusal| refusal.code())?;
+        Ok(done.text().unwrap().as_str().to_owned())
+    }
+
+    #[test]
+    fn text_that_is_quoted_is_known_though_it_was_not_shown() {
+        let edit = |old| after_a_cut_read(|target| plan::edit_file(target, &Replace { old, new: "x", all: false }));
+        assert_eq!(edit("b").unwrap(), "0\na\nx\nc\nd\ne\nf\n");
+        assert_eq!(edit("d\ne").unwrap(), "0\na\nb\nc\nx\nf\n");
+        assert_eq!(edit("missing").unwrap_err(), crate::RefusalCode::Stale);
+        let batch = [(0, Replace { old: "e", new: "E", all: false }), (0, Replace { old: "E\nf", new: "x", all: false })];
+        let done = after_a_cut_read(|target| plan::multi_edit(&[*target], &batch).map(|mut plans| plans.remove(0)));
+        assert_eq!(done.unwrap(), "0\na\nb\nc\nd\nx\n");
+    }
+
+    #[test]
+    fn what_a_patch_quotes_is_known_and_a_number_is_no_quote() {
+        let patch = |patch: &str| {
+            let patch = crate::edit::patch::parse(patch).unwrap();
+            after_a_cut_read(|target| {
+                let step = plan::PatchStep { file: &patch.files[0], target: 0, to: None };
+                plan::apply_patch(&[*target], &[step]).map(|mut plans| plans.remove(0).1)
+            })
         };
-        assert!(edit("b").is_ok());
-        assert_eq!(edit("e").unwrap_err().code(), crate::refusal::RefusalCode::Stale);
+        let envelope = |chunk: &str| patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{chunk}*** End Patch\n"));
+        assert_eq!(envelope(" d\n-e\n+x\n f\n").unwrap(), "0\na\nb\nc\nd\nx\nf\n");
+        assert_eq!(envelope(" d\n+x\n").unwrap(), "0\na\nb\nc\nd\nx\ne\nf\n");
+        assert_eq!(patch("--- a/f\n+++ b/f\n@@ -4,0 +5 @@\n+x\n").unwrap_err(), crate::RefusalCode::Stale);
+    }
+
+    #[test]
+    fn an_anchor_is_no_quote() {
+        let edit = |line: u32, of| {
+            let at = Anchor::of(LineNo::new(line).unwrap(), of);
+            after_a_cut_read(|target| plan::edit_lines(target, &[LineEdit::Replace { at, to: at, text: "x" }]))
+        };
+        assert_eq!(edit(2, "b").unwrap(), "0\na\nx\nc\nd\ne\nf\n");
+        assert_eq!(edit(5, "e").unwrap_err(), crate::RefusalCode::Stale);
     }
 
     #[test]
@@ -175,6 +210,70 @@ mod tests {
         let replace = LineEdit::Replace { at, to: at, text: "A" };
         assert_eq!(edit(&[replace]).unwrap().text().unwrap().as_str(), "x\ny\nA");
         assert_eq!(edit(&[replace, LineEdit::Prepend { text: "first" }]).unwrap_err().code(), crate::refusal::RefusalCode::Stale);
+    }
+
+    /// Plans for a session that saw `seen`, where it is known which lines became which.
+    fn planned_by_provenance(
+        (seen, now, provenance): (&str, &str, &str),
+        plan: impl FnOnce(&Target<'_>) -> Result<Planned, Refusal>,
+    ) -> Result<String, Refusal> {
+        let (seen, present, map) = (text(seen), Present::Text(text(now)), provenance.parse().unwrap());
+        let (path, limits, view) = (RelPath::new("f").unwrap(), Limits::default(), View::whole(&seen));
+        let policy = Policy { on_change: OnChange::Rebase, ..Policy::default() };
+        let tracking = Tracking::Seen { view: &view, text: Some(&seen), provenance: Some(&map) };
+        let done = plan(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits })?;
+        assert!(done.view_after().unwrap().is_whole());
+        Ok(done.text().unwrap().as_str().to_owned())
+    }
+
+    fn replaced_line(line: u32, of: &str) -> LineEdit<&'static str> {
+        let at = Anchor::of(LineNo::new(line).unwrap(), of);
+        LineEdit::Replace { at, to: at, text: "x" }
+    }
+
+    #[test]
+    fn where_provenance_is_known_equal_lines_are_told_apart() {
+        // Of three equal lines the first has gone. Contents cannot show that.
+        let (seen, now) = ("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n");
+        let edit = |line: u32, provenance: &str| {
+            planned_by_provenance((seen, now, provenance), |target| plan::edit_lines(target, &[replaced_line(line, "}")]))
+        };
+        assert_eq!(edit(4, "5 1-1+0").unwrap(), "a\n}\nx\nb\n");
+        assert_eq!(edit(2, "5 1-1+0").unwrap_err().code(), crate::RefusalCode::Stale, "it is gone");
+        assert_eq!(edit(3, "5 1-1+0").unwrap_err().code(), crate::RefusalCode::Stale, "the line above it is gone");
+        // What cannot be a map of these texts is not believed, and contents prove nothing here.
+        for wrong in ["5", "5 0-1+0", "4 1-1+0", "5 1-1+0 4-0+1"] {
+            assert_eq!(edit(4, wrong).unwrap_err().code(), crate::RefusalCode::Stale, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn provenance_goes_on_through_the_edits_of_a_batch() {
+        let (seen, now) = ("a\n}\n}\n}\nb\nc\n", "a\n}\n}\nb\nc\n");
+        let edit = |old, new| (0, Replace { old, new, all: false });
+        let batch = [edit("b\n", "b2\nb3\n"), edit("}\nb2", "]\nb2"), edit("b3", "B")];
+        let done = planned_by_provenance((seen, now, "6 1-1+0"), |target| {
+            plan::multi_edit(&[*target], &batch).map(|mut plans| plans.remove(0))
+        });
+        assert_eq!(done.unwrap(), "a\n}\n]\nb2\nB\nc\n");
+    }
+
+    #[test]
+    fn a_plan_knows_which_lines_it_made_of_which() {
+        let before = text("}\n}\n}\n");
+        let batch = |edits: &[LineEdit<&str>]| {
+            let plan = |target: &Target<'_>| plan::edit_lines(target, edits);
+            planned(&View::whole(&before), &before, &before, OnChange::Refuse, plan).unwrap()
+        };
+        let at = Anchor::of(LineNo::new(2).unwrap(), "}");
+        let done = batch(&[LineEdit::Delete { at, to: at }]);
+        assert_eq!(done.provenance().unwrap().to_string(), "3 1-1+0");
+        let write = |target: &Target<'_>| match plan::write_file(target, "}\n}\n")? {
+            plan::WritePlan::Write(planned) => Ok(*planned),
+            plan::WritePlan::Same { .. } => unreachable!("it is another text"),
+        };
+        let done = planned(&View::whole(&before), &before, &before, OnChange::Refuse, write).unwrap();
+        assert_eq!(done.provenance(), None, "nobody said which line goes");
     }
 
     #[test]

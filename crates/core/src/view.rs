@@ -1,11 +1,14 @@
 //! What a session has seen of a file: of which version, which lines, and under which numbers they were last shown.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
     change::{Hunk, LineMap},
     hash::ContentHash,
     lines::{LineNo, LineRange, LineSet},
+    proof::Proof,
     text::Text,
 };
 
@@ -220,7 +223,13 @@ impl View {
     /// The view of the text that this one, which is of `from`, turned into by somebody else's hand. Lines that are the same are
     /// still seen; numbers lead on only to lines that are proven to be the ones that were shown under them.
     pub fn carried(&self, from: &Text, map: &LineMap, to: &Text) -> View {
-        let proven = map.proven(from, to);
+        self.carried_by(&Proof::by_contents(Cow::Borrowed(map), from, to), to)
+    }
+
+    /// The same, with a proof of where lines are now.
+    pub(crate) fn carried_by(&self, proof: &Proof<'_>, to: &Text) -> View {
+        let map = proof.map();
+        let proven = proof.proven_of(&self.seen.iter().chain(&self.former).map(|span| span.lines).collect());
         let doubtful = |span: &Span| [span.lines].into_iter().collect::<LineSet>().minus(&proven);
         let sure = |span: &Span| {
             let (all, span): (LineSet, Span) = ([span.lines].into_iter().collect(), *span);

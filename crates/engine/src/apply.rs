@@ -197,7 +197,9 @@ impl Session {
             let mut event = self.event(origin, &change, &file);
             let outcome = self.settle_file(file.planned, stamp, how, by);
             match by {
-                MadeBy::ForeignTool if outcome.is_rewritten() => event.after = self.keep_landed(&outcome),
+                MadeBy::ForeignTool if outcome.is_rewritten() => {
+                    (event.after, event.lines) = (self.keep_landed(&outcome), None);
+                }
                 MadeBy::Us | MadeBy::ForeignTool => event.delta = self.files.keep_change(&self.workspace, &outcome.planned),
             }
             self.workspace().record(Record::Happened(event));
@@ -231,6 +233,7 @@ impl Session {
             mode: None,
             undoes: origin.undoes.get(path).cloned().unwrap_or_default(),
             delta: None,
+            lines: None,
         }
     }
 
@@ -245,6 +248,7 @@ impl Session {
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
             mode: file.facts.mode.filter(|_| *planned.act() == Act::Remove),
+            lines: planned.provenance().cloned(),
             ..self.event_of(origin, change, planned.path())
         }
     }

@@ -115,6 +115,7 @@ impl Session {
             mode: None,
             undoes: Vec::new(),
             delta: None,
+            lines: None,
         }
     }
 

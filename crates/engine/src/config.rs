@@ -243,8 +243,8 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "policy.on_change",
         wanted: "\"refuse\" or \"rebase\"",
-        default: "\"refuse\"; under hooks \"rebase\"",
-        meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen",
+        default: "\"refuse\"",
+        meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen; under hooks the default is \"rebase\"",
         repository: Repository::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
         set: |config, value| put(&mut config.policy.on_change, on_change(value)),
     },

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use surehand_core::{
-    Act, Blob, Cause, Content, ContentHash, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View, gate::Tracking,
-    text::NotText,
+    Act, Blob, Cause, Content, ContentHash, LineMap, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View,
+    gate::Tracking, text::NotText,
 };
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
@@ -34,6 +34,8 @@ pub(crate) struct Gathered {
     pub view: Option<View>,
     /// The text that the view speaks of.
     pub seen: Option<Text>,
+    /// What became of the lines of that text, where the file is another one now and its changes are on record.
+    pub provenance: Option<LineMap>,
 }
 
 /// What a change must know of a file besides what it holds.
@@ -58,7 +60,7 @@ impl Gathered {
             (_, false) => Tracking::Off,
             (_, true) if self.is_warned => Tracking::Warned,
             (None, true) => Tracking::Unseen,
-            (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref() },
+            (Some(view), true) => Tracking::Seen { view, text: self.seen.as_ref(), provenance: self.provenance.as_ref() },
         }
     }
 }
@@ -159,6 +161,7 @@ impl Files {
             is_warned: false,
             view: None,
             seen: None,
+            provenance: None,
         };
         let (mut file, stat) = match found {
             Found::Nothing => return Ok(gathered(path, Present::Absent)),
@@ -189,7 +192,17 @@ impl Files {
         let stamp = workspace.clock().stamp(&stat);
         let present = Present::Text(self.unchanged(&path, &stamp)?);
         let (links, mode) = (link_count(&stat), Some(stat.st_mode));
-        Some(Gathered { path, present, stamp: Some(stamp), links, mode, is_warned: false, view: None, seen: None })
+        Some(Gathered {
+            path,
+            present,
+            stamp: Some(stamp),
+            links,
+            mode,
+            is_warned: false,
+            view: None,
+            seen: None,
+            provenance: None,
+        })
     }
 
     /// What is at a path now, without its text: read only if the stamp does not tell.

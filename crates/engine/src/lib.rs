@@ -46,6 +46,7 @@ mod lookout;
 mod outbox;
 mod plan;
 mod prompt_views;
+mod provenance;
 mod random;
 mod recorder;
 pub mod repo;

@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs as sys;
 use serde::{Deserialize, Serialize};
-use surehand_core::{ContentHash, RelPath};
+use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store, StoreError, Which};
 
 use crate::{
@@ -63,6 +63,8 @@ enum Line {
         undoes: Vec<ChangeId>,
         /// How many bytes at the start and at the end are the same, and how many of the middle follow.
         delta: Option<(usize, usize, usize)>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lines: Option<LineMap>,
     },
     Kept {
         version: ContentHash,
@@ -175,6 +177,7 @@ fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a
                 mode: event.mode,
                 undoes: event.undoes.clone(),
                 delta: delta.map(|delta| (delta.prefix, delta.suffix, delta.middle.len())),
+                lines: event.lines.clone(),
             };
             Some((line, delta.map_or(&[], |delta| &delta.middle)))
         }
@@ -231,12 +234,12 @@ fn records_of(mut parcel: &[u8]) -> Option<Vec<Record>> {
 
 fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
     Some(match line {
-        Line::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta } => {
+        Line::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines } => {
             let delta = match delta {
                 Some((prefix, suffix, size)) => Some(Delta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() }),
                 None => None,
             };
-            Record::Happened(Event { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta })
+            Record::Happened(Event { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines })
         }
         Line::Kept { version, at, size } => {
             let content = take_bytes(rest, size)?.to_vec();
@@ -336,6 +339,7 @@ mod tests {
             mode: Some(0o644),
             undoes: vec![ChangeId("1".to_owned())],
             delta,
+            lines: Some("3 1-1+2".parse().unwrap()),
         })
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal, RefusalCode,
-    RelPath, Target, Text, ToolNames, View,
+    Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineMap, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal,
+    RefusalCode, RelPath, Target, Text, ToolNames, View,
     instructions::{ToldInstructions, is_about_to_work},
     outcome::{Area, FileTouch, Refused, TouchedFile},
     render,
@@ -319,9 +319,20 @@ impl Session {
 
     /// The same for a path that is to be written: somebody's internals are refused.
     pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
-        let gathered = self.gather_on(basis, spelling)?;
+        let mut gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
+        gathered.provenance = self.provenance(&gathered);
         Ok(gathered)
+    }
+
+    /// What became of the lines that the session saw, if the file is another one now and that is on record.
+    fn provenance(&self, gathered: &Gathered) -> Option<LineMap> {
+        let (Some(seen), Present::Text(now)) = (&gathered.seen, &gathered.present) else { return None };
+        if seen.version() == now.version() {
+            return None;
+        }
+        let map = self.workspace.provenance(&gathered.path, seen.version(), now.version());
+        map.filter(|map| map.fits(seen, now)).map(|map| map.without_restored(seen, now))
     }
 
     /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.

@@ -292,6 +292,7 @@ mod tests {
             mode: None,
             undoes: Vec::new(),
             delta: None,
+            lines: None,
         }));
     }
 

@@ -146,6 +146,7 @@ impl Session {
                 mode: None,
                 undoes: file.changes.clone(),
                 delta: None,
+                lines: None,
             }));
         }
     }

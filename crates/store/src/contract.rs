@@ -134,11 +134,13 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
         mode: None,
         undoes: Vec::new(),
         delta: None,
+        lines: None,
     };
     let first = event(1, "e", None);
     let second = Event {
         mode: Some(0o755),
         undoes: vec![ChangeId("change0".to_owned()), ChangeId("change1".to_owned())],
+        lines: Some("9 0-0+2 5-2+3".parse().unwrap()),
         ..event(2, "f", Some(b"before"))
     };
     let third = Event { session: session("e2"), moved_to: Some(path("e")), ..event(3, "g", Some(b"before")) };
@@ -165,6 +167,7 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
         mode: None,
         undoes: Vec::new(),
         delta: Some(Delta { prefix, suffix, middle: middle.to_vec() }),
+        lines: None,
     };
     // A file that is edited, moved with an edit, brought back to what it once was, and edited again.
     let versions: [&[u8]; 5] = [b"one two three", b"one 2 three", b"1 2 three", b"one two three", b"one two three four"];

@@ -21,7 +21,7 @@ mod sqlite;
 
 use std::{fmt, sync::Arc};
 
-use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
+use surehand_core::{ContentHash, LineMap, RelPath, Stamp, Task, TaskStatus, View};
 
 pub use sqlite::{Opened, SqliteStore};
 pub use surehand_core::{ChangeId, SessionId};
@@ -72,6 +72,9 @@ pub struct Event {
     pub undoes: Vec<ChangeId>,
     /// How to make what it was from what it is. Without it, what it was is kept by itself, if at all.
     pub delta: Option<Delta>,
+    /// Which of its lines became which, if the change itself says so: it was a sum of edits. Comparing what it was with what it is
+    /// would only be a guess about lines that read the same.
+    pub lines: Option<LineMap>,
 }
 
 impl Event {

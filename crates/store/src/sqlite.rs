@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
 use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
 /// belongs to one checkout, by a number that is made from its name; paths are those in the work tree. Versions are shared.
-const MIGRATIONS: [&str; FORMAT as usize] = ["
+const MIGRATIONS: [&str; FORMAT as usize] = [
+    "
     CREATE TABLE views (
         checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL, turn INTEGER NOT NULL,
         PRIMARY KEY (checkout, session, path)
@@ -64,7 +65,10 @@ const MIGRATIONS: [&str; FORMAT as usize] = ["
         PRIMARY KEY (checkout, id)
     ) WITHOUT ROWID;
     CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
-"];
+    ",
+    // Which lines became which.
+    "ALTER TABLE events ADD COLUMN lines TEXT;",
+];
 
 /// What a session has seen of a file.
 const VIEW: &str = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
@@ -160,11 +164,25 @@ impl SqliteStore {
         let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope)?;
         store.connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
         match store.format()? {
-            FORMAT => {}
+            FORMAT => Ok(store),
             // Its maker has not come further than making the file.
-            0 => return Self::in_memory(),
-            found => return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT }),
+            0 => Self::in_memory(),
+            found if found > FORMAT => Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT }),
+            _ => store.brought_up_to_date(),
         }
+    }
+
+    /// A copy in memory, in the format that this program knows. The file stays as it is.
+    fn brought_up_to_date(self) -> Result<Self, StoreError> {
+        let copied = || {
+            let mut copy = Connection::open_in_memory()?;
+            Backup::new(&self.connection, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
+            Ok(copy)
+        };
+        let copied: rusqlite::Result<Connection> = { copied }();
+        let connection = copied.map_err(|error| failed(&self.path, error))?;
+        let mut store = Self { connection, ..self };
+        store.migrate()?;
         Ok(store)
     }
 
@@ -442,7 +460,7 @@ impl Store for SqliteStore {
             None => "?2 IS NULL",
         };
         let sql = format!(
-            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes FROM events
+            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes, lines FROM events
             WHERE {about_path} AND +checkout = ?5 AND +path >= ?6 AND +path < ?7
             AND (?1 IS NULL OR session = ?1) AND (?3 IS NULL OR change = ?3) ORDER BY id DESC LIMIT ?4"
         );
@@ -480,6 +498,8 @@ impl Store for SqliteStore {
                     .map(|ids| ids.split(' ').map(|id| ChangeId(id.to_owned())).collect())
                     .unwrap_or_default(),
                 delta: None,
+                // What cannot be read is not known.
+                lines: row.get::<_, Option<String>>(10)?.and_then(|lines| lines.parse().ok()),
             }))
         })?;
         Ok(events.into_iter().flatten().collect())
@@ -620,8 +640,8 @@ fn write_record(
             let delta = event.delta.as_ref();
             run(
                 "INSERT INTO events
-                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout, lines)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
                 params![
                     event.change.0,
                     event.at,
@@ -636,7 +656,8 @@ fn write_record(
                     delta.map(|delta| delta.prefix as i64),
                     delta.map(|delta| delta.suffix as i64),
                     packed,
-                    checkout
+                    checkout,
+                    event.lines.as_ref().map(ToString::to_string)
                 ],
             )
         }

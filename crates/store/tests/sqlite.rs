@@ -135,6 +135,46 @@ fn a_state_is_looked_at_without_a_trace() {
     assert!(SqliteStore::open_read_only(&dir.path().join("none"), &scope).is_err());
 }
 
+/// A state of the format before, with a view and an event in it.
+fn state_of_format_1(path: &std::path::Path) -> (SessionId, RelPath) {
+    let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
+    let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
+    let mut store = SqliteStore::open(path, &Scope::default()).unwrap().store;
+    store.record(&[Record::Viewed { session: session.clone(), path: file.clone(), view }]).unwrap();
+    drop(store);
+    let old = rusqlite::Connection::open(path).unwrap();
+    old.execute_batch("ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1").unwrap();
+    let number: i64 = old.query_row("SELECT checkout FROM views", [], |row| row.get(0)).unwrap();
+    let event = "INSERT INTO events (checkout, at, session, tool, path, change) VALUES (?1, 1, 's', 'edit_file', 'a', 'c')";
+    old.execute(event, [number]).unwrap();
+    (session, file)
+}
+
+#[test]
+fn an_older_state_is_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let (session, file) = state_of_format_1(&path);
+    let opened = SqliteStore::open(&path, &Scope::default()).unwrap();
+    assert_eq!(opened.set_aside, None);
+    assert_eq!(opened.store.viewed(&session).unwrap(), [file]);
+    let events = opened.store.events(&Which::default(), 9).unwrap();
+    assert_eq!(events.iter().map(|event| (event.tool.as_str(), &event.lines)).collect::<Vec<_>>(), [("edit_file", &None)]);
+}
+
+#[test]
+fn an_older_state_is_looked_at_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let (session, file) = state_of_format_1(&path);
+    let before = fs::read(&path).unwrap();
+    let store = SqliteStore::open_read_only(&path, &Scope::default()).unwrap();
+    assert_eq!(store.viewed(&session).unwrap(), [file]);
+    assert_eq!(store.events(&Which::default(), 9).unwrap().len(), 1);
+    drop(store);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
 /// A database with our number on it and other tables in it is damaged, like one without its tables.
 #[test]
 fn a_database_of_somebody_else_is_set_aside() {

@@ -142,7 +142,7 @@ fn plans(
     let (path, limits, present) = (RelPath::new("file").expect("a name"), Limits::default(), Present::Text(now.clone()));
     let policy = Policy { on_change: OnChange::Rebase, ..Policy::default() };
     let target = |view, text| {
-        let tracking = Tracking::Seen { view, text: Some(text) };
+        let tracking = Tracking::Seen { view, text: Some(text), provenance: None };
         Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits }
     };
     (meant(&target(&View::whole(seen), seen)), known(&target(&View::whole(now), now)))

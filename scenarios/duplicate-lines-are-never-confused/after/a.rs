@@ -6,6 +6,7 @@ fn a() {
     x
     more
 }
+}
 
 fn b() {
     y

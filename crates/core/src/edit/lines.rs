@@ -336,7 +336,7 @@ mod tests {
 
     fn planned(content: &Text, view: Option<&View>, edits: &[LineEdit<&str>]) -> Result<plan::Planned, Refusal> {
         let path = RelPath::new("f").unwrap();
-        let tracking = view.map_or(Tracking::Off, |view| Tracking::Seen { view, text: Some(content) });
+        let tracking = view.map_or(Tracking::Off, |view| Tracking::Seen { view, text: Some(content), provenance: None });
         let (policy, limits) = (Policy::default(), Limits::default());
         let present = Present::Text(content.clone());
         let target = Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits };

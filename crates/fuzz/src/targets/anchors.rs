@@ -114,7 +114,7 @@ impl Reader {
         let (path, limits, present) = (RelPath::new("a").expect("a name"), Limits::default(), Present::Text(self.now.text()));
         let policy = Policy { on_change: self.on_change, ..Policy::default() };
         let seen = self.seen.text();
-        let tracking = Tracking::Seen { view: &self.view, text: Some(&seen) };
+        let tracking = Tracking::Seen { view: &self.view, text: Some(&seen), provenance: None };
         plan::edit_lines(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits }, edits)
     }
 

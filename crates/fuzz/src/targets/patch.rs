@@ -230,7 +230,7 @@ fn apply(patch: &Patch<'_>, texts: &[Text; 2]) -> Result<Vec<(RelPath, Planned)>
     let targets: Vec<Target<'_>> = (0..paths.len())
         .map(|index| {
             let tracking = match (views.get(index), texts.get(index)) {
-                (Some(view), text) => Tracking::Seen { view, text },
+                (Some(view), text) => Tracking::Seen { view, text, provenance: None },
                 _ => Tracking::Unseen,
             };
             Target { path: &paths[index], tracking, present: &presents[index], policy: &policy, limits: &limits }

@@ -136,6 +136,6 @@ fn planned_on(
 ) -> Result<Planned, Refusal> {
     let (path, limits, present) = (RelPath::new("a").expect("a name"), Limits::default(), Present::Text(now.clone()));
     let policy = Policy { on_change: OnChange::Rebase, ..Policy::default() };
-    let tracking = Tracking::Seen { view, text: Some(seen) };
+    let tracking = Tracking::Seen { view, text: Some(seen), provenance: None };
     plan(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits })
 }

@@ -70,7 +70,7 @@ fn planned(text: &Text, edit: &Replace<'_>) -> Result<Planned, Refusal> {
     let (path, limits, policy, present) =
         (RelPath::new("a").expect("a name"), Limits::default(), Policy::default(), Present::Text(text.clone()));
     let view = View::whole(text);
-    let tracking = Tracking::Seen { view: &view, text: Some(text) };
+    let tracking = Tracking::Seen { view: &view, text: Some(text), provenance: None };
     plan::edit_file(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits }, edit)
 }
 

@@ -16,7 +16,7 @@ mod unified;
 
 pub use parse::parse;
 pub use place::ChunkRefused;
-pub(crate) use place::patch_splices;
+pub(crate) use place::{patch_splices, quoted_lines};
 
 /// A patch as it was given, in its order. Nothing about the files is known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

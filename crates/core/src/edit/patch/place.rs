@@ -10,7 +10,7 @@ use crate::{
         find::nearest,
         lines::{Placed, splices_of, to_splice},
     },
-    lines::LineNo,
+    lines::{LineNo, LineRange, LineSet},
     refusal::Cause,
     text::{Ending, Text},
 };
@@ -39,6 +39,18 @@ pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [Chunk<'a>]) -> Result<
         return Err(ChunkRefused { chunk: 1, cause: Cause::NoChange });
     }
     Ok(splices)
+}
+
+/// The lines of `picture` whose place chunks name by quoting: the old lines of each chunk that stand once in both texts, and the lines
+/// beside them. A chunk that stands somewhere by its line number or headers alone quotes nothing.
+pub(crate) fn quoted_lines(picture: &Text, now: &Text, chunks: &[Chunk<'_>]) -> LineSet {
+    let (picture, now) = (Search::new(picture), Search::new(now));
+    let quoted = |chunk: &Chunk<'_>| {
+        let old: Vec<&str> = chunk.old_rows().collect();
+        let (&[start], &[_]) = (&picture.runs(&old)[..], &now.runs(&old)[..]) else { return None };
+        LineRange::from_indexes(start.saturating_sub(1)..(start + old.len() + 1).min(picture.lines.len()))
+    };
+    chunks.iter().filter_map(quoted).collect()
 }
 
 /// The lines of each chunk in the text (0-based, half-open; empty for a chunk without old lines).
@@ -150,9 +162,16 @@ impl<'t> Search<'t> {
         Err(Cause::BadRange { why })
     }
 
+    /// Every place where these lines stand together; nothing stands nowhere.
+    fn runs(&self, old: &[&str]) -> Vec<usize> {
+        if old.is_empty() {
+            return Vec::new();
+        }
+        self.lines.windows(old.len()).enumerate().filter(|(_, lines)| *lines == old).map(|(at, _)| at).collect()
+    }
+
     fn matches(&self, chunk: &Chunk<'_>, old: &[&str]) -> Result<Vec<usize>, Cause> {
-        let all: Vec<usize> =
-            self.lines.windows(old.len()).enumerate().filter(|(_, lines)| *lines == old).map(|(at, _)| at).collect();
+        let all = self.runs(old);
         if all.is_empty() {
             let new: Vec<&str> = chunk.new_rows().collect();
             return Err(nearest(self.text, &old.join("\n"), &new.join("\n")));

@@ -1,0 +1,119 @@
+//! Provenance: what became of each line of a file, composed from the changes that are on record. Nothing is compared, so nothing
+//! is guessed about which of several equal lines is the old one. Where one change is missing, or is not a sum of edits, there is
+//! none, and whoever asks must compare the texts.
+
+use surehand_core::{ContentHash, LineMap, RelPath};
+use surehand_store::{Event, Which};
+
+use crate::workspace::Workspace;
+
+/// A longer way is not followed.
+const MAX_CHANGES: usize = 64;
+
+impl Workspace {
+    /// What became of the lines that a file had as version `from`, now that it is version `to`.
+    pub(crate) fn provenance(&self, path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
+        let which = Which { path: Some(path.clone()), ..Which::default() };
+        let ask = || self.ask(|store| store.events(&which, MAX_CHANGES)).ok().and_then(|events| compose(&events, path, from, to));
+        ask().or_else(|| {
+            // The last change may be on its way to the store.
+            self.flush();
+            ask()
+        })
+    }
+}
+
+/// Walks back from the last event to the one that was done to `from`. Every event must have made what the next one was done to.
+fn compose(newest_first: &[Event], path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
+    let (mut version, mut map) = (to, None::<LineMap>);
+    // That a change was taken back by hand is on record too, and does nothing to the file.
+    let is_change = |event: &&Event| event.before != event.after;
+    for event in newest_first.iter().filter(is_change) {
+        if version == from {
+            break;
+        }
+        if event.path != *path || event.moved_to.is_some() || event.after != Some(version) {
+            return None;
+        }
+        let lines = event.lines.as_ref()?;
+        map = Some(map.map_or_else(|| lines.clone(), |map| lines.then(&map)));
+        version = event.before?;
+    }
+    map.filter(|_| version == from)
+}
+
+#[cfg(test)]
+mod tests {
+    use surehand_store::{ChangeId, SessionId};
+
+    use super::*;
+
+    fn version(content: &str) -> ContentHash {
+        ContentHash::of(content.as_bytes())
+    }
+
+    fn event(before: &str, after: &str, lines: Option<&str>) -> Event {
+        Event {
+            change: ChangeId(format!("{before}{after}")),
+            at: 0,
+            session: SessionId("s".to_owned()),
+            tool: "edit_lines".to_owned(),
+            path: RelPath::new("f").unwrap(),
+            moved_to: None,
+            before: Some(version(before)),
+            after: Some(version(after)),
+            mode: None,
+            undoes: Vec::new(),
+            delta: None,
+            lines: lines.map(|lines| lines.parse().unwrap()),
+        }
+    }
+
+    /// From version a to version c, by these events, the oldest first.
+    #[track_caller]
+    fn check(events: &[Event], expected: Option<&str>) {
+        let newest_first: Vec<Event> = events.iter().rev().cloned().collect();
+        let map = compose(&newest_first, &RelPath::new("f").unwrap(), version("a"), version("c"));
+        assert_eq!(map.map(|map| map.to_string()).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_complete_way_is_composed() {
+        let (first, second) = (event("a", "b", Some("5 0-0+1")), event("b", "c", Some("6 3-1+0")));
+        check(&[first.clone(), second.clone()], Some("5 0-0+1 2-1+0"));
+        // What was before the version that was seen does not matter.
+        check(&[event("z", "a", None), first.clone(), second.clone()], Some("5 0-0+1 2-1+0"));
+        // That something was taken back by hand changes nothing.
+        check(&[first.clone(), second.clone(), event("x", "x", None)], Some("5 0-0+1 2-1+0"));
+        // The file was once more what was seen: the way begins there.
+        check(&[first.clone(), event("b", "a", None), first, second], Some("5 0-0+1 2-1+0"));
+    }
+
+    #[test]
+    fn a_way_with_a_gap_is_none() {
+        let (first, second) = (event("a", "b", Some("5 0-0+1")), event("b", "c", Some("6 3-1+0")));
+        check(&[], None);
+        check(std::slice::from_ref(&second), None);
+        check(std::slice::from_ref(&first), None);
+        // Somebody else wrote between them, or after them.
+        check(&[first.clone(), event("x", "c", Some("6 3-1+0"))], None);
+        check(&[first.clone(), second.clone(), event("c", "d", Some("5 1-1+0"))], None);
+        // One rewrote the file as a whole, one took it away, one gave it another name.
+        check(&[first.clone(), Event { lines: None, ..second.clone() }], None);
+        check(&[first.clone(), Event { before: None, ..second.clone() }], None);
+        check(&[first, Event { moved_to: Some(RelPath::new("g").unwrap()), ..second }], None);
+    }
+
+    #[test]
+    fn a_long_way_is_not_followed() {
+        let step = |number: usize| match number {
+            0 => "a".to_owned(),
+            number => format!("step {number}"),
+        };
+        let mut events: Vec<Event> =
+            (0..MAX_CHANGES).map(|number| event(&step(number), &step(number + 1), Some("5 1-1+1"))).collect();
+        events.push(event(&step(MAX_CHANGES), "c", Some("5 2-1+1")));
+        check(&events[1..], None);
+        check(&events, Some("5 1-2+2"));
+    }
+}

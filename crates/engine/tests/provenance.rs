@@ -1,0 +1,128 @@
+//! Where every change of a file went through Surehand, it is on record which line became which, and equal lines are told apart. Where
+//! one did not, contents must prove it.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+mod fixture;
+
+use std::{fs, path::Path, sync::Arc};
+
+use fixture::{content, edit, fast, lay_out, read};
+use serde_json::{Value, json};
+use surehand_engine::{
+    Session, SessionId, Workspace,
+    core::{Anchor, Edit, LineNo, OnChange, edit::Replacement},
+};
+
+const BEFORE: &str = "start\n}\n}\n}\n}\nend\n";
+
+fn workspace(dir: &Path) -> Arc<Workspace> {
+    let mut config = fast();
+    config.policy.on_change = OnChange::Rebase;
+    Workspace::open(dir, config).unwrap()
+}
+
+/// A change of the line with this number, by its anchor.
+fn at_line(line: u32, of: &str, change: &Value) -> Value {
+    let mut change = change.clone();
+    change["at"] = json!(Anchor::of(LineNo::new(line).unwrap(), of).to_string());
+    json!({ "path": "a.txt", "edits": [change] })
+}
+
+/// A session that has read the file, and the reply to its edit of the last of the equal lines after `meanwhile`.
+fn edit_after(dir: &Path, meanwhile: impl FnOnce(&Arc<Workspace>)) -> (bool, String) {
+    let ours = workspace(dir);
+    let mut session = Session::new(ours.clone());
+    read(&mut session, "a.txt");
+    meanwhile(&ours);
+    let reply = session.call("edit_lines", &at_line(5, "}", &json!({ "op": "replace", "text": "]" })));
+    (!reply.is_error, content(dir, "a.txt"))
+}
+
+fn delete_second_line(workspace: &Arc<Workspace>) {
+    let mut other = Session::new(workspace.clone());
+    read(&mut other, "a.txt");
+    let reply = other.call("edit_lines", &at_line(2, "}", &json!({ "op": "delete" })));
+    assert!(!reply.is_error, "{}", reply.text);
+}
+
+#[test]
+fn equal_lines_are_told_apart_where_the_other_change_is_on_record() {
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    assert_eq!(edit_after(dir.path(), delete_second_line), (true, "start\n}\n}\n]\nend\n".to_owned()));
+}
+
+#[test]
+fn the_record_of_another_process_counts() {
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    // What it has recorded is in the store when it ends.
+    let done = edit_after(dir.path(), |_| delete_second_line(&workspace(dir.path())));
+    assert_eq!(done, (true, "start\n}\n}\n]\nend\n".to_owned()));
+}
+
+#[test]
+fn several_changes_on_record_are_followed_one_by_one() {
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    let done = edit_after(dir.path(), |workspace| {
+        delete_second_line(workspace);
+        let mut other = Session::new(workspace.clone());
+        read(&mut other, "a.txt");
+        let edits = json!([edit("a.txt", "start\n", "start\n}\n"), edit("a.txt", "start\n", "begin\n}\n")]);
+        let reply = other.call("multi_edit", &json!({ "edits": edits }));
+        assert!(!reply.is_error, "{}", reply.text);
+    });
+    assert_eq!(done, (true, "begin\n}\n}\n}\n}\n]\nend\n".to_owned()));
+}
+
+#[test]
+fn without_a_record_equal_lines_stay_in_doubt() {
+    let after = "start\n}\n}\n}\nend\n".to_owned();
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    assert_eq!(edit_after(dir.path(), |_| fs::write(dir.path().join("a.txt"), &after).unwrap()), (false, after.clone()));
+
+    // A file that is written as a whole does not say which line is which.
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    let done = edit_after(dir.path(), |workspace| {
+        let mut other = Session::new(workspace.clone());
+        read(&mut other, "a.txt");
+        assert!(!other.call("write_file", &json!({ "path": "a.txt", "content": after })).is_error);
+    });
+    assert_eq!(done, (false, after.clone()));
+
+    // Nor is anything believed where somebody wrote in between.
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    let done = edit_after(dir.path(), |workspace| {
+        delete_second_line(workspace);
+        fs::write(dir.path().join("a.txt"), BEFORE).unwrap();
+        fs::write(dir.path().join("a.txt"), "start\n}\n}\nend\n").unwrap();
+    });
+    assert_eq!(done, (false, "start\n}\n}\nend\n".to_owned()));
+}
+
+#[test]
+fn what_another_agents_tool_did_is_on_record_as_well() {
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    let done = edit_after(dir.path(), |workspace| {
+        let mut other = Session::shared(workspace.clone(), SessionId("hooked".to_owned()));
+        let mut tools = other.foreign_tools();
+        tools.showed("a.txt", 1, BEFORE);
+        let (old, new) = ("start\n}\n".to_owned(), "start\n".to_owned());
+        let edit = Edit::Replace(Replacement { path: "a.txt".to_owned(), old, new, all: false });
+        let allowed = tools.judge(&edit, &[]).unwrap();
+        fs::write(dir.path().join("a.txt"), "start\n}\n}\n}\nend\n").unwrap();
+        assert!(tools.adopt(&allowed.edit, &[]).is_none());
+    });
+    assert_eq!(done, (true, "start\n}\n}\n]\nend\n".to_owned()));
+}
+
+#[test]
+fn a_refusal_says_where_equal_lines_are_now() {
+    let dir = lay_out(&[("a.txt", BEFORE)]);
+    let ours = Workspace::open(dir.path(), fast()).unwrap();
+    let mut session = Session::new(ours.clone());
+    read(&mut session, "a.txt");
+    delete_second_line(&ours);
+    let reply = session.call("edit_lines", &at_line(5, "}", &json!({ "op": "replace", "text": "]" })));
+    let (from, to) = (Anchor::of(LineNo::new(5).unwrap(), "}").to_string(), Anchor::of(LineNo::new(4).unwrap(), "}").to_string());
+    let remaps = reply.result["refusal"]["remaps"].to_string();
+    assert!(remaps.contains(&from) && remaps.contains(&to), "{}", reply.text);
+}
