@@ -1250,3 +1250,22 @@ fn a_session_that_cannot_be_guarded_is_told_so_once() {
         assert!(event(first, "s2").contains("no such key"), "another session is told as well");
     }
 }
+
+#[test]
+fn a_formatter_that_runs_after_each_edit_is_not_in_the_way() {
+    let source = "fn main() {\n    let a = 1;\n    let b = 2;\n    let c = 3;\n}\n";
+    for_every_client(&[("a.rs", source)], |agent, place| {
+        passes(agent.read("a.rs", None));
+        for (old, new, formatted) in [
+            ("    let b = 2;", "    let b=f(1,2);", "    let b = f(1, 2);"),
+            ("    let c = 3;", "    let c=g( 3 );", "    let c = g(3);"),
+            ("    let a = 1;", "    let a=h( );", "    let a = h();"),
+        ] {
+            let said = agent.edit("a.rs", old, new).expect("only the format has changed");
+            assert!(!said.contains("refused"), "{said}");
+            // The formatter is done after our hook was told.
+            place.write("a.rs", &place.content("a.rs").replacen(new, formatted, 1));
+        }
+        assert!(place.content("a.rs").contains("h();\n    let b = f(1, 2);\n    let c = g(3);\n"));
+    });
+}

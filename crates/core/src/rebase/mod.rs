@@ -1,8 +1,12 @@
 //! Rebase: an edit that was meant for the text a session saw, made in the text that is there now. Only on proof: the lines it
 //! touches are the lines that were seen, they and their neighbours stand together as they did, and no equal line could be taken
-//! for one of them.
+//! for one of them. Or the file was only formatted, and the text of the edit is as it was.
+
+mod reformatted;
 
 use std::ops::Range;
+
+use self::reformatted::Reformatted;
 
 use crate::{
     change::Splice,
@@ -23,7 +27,13 @@ pub(crate) fn place<'a>(
     splices: &[Splice<'a>],
 ) -> Option<Vec<Splice<'a>>> {
     let ground = Ground { picture, now, proof, known };
-    splices.iter().map(|splice| Some(Splice { range: ground.place(&splice.range)?, with: splice.with.clone() })).collect()
+    let all = |place: &dyn Fn(&Range<usize>) -> Option<Range<usize>>| -> Option<Vec<Splice<'a>>> {
+        splices.iter().map(|splice| Some(Splice { range: place(&splice.range)?, with: splice.with.clone() })).collect()
+    };
+    all(&|range| ground.place(range)).or_else(|| {
+        let reformatted = Reformatted::between(picture, now)?;
+        all(&|range| reformatted.place(range).filter(|_| ground.knows(range)))
+    })
 }
 
 struct Ground<'a> {
@@ -46,6 +56,12 @@ impl Ground<'_> {
         let first = usize::try_from(touched.start as i64 + shift).ok()?;
         let start = self.now.start_of(first) + (range.start - self.picture.start_of(touched.start));
         Some(start..start + range.len())
+    }
+
+    /// Whether the session knows the lines that a range of bytes is in.
+    fn knows(&self, range: &Range<usize>) -> bool {
+        let touched: LineSet = LineRange::from_indexes(touched(self.picture, range)).into_iter().collect();
+        touched.minus(self.known).is_empty()
     }
 
     /// By how much these lines moved, if they and the lines above and below them moved together. For a place between two lines
@@ -142,6 +158,12 @@ mod tests {
         check("a\nb\nc\nd\n", "a\nb\nc\nnew\nd\n", "c", "x", None);
         check("a\nb\nc\nd\n", "a\nb\nnew\nc\nd\n", "b\nc", "x", None);
         check("a\nb\nc\nd\n", "a\nd\n", "b\nc", "x", None);
+    }
+
+    #[test]
+    fn an_edit_beside_lines_that_were_only_formatted_is_made() {
+        check("a\nf(x,y)\nc\nd\n", "a\nf(\n  x,\n  y,\n)\nc\nd\n", "c", "C", Some("a\nf(\n  x,\n  y,\n)\nC\nd\n"));
+        check("a\nf(x,y)\nc\nd\n", "a\nf(x, z)\nc\nd\n", "c", "C", None);
     }
 
     #[test]
