@@ -13,7 +13,7 @@ use surehand_store::Record;
 use crate::{
     apply::ChangeOrigin,
     changes::fresh_change,
-    command::{Command, Running},
+    command::Command,
     plan::PlanStep,
     session::{PlanBasis, Session},
 };
@@ -163,10 +163,16 @@ impl ForeignTools<'_> {
         count
     }
 
+    /// Says that a command is about to run in a foreign shell: what the files are that it names is noted until [`ForeignTools::ran`]
+    /// says that this very command has ended, perhaps in another process.
+    pub fn about_to_run(&mut self, command: &Command<'_>) {
+        self.session.foreign_command_begins(command);
+    }
+
     /// Records what a command in a foreign shell has shown, and gives what it changed.
     pub fn ran(&mut self, command: &Command<'_>) -> CommandEffects {
         let among = self.lately_viewed();
-        self.session.command_ended(Running::among(among), command)
+        self.session.foreign_command_ended(among, command)
     }
 
     /// Files that the session has seen lately and that are something else now, each once.

@@ -158,7 +158,12 @@ fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect, n
             None => Ok(String::new()),
         },
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
-        Use::Shell { .. } => Ok(render::changed_elsewhere(&session.foreign_tools().changed_elsewhere())),
+        Use::Shell { command, directory } => {
+            let said = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere());
+            let directory = shell_directory(heard, directory.as_deref());
+            session.foreign_tools().about_to_run(&Command { line: command, directory: &directory, output: "" });
+            Ok(said)
+        }
     }
 }
 
@@ -192,7 +197,7 @@ fn after(
     let mut said = String::new();
     match (used, outcome) {
         (Use::Shell { command, directory }, outcome) => {
-            let directory = directory.as_ref().map_or_else(|| heard.directory.clone(), |sub| located(&heard.directory, sub));
+            let directory = shell_directory(heard, directory.as_deref());
             let output = if let ToolOutcome::Printed(output) = outcome { output } else { "" };
             let effects = session.foreign_tools().ran(&Command { line: command, directory: &directory, output });
             let read: Vec<String> = effects.read.iter().map(|lines| lines.path.to_string()).collect();
@@ -219,6 +224,11 @@ fn after(
     }
     said.push_str(&render::changed_elsewhere(&session.foreign_tools().changed_elsewhere()));
     said
+}
+
+/// Where a command runs.
+fn shell_directory(heard: &Heard, directory: Option<&str>) -> String {
+    directory.map_or_else(|| heard.directory.clone(), |below| located(&heard.directory, below))
 }
 
 fn see(session: &mut Session, heard: &Heard, shown: &Shown) -> String {
