@@ -486,9 +486,46 @@ fn what_a_command_changed_is_told_once() {
         passes(agent.read("a.txt", None));
         told(agent.shell("sed -i s/gamma/SHELL/ a.txt"), &["a.txt (by your command)"]);
         passes(agent.shell("true"));
-        denied(agent.edit("a.txt", "beta", "BETA"), &["3|SHELL"]);
+        // It was its own command, and the line is what it was.
+        passes(agent.edit("a.txt", "beta", "BETA"));
         let log = place.open().log(&Which::default(), 9).unwrap();
-        assert_eq!(log[0].tool, "command: sed -i s/gamma/SHELL/ a.txt");
+        assert_eq!(log[1].tool, "command: sed -i s/gamma/SHELL/ a.txt");
+    });
+}
+
+#[test]
+fn whatever_command_printed_it_it_was_seen() {
+    for command in
+        ["nl -ba a.txt | sed -n 1,80p", "ls && cat a.txt 2>/dev/null || true", "(cd . && grep -n '' a.txt)", "tac a.txt"]
+    {
+        for_every_client(ABC, |agent, _| {
+            passes(agent.shell(command));
+            passes(agent.write("a.txt", "all\n"));
+        });
+    }
+}
+
+#[test]
+fn what_a_command_wrote_itself_is_known() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.shell("cat > new.txt <<'EOF'\none line\n\nlast line\nEOF"));
+        passes(agent.edit("new.txt", "one line", "1 line"));
+        passes(agent.write("new.txt", "all\n"));
+        passes(agent.shell("echo 'last line' >> a.txt"));
+        passes(agent.edit("a.txt", "last line", "end"));
+        denied(agent.write("a.txt", "all\n"), &["of a.txt were not read"]);
+        let log = place.open().log(&Which::default(), 9).unwrap();
+        assert!(log.iter().any(|change| change.tool == "command: cat > new.txt <<'EOF'"), "{log:?}");
+    });
+}
+
+#[test]
+fn a_file_that_a_command_moved_is_still_known() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        told(agent.shell("mkdir sub && mv a.txt sub/b.txt"), &["a.txt (gone by your command)"]);
+        passes(agent.edit("sub/b.txt", "beta", "BETA"));
+        assert_eq!(place.content("sub/b.txt"), "alpha\nBETA\ngamma\n");
     });
 }
 

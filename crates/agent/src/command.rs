@@ -154,7 +154,8 @@ pub fn run_command(
         return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
     let root = session.workspace().path().to_owned();
-    let begun = session.command_begins();
+    let directory = root.to_string_lossy();
+    let begun = session.command_begins(&Command { line: &command, directory: &directory, output: "" });
     let ran = match run(&command, &root, time, limits, secrets, cancel) {
         Ok(ran) => ran,
         Err(error) => {
@@ -162,7 +163,6 @@ pub fn run_command(
             return not_run(session, refused(Refusal::of_call(Cause::Io { why })));
         }
     };
-    let directory = root.to_string_lossy();
     let effects = session.command_ended(begun, &Command { line: &command, directory: &directory, output: &ran.output.text });
     CommandOutcome::Ran(Box::new(CommandRun { ran, effects, limits: *limits }))
 }

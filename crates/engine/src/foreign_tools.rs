@@ -20,11 +20,11 @@ use surehand_store::Record;
 use crate::{
     apply::ChangeOrigin,
     changes::fresh_change,
-    command::{Command, Running},
+    command::Command,
     files::{keep_bytes, keep_first},
     lookout::{Changed, who_and_when},
     plan::PlanStep,
-    session::{FileBefore, PlanBasis, Session},
+    session::{BaseVersion, PlanBasis, Session},
     time,
 };
 
@@ -52,7 +52,7 @@ pub struct AllowedEdit {
     /// What it does.
     pub edit: Edit,
     /// What those of its files held that the session has no view of.
-    before: Vec<FileBefore>,
+    before: Vec<BaseVersion>,
 }
 
 /// What the gate says of an edit that it lets pass.
@@ -159,7 +159,7 @@ impl ForeignTools<'_> {
     }
 
     /// What a file holds that the session has no view of: when the tool has run, it is nowhere else.
-    fn before(&mut self, path: &str) -> Option<FileBefore> {
+    fn before(&mut self, path: &str) -> Option<BaseVersion> {
         let gathered = self.session.gather_whole(PlanBasis::Disk, path).ok()?;
         if gathered.view.is_some() {
             return None;
@@ -167,7 +167,7 @@ impl ForeignTools<'_> {
         let content = gathered.present.content()?;
         let version = content.version();
         keep_bytes(self.session.workspace(), &gathered.path, &content).ok()?;
-        Some(FileBefore { path: gathered.path, version })
+        Some(BaseVersion { path: gathered.path, version })
     }
 
     /// The session knows of a file what it holds now; gives what is new to it, if an edit is made in spite of that.
@@ -292,7 +292,7 @@ impl ForeignTools<'_> {
         for chosen in 1..1_usize << running.len() {
             let made: Vec<&AllowedEdit> =
                 (0..running.len()).filter(|bit| chosen >> bit & 1 == 1).map(|bit| running[bit]).collect();
-            let before: Vec<FileBefore> = made.iter().flat_map(|made| made.before.clone()).collect();
+            let before: Vec<BaseVersion> = made.iter().flat_map(|made| made.before.clone()).collect();
             let Some(edit) = Edit::joined(&made.iter().map(|made| &made.edit).collect::<Vec<_>>()) else { continue };
             let Ok(step) = self.session.plan_on(PlanBasis::Before(&before), &edit) else { continue };
             if self.is_on_disk(&step) {
@@ -388,10 +388,16 @@ impl ForeignTools<'_> {
         count
     }
 
+    /// Says that a command is about to run in a foreign shell: what the files are that it names is noted until [`ForeignTools::ran`]
+    /// says that this very command has ended, perhaps in another process.
+    pub fn about_to_run(&mut self, command: &Command<'_>) {
+        self.session.foreign_command_begins(command);
+    }
+
     /// Records what a command in a foreign shell has shown, and gives what it changed.
     pub fn ran(&mut self, command: &Command<'_>) -> CommandEffects {
         let among = self.lately_viewed();
-        self.session.command_ended(Running::among(among), command)
+        self.session.foreign_command_ended(among, command)
     }
 
     /// Files that the session has seen lately and that are something else now, each once.

@@ -46,12 +46,12 @@ pub(crate) enum PlanBasis<'a> {
     /// For what is on the disk.
     Disk,
     /// For what was there before another program made the edit: what the session takes to be there, or these.
-    Before(&'a [FileBefore]),
+    Before(&'a [BaseVersion]),
 }
 
 /// What a file held before another program changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileBefore {
+pub(crate) struct BaseVersion {
     /// The file.
     pub path: RelPath,
     /// What it held; it is in the store.

@@ -16,11 +16,12 @@ use surehand_engine::{
 
 /// Runs a command in the workspace, as an agent's shell tool does.
 fn run(session: &mut Session, dir: &Path, line: &str) -> CommandEffects {
-    let running = session.command_begins();
+    let directory = dir.to_str().unwrap();
+    let running = session.command_begins(&Command { line, directory, output: "" });
     let output = process::Command::new("sh").args(["-c", line]).current_dir(dir).output().unwrap();
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     let output = String::from_utf8(output.stdout).unwrap();
-    session.command_ended(running, &Command { line, directory: dir.to_str().unwrap(), output: &output })
+    session.command_ended(running, &Command { line, directory, output: &output })
 }
 
 fn watching(dir: &Path) -> Session {
@@ -30,7 +31,7 @@ fn watching(dir: &Path) -> Session {
 }
 
 #[test]
-fn what_a_plain_read_prints_counts_as_read() {
+fn what_a_command_prints_counts_as_read() {
     let ten: String = (1..=10).map(|line| format!("line {line}\n")).collect();
     let dir = lay_out(&[("a.txt", &ten), ("sub/b.txt", "alpha\nbeta\n"), ("c.txt", &ten)]);
     let mut session = watching(dir.path());
@@ -38,11 +39,13 @@ fn what_a_plain_read_prints_counts_as_read() {
     let read: Vec<(&str, String)> = reply.read.iter().map(|read| (read.path.as_str(), read.lines.to_string())).collect();
     assert_eq!(read, [("a.txt", "3-5".to_owned())]);
     assert!(!session.call("edit_file", &edit("a.txt", "line 4", "LINE 4")).is_error);
-    // Not the whole file, and not what went through a pipe.
+    // Not the whole file, and not what only went through a pipe.
     let overwrite = json!({ "path": "a.txt", "content": "all\n" });
     assert_eq!(session.call("write_file", &overwrite).result["refusal"]["code"], "partial");
-    run(&mut session, dir.path(), "cat c.txt | head -3");
+    run(&mut session, dir.path(), "cat c.txt | wc -l");
     assert_eq!(session.call("edit_file", &edit("c.txt", "line 1\n", "x\n")).result["refusal"]["code"], "unread");
+    let reply = run(&mut session, dir.path(), "cat c.txt | head -3");
+    assert_eq!(reply.read[0].lines.to_string(), "1-3");
     // A directory in front, and two files.
     let reply = run(&mut session, dir.path(), "cd sub && cat b.txt ../c.txt");
     assert_eq!(reply.read.len(), 2, "{reply:?}");
@@ -51,7 +54,7 @@ fn what_a_plain_read_prints_counts_as_read() {
 }
 
 #[test]
-fn what_a_plain_read_prints_is_in_the_state_of_the_repository() {
+fn what_a_command_prints_is_in_the_state_of_the_repository() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut session = Session::new(Workspace::open(dir.path(), fast()).unwrap());
     run(&mut session, dir.path(), "cat a.txt b.txt");
@@ -83,7 +86,8 @@ fn what_a_command_changes_is_put_down_to_it() {
     let told = render::command(&reply);
     assert!(told.contains("a.txt (by your command), b.txt (gone by your command), c.txt\n"), "{told}");
     assert!(reply.touched.iter().any(|path| path.as_str() == "generated.txt"), "{reply:?}");
-    assert_eq!(session.call("edit_file", &edit("a.txt", "one", "two")).result["refusal"]["code"], "stale");
+    assert_eq!(session.call("edit_file", &edit("a.txt", "one", "two")).result["refusal"]["code"], "not_found");
+    assert_eq!(session.call("edit_file", &edit("c.txt", "three", "two")).result["refusal"]["code"], "stale");
 
     // Another session learns who it was, and people can take it back.
     session.workspace().flush();
@@ -91,11 +95,103 @@ fn what_a_command_changes_is_put_down_to_it() {
     assert_eq!(log.len(), 1);
     assert_eq!(
         (log[0].files.len(), log[0].tool.as_str()),
-        (2, "command: sed -i s/one/1/ a.txt; rm b.txt; echo new > generated.txt")
+        (3, "command: sed -i s/one/1/ a.txt; rm b.txt; echo new > generated.txt")
     );
     let reply = session.call("undo", &json!({}));
     assert!(!reply.is_error, "{}", reply.text);
     assert_eq!((content(dir.path(), "a.txt"), content(dir.path(), "b.txt")), ("one\n".to_owned(), "two\n".to_owned()));
+    assert!(!dir.path().join("generated.txt").exists());
+}
+
+/// What a session knows of a file follows it through the session's own commands.
+#[test]
+fn an_edit_after_an_own_command_is_not_refused() {
+    let text = "first line\nsecond line\nthird line\n";
+    let dir = lay_out(&[("a.txt", text), ("b.txt", text), ("c.txt", text)]);
+    let mut session = session(dir.path());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+    run(&mut session, dir.path(), "sed -i 's/second/2nd/' a.txt; echo 'fourth line' >> b.txt");
+    // It has not seen what sed made of the second line, but it knows what it appended.
+    let overwrite = |path: &str| json!({ "path": path, "content": "all\n" });
+    assert_eq!(session.call("write_file", &overwrite("a.txt")).result["refusal"]["code"], "partial");
+    let edited = session.call("edit_file", &edit("a.txt", "third line", "3rd line"));
+    assert!(!edited.is_error && !edited.text.contains("changed"), "{}", edited.text);
+    assert!(!session.call("write_file", &overwrite("b.txt")).is_error);
+    // Of a file that it had not seen, it knows what it appended.
+    run(&mut session, dir.path(), "printf 'fourth line\\nfifth line\\n' | tee -a c.txt > /dev/null");
+    assert_eq!(session.call("write_file", &overwrite("c.txt")).result["refusal"]["code"], "partial");
+    assert!(!session.call("edit_file", &edit("c.txt", "fifth line", "5th line")).is_error);
+}
+
+#[test]
+fn a_here_document_is_known_to_whoever_wrote_it() {
+    let dir = lay_out(&[("old.txt", "old text\n")]);
+    let mut session = session(dir.path());
+    run(
+        &mut session,
+        dir.path(),
+        "mkdir -p sub && cat > sub/new.rs <<'EOF'\nfn main() {\n    run();\n}\nEOF\ncat > old.txt <<E\nnew text\nE",
+    );
+    for path in ["sub/new.rs", "old.txt"] {
+        let reply = session.call("write_file", &json!({ "path": path, "content": "all\n" }));
+        assert!(!reply.is_error, "{path}: {}", reply.text);
+    }
+    // It is a change like any other.
+    let undone = session.call("undo", &json!({ "path": "old.txt" }));
+    assert!(!undone.is_error, "{}", undone.text);
+    session.call("undo", &json!({ "path": "old.txt" }));
+    assert_eq!(content(dir.path(), "old.txt"), "old text\n");
+}
+
+#[test]
+fn what_another_program_writes_during_a_command_is_not_known() {
+    let dir = lay_out(&[("a.txt", "one line\n")]);
+    let mut session = session(dir.path());
+    // What a program wrote that the command only names is not in its text.
+    run(&mut session, dir.path(), "sh -c \"printf 'made %s\\n' up > made.txt\"; cp a.txt copy.txt");
+    for path in ["made.txt", "copy.txt"] {
+        assert_eq!(session.call("edit_file", &edit(path, "x", "y")).result["refusal"]["code"], "unread", "{path}");
+    }
+}
+
+#[test]
+fn a_view_goes_along_with_a_file_that_a_command_moves() {
+    let dir = lay_out(&[
+        ("a.txt", "one line\n"),
+        ("src/b.txt", "two lines\nof text\n"),
+        ("src/deep/c.txt", "three lines\n"),
+        ("to/x", ""),
+    ]);
+    let mut session = session(dir.path());
+    ["a.txt", "src/b.txt", "src/deep/c.txt"].iter().for_each(|path| read(&mut session, path));
+    run(&mut session, dir.path(), "mv a.txt z.txt && mv src lib");
+    for (path, old) in [("z.txt", "one line"), ("lib/b.txt", "of text"), ("lib/deep/c.txt", "three lines")] {
+        let reply = session.call("edit_file", &edit(path, old, "new"));
+        assert!(!reply.is_error, "{path}: {}", reply.text);
+    }
+    run(&mut session, dir.path(), "cd lib; mv b.txt ../to");
+    assert!(!session.call("edit_file", &edit("to/b.txt", "two lines", "2")).is_error);
+    session.workspace().flush();
+    let log = session.workspace().log(&Which::default(), 10).unwrap();
+    let moves: Vec<String> = log
+        .iter()
+        .flat_map(|change| &change.files)
+        .filter(|event| event.moved_to.is_some())
+        .map(surehand_engine::changes::what_happened)
+        .collect();
+    assert_eq!(
+        moves,
+        [
+            "lib/b.txt moved to to/b.txt",
+            "a.txt moved to z.txt",
+            "src/b.txt moved to lib/b.txt",
+            "src/deep/c.txt moved to lib/deep/c.txt"
+        ]
+    );
+    // A copy is no move, and the old name is nobody's.
+    run(&mut session, dir.path(), "cp z.txt y.txt");
+    assert_eq!(session.call("edit_file", &edit("y.txt", "new", "x")).result["refusal"]["code"], "unread");
+    assert_eq!(session.call("edit_file", &edit("a.txt", "new", "x")).result["refusal"]["code"], "not_found");
 }
 
 #[test]

@@ -159,7 +159,13 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
             None => Ok(String::new()),
         },
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
-        Use::Shell { .. } => Ok(changed_elsewhere(places)),
+        Use::Shell { command, directory } => {
+            let said = changed_elsewhere(places);
+            let directory = shell_directory(heard, directory.as_deref());
+            let command = Command { line: command, directory: &directory, output: "" };
+            working_in(places, &directory).for_each(|session| session.foreign_tools().about_to_run(&command));
+            Ok(said)
+        }
     }
 }
 
@@ -271,7 +277,7 @@ fn after(
     let mut said = String::new();
     match (used, outcome) {
         (Use::Shell { command, directory }, outcome) => {
-            let directory = directory.as_ref().map_or_else(|| heard.directory.clone(), |sub| located(&heard.directory, sub));
+            let directory = shell_directory(heard, directory.as_deref());
             let output = if let ToolOutcome::Printed(output) = outcome { output } else { "" };
             return ran(places, dialect, &Command { line: command, directory: &directory, output }, names);
         }
@@ -303,17 +309,26 @@ fn after(
 
 /// Records what a command has shown and changed, in every workspace that it may be about.
 fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names: &ToolNames) -> String {
-    // The workspace that it ran in, though the session may not have worked there yet.
-    let _ = places.of(&format!("{}/.", command.directory));
     let home = places.home().workspace().path().to_owned();
     let (mut said, mut read) = (String::new(), Vec::new());
-    for session in places.all() {
+    for session in working_in(places, command.directory) {
         let effects = session.foreign_tools().ran(command);
         let root = session.workspace().path().to_owned();
         read.extend(effects.read.iter().filter_map(|lines| root.join(lines.path.as_str()).to_str().map(str::to_owned)));
         said.push_str(&said_in(name_from(&home, session).as_deref(), &render::command(&effects)));
     }
     said + &instructions(places, dialect, &read, Manner::Other, names)
+}
+
+/// In all workspaces that a command may be about: those that the session has worked in, and the one that it runs in.
+fn working_in<'a>(places: &'a mut Places<'_>, directory: &str) -> impl Iterator<Item = &'a mut Session> {
+    let _ = places.of(&format!("{directory}/."));
+    places.all()
+}
+
+/// Where a command runs.
+fn shell_directory(heard: &Heard, directory: Option<&str>) -> String {
+    directory.map_or_else(|| heard.directory.clone(), |below| located(&heard.directory, below))
 }
 
 fn see(places: &mut Places<'_>, heard: &Heard, shown: &Shown) -> String {

@@ -1,46 +1,81 @@
-//! A file that was only formatted: white space and punctuation that formatters put in or take out have changed, and nothing else. All other
-//! characters are the same in the same order, so where each of them is now is known exactly, without any comparison of lines.
+//! A file that was only formatted: white space and punctuation that formatters put in or take out have changed, and nothing else. All words
+//! and other characters are the same in the same order, so where each of them is now is known exactly, without any comparison of lines.
 
 use std::ops::Range;
 
 use crate::text::Text;
 
-/// Where the characters that no formatter touches stand in two texts that have the same ones.
+/// Two texts that have the same words.
 pub(super) struct Reformatted<'a> {
     before: &'a str,
     after: &'a str,
-    /// The end of each of these characters.
-    ends_before: Vec<usize>,
-    ends_after: Vec<usize>,
+    /// Where the words stand in each.
+    words_before: Vec<Range<usize>>,
+    words_after: Vec<Range<usize>>,
 }
 
 impl<'a> Reformatted<'a> {
     /// `None` if something else than the format has changed.
     pub(super) fn between(before: &'a Text, after: &'a Text) -> Option<Self> {
         let (before, after) = (before.as_str(), after.as_str());
-        let same = firm(before).map(|(_, c)| c).eq(firm(after).map(|(_, c)| c));
-        let ends = |text: &str| firm(text).map(|(at, c)| at + c.len_utf8()).collect();
-        same.then(|| Self { before, after, ends_before: ends(before), ends_after: ends(after) })
+        let (words_before, words_after) = (words(before), words(after));
+        let is_same = |(old, new): (&Range<usize>, &Range<usize>)| is_same_word(&before[old.clone()], &after[new.clone()]);
+        let is_all_same = words_before.len() == words_after.len() && words_before.iter().zip(&words_after).all(is_same);
+        is_all_same.then_some(Self { before, after, words_before, words_after })
     }
 
-    /// Where a piece of the old text is now, if it is there as it was.
+    /// Where a piece of the old text is now, if the lines that it is in are there as they were.
     pub(super) fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
-        let piece = &self.before[range.clone()];
-        // How many of the characters stand above it; it must have some of its own, or nothing holds it.
-        let above = self.ends_before.partition_point(|end| *end <= range.start);
-        firm(piece).next()?;
-        let lowest = above.checked_sub(1).map_or(0, |last| self.ends_after[last]);
-        let highest = *self.ends_after.get(above)?;
-        let mut places = (lowest..highest).filter(|at| self.after.is_char_boundary(*at) && self.after[*at..].starts_with(piece));
-        let place = places.next()?;
-        places.next().is_none().then(|| place..place + piece.len())
+        let start = self.before[..range.start].rfind('\n').map_or(0, |end| end + 1);
+        let is_ended = range.end > range.start && self.before[..range.end].ends_with('\n');
+        let rest = if is_ended { Some(0) } else { self.before[range.end..].find('\n').map(|at| at + 1) };
+        let end = rest.map_or(self.before.len(), |rest| range.end + rest);
+        let moved = self.place_lines(start..end)? + (range.start - start);
+        Some(moved..moved + range.len())
+    }
+
+    /// Where whole lines of the old text begin now.
+    fn place_lines(&self, lines: Range<usize>) -> Option<usize> {
+        let text = &self.before[lines.clone()];
+        // They must have words of their own, or nothing holds them.
+        let first = self.words_before.partition_point(|word| word.start < lines.start);
+        let word = self.words_before.get(first).filter(|word| word.end <= lines.end)?;
+        let start = self.words_after[first].start.checked_sub(word.start - lines.start)?;
+        let end = start + text.len();
+        let is_there = self.after.get(start..end) == Some(text);
+        let begins_line = start == 0 || self.after[..start].ends_with('\n');
+        let ends_line = text.ends_with('\n') || end == self.after.len();
+        // Somebody who saw both texts would have to say which, if there are more of them now.
+        let times = |whole: &str| whole.matches(text).count();
+        (is_there && begins_line && ends_line && times(self.before) == times(self.after)).then_some(start)
     }
 }
 
-/// The characters of a text that no formatter touches. Formatters choose between quotes, so that both are the same here.
-fn firm(text: &str) -> impl Iterator<Item = (usize, char)> {
+/// Formatters choose between quotes.
+fn is_same_word(one: &str, other: &str) -> bool {
+    const QUOTES: [&str; 2] = ["\"", "'"];
+    one == other || (QUOTES.contains(&one) && QUOTES.contains(&other))
+}
+
+/// What no formatter touches: names and numbers, every character that is neither white space nor one of those that formatters put in
+/// and take out, and empty lines, which nothing else would hold in their place.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let is_loose = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')');
-    text.char_indices().filter(move |(_, c)| !is_loose(*c)).map(|(at, c)| (at, if c == '\'' { '"' } else { c }))
+    let mut words: Vec<Range<usize>> = Vec::new();
+    let mut is_empty_line = true;
+    let mut last = None;
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        match words.last_mut() {
+            Some(word) if is_of_name(c) && last.is_some_and(is_of_name) => word.end = end,
+            _ if !is_loose(c) || (c == '\n' && is_empty_line) => words.push(at..end),
+            _ => {}
+        }
+        is_empty_line = c == '\n' || (is_empty_line && c.is_whitespace());
+        last = Some(c);
+    }
+    words
 }
 
 #[cfg(test)]
@@ -66,7 +101,7 @@ mod tests {
         check("f(a,b)\nx = 1\n", "f(\n  a,\n  b,\n)\nx = 1\n", "x = 1", Some(15));
         check("a='x'\nb = 2\n", "a = \"x\"\nb = 2\n", "b = 2", Some(8));
         // One of several equal lines is told from the others.
-        check("{x}\n}\n}\nend\n", "{ x }\n}\n}\nend\n", "}\n}\n", Some(4));
+        check("{x}\n}\n}\nend\n", "{ x }\n}\n}\nend\n", "}\nend\n", Some(8));
     }
 
     #[test]
@@ -74,27 +109,29 @@ mod tests {
         check("x=1\ny\n", "x = 1\ny\n", "x=1", None);
         // Something else has changed.
         check("x=1\ny\n", "x = 2\ny\n", "y", None);
-        // Nothing holds white space.
-        check("x\n\ny\n", "x\n\n\ny\n", "\n\n", None);
+        check("a b\ny\n", "ab\ny\n", "y", None);
+        check("x\n\ny\n", "\nx\ny\n", "x", None);
+        check("a\n\nb\n", "a\nb\n", "\nb", None);
+        // It is there twice now.
+        check("x = 1\ny\nx=1\n", "x = 1\ny\nx = 1\n", "x = 1", None);
     }
 
     proptest! {
-        /// A piece that is found is the same characters, at the same place among all characters.
+        /// Lines that are found are the same lines, and as many words stand above them.
         #[test]
-        fn a_place_is_never_another(words in prop::collection::vec("[ab}]{1,2}", 1..12), gaps in prop::collection::vec(0usize..4, 24), at in 0usize..12, count in 1usize..4) {
+        fn a_place_is_never_another(names in prop::collection::vec("[ab}]{1,2}", 1..12), gaps in prop::collection::vec(0usize..3, 24), line in 0usize..12) {
             let join = |gaps: &[usize]| {
-                let gap = |index: usize| [" ", "\n", ",\n  ", "\n\n"][gaps[index % gaps.len()]];
-                words.iter().enumerate().map(|(index, word)| format!("{word}{}", gap(index))).collect::<String>()
+                let gap = |index: usize| [" ", "\n", ",\n  "][gaps[index]];
+                names.iter().enumerate().map(|(index, name)| format!("{name}{}", gap(index))).collect::<String>() + "end\n"
             };
             let (before, after) = (text(&join(&gaps[..12])), text(&join(&gaps[12..])));
-            let at = at.min(words.len() - 1);
-            let offset: usize = words[..at].iter().enumerate().map(|(index, word)| word.len() + [" ", "\n", ",\n  ", "\n\n"][gaps[index % 12]].len()).sum();
-            let piece: usize = words[at..(at + count).min(words.len())].iter().enumerate().map(|(index, word)| word.len() + [" ", "\n", ",\n  ", "\n\n"][gaps[(at + index) % 12]].len()).sum();
-            let range = offset..offset + piece;
+            let lines: Vec<&str> = before.as_str().split_inclusive('\n').collect();
+            let line = line.min(lines.len() - 1);
+            let start: usize = lines[..line].iter().map(|line| line.len()).sum();
             let texts = Reformatted::between(&before, &after).expect("only the gaps differ");
-            if let Some(place) = texts.place(&range) {
-                prop_assert_eq!(&before.as_str()[range.clone()], &after.as_str()[place.clone()]);
-                prop_assert_eq!(firm(&before.as_str()[..range.start]).count(), firm(&after.as_str()[..place.start]).count());
+            if let Some(place) = texts.place(&(start..start + lines[line].len())) {
+                prop_assert_eq!(lines[line], &after.as_str()[place.clone()]);
+                prop_assert_eq!(words(&before.as_str()[..start]).len(), words(&after.as_str()[..place.start]).len());
             }
         }
     }

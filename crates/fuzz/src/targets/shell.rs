@@ -1,9 +1,14 @@
-//! Commands of a shell. Whatever the command and its output are: a line counts as seen only if the output shows it, and a longer list of what
-//! is allowed covers no less.
+//! Commands of a shell. Whatever the command and its output are: a line counts as seen only if a row of the output shows it in one of the known
+//! decorations, and for no more places than there are rows; what a command says itself counts only for lines that are new; and a longer list of
+//! what is allowed covers no less.
 
 use surehand_core::{
     Text,
-    shell::{covered, is_entry, reads, seen},
+    shell::{
+        covered, is_entry, mentions, only_reads,
+        own_text::OwnText,
+        printed::{Candidate, Printed, Rank},
+    },
 };
 
 use crate::{
@@ -84,22 +89,51 @@ pub(super) fn run(data: &[u8]) {
     list.iter().filter(|entry| !is_entry(entry)).for_each(|entry| {
         assert!(!covered(&line, std::slice::from_ref(entry)), "what makes no sense covers nothing: {entry:?} {line:?}");
     });
-    let Some(readings) = reads(&line) else { return };
+    assert!(!only_reads(&format!("{line} > b")), "{line:?}");
     let endings = Endings::draw(&mut source);
     let pages = [Page::draw(&mut source, 10, endings), Page::draw(&mut source, 4, endings)];
+    let texts = [pages[0].text(), pages[1].text()];
     let output = output(&mut source, &pages);
-    let text_of = |path: &str| match path.rsplit('/').next() {
-        Some("a") => Some(pages[0].text()),
-        Some("b") => Some(pages[1].text()),
-        _ => None,
-    };
-    for (path, lines) in seen(&readings, &mut |path| text_of(path), &output) {
-        let text: Text = text_of(&path).expect("a file that is there");
-        for number in lines.iter() {
-            assert!(text.has_line(number), "{line:?}: line {number} of {path}");
-            let shows = |row: &str| row.trim_end_matches('\r').ends_with(text.line(number));
-            assert!(output.split('\n').any(shows), "{line:?} shows line {number} of {path}? {output:?}");
+    mentions::in_command(&line);
+    mentions::in_output(&output);
+    check_printed(&line, &output, &texts);
+    check_own_text(&line, &output, &texts);
+}
+
+fn check_printed(line: &str, output: &str, texts: &[Text; 2]) {
+    for ranks in [[Rank::Named; 2], [Rank::Named, Rank::Possible], [Rank::Recent; 2]] {
+        let candidates =
+            [("src/a", 0), ("b", 1)].map(|(path, index)| Candidate { path, text: &texts[index], rank: ranks[index] });
+        let mut printed = Printed::new(line, output);
+        let shown = printed.lines_of(&candidates);
+        let rows = output.split('\n').count();
+        for (lines, text) in shown.iter().zip(texts) {
+            assert!(lines.count() as usize <= rows, "{line:?}: {lines} of {output:?}");
+            for number in lines.iter() {
+                assert!(text.has_line(number), "{line:?}: line {number}");
+                let said = text.line(number);
+                assert!(output.split('\n').any(|row| shows(row, said)), "{line:?} shows line {number}? {output:?}");
+            }
         }
+        // What is used is used: nothing is shown twice.
+        let again = printed.lines_of(&candidates);
+        assert!(again.iter().zip(&shown).all(|(again, _)| again.count() as usize <= rows), "{output:?}");
+    }
+}
+
+/// Whether a row shows a line, in a decoration or without. `cat -A` writes other characters for what cannot be seen, JSON for what it
+/// escapes.
+fn shows(row: &str, line: &str) -> bool {
+    let row = row.trim_end_matches('\r');
+    let is_encoded = row.ends_with('$') || row.starts_with("{\"type\"");
+    row.ends_with(line) || is_encoded || row.contains('\u{1b}') || row.trim().is_empty() && line.is_empty()
+}
+
+fn check_own_text(line: &str, output: &str, [before, after]: &[Text; 2]) {
+    let own = OwnText::of(&format!("{line} <<'EOF'\n{output}"));
+    assert!(own.written(Some(after), after).is_empty());
+    for lines in [own.written(None, after), own.written(Some(before), after)] {
+        assert!(lines.iter().all(|number| after.has_line(number)), "{lines}");
     }
 }
 
@@ -111,12 +145,14 @@ fn output(source: &mut Source<'_>, pages: &[Page; 2]) -> String {
         let index = source.below(10);
         let Some(line) = pages[page].lines.get(index) else { continue };
         let number = index + 1;
-        match source.below(8) {
+        match source.below(9) {
+            8 => output.push_str("--- a/b\n+++ b/b\n@@ -1,3 +1,3 @@\n "),
+            0 if source.flag() => output.push_str(["+", " ", "> ", "- "][index % 4]),
             0 => output.push_str(&format!("{number:6}\t")),
             1 => output.push_str(&format!("{number}:")),
-            2 => output.push_str(&format!("{}:{number}:", ["a", "b"][page])),
+            2 => output.push_str(&format!("{}:{number}:", ["src/a", "b"][page])),
             3 => output.push_str(&format!("{number}-")),
-            4 => output.push_str("==> a <==\n"),
+            4 => output.push_str("==> src/a <==\n"),
             5 => output.push_str("--\n"),
             _ => {}
         }

@@ -1,0 +1,90 @@
+//! Here-documents: their bodies, and the command without them.
+
+/// A command with its here-documents taken out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// What is left.
+    pub command: String,
+    /// The bodies, each as the program gets it before anything is expanded in it.
+    pub bodies: Vec<String>,
+}
+
+/// Takes the bodies of here-documents out of a command.
+pub(super) fn take(command: &str) -> Taken {
+    let mut taken = Taken::default();
+    let mut lines = command.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        taken.command.push_str(line);
+        for document in starts(line) {
+            let body: String =
+                lines.by_ref().take_while(|line| !document.ends_at(line)).map(|line| document.line(line)).collect();
+            taken.bodies.push(body);
+        }
+    }
+    taken
+}
+
+struct Start<'a> {
+    delimiter: &'a str,
+    /// Whether tabs in front of a line are no part of it (`<<-`).
+    drops_tabs: bool,
+}
+
+impl Start<'_> {
+    fn line<'l>(&self, line: &'l str) -> &'l str {
+        if self.drops_tabs { line.trim_start_matches('\t') } else { line }
+    }
+
+    fn ends_at(&self, line: &str) -> bool {
+        self.line(line).trim_end_matches(['\n', '\r']) == self.delimiter
+    }
+}
+
+/// The here-documents that begin in a line. `<<<` is something else.
+fn starts(line: &str) -> Vec<Start<'_>> {
+    let mut starts = Vec::new();
+    let mut rest = line;
+    while let Some((_, after)) = rest.split_once("<<") {
+        rest = after;
+        if let Some(after) = rest.strip_prefix('<') {
+            rest = after;
+            continue;
+        }
+        let word = rest.strip_prefix('-').unwrap_or(rest);
+        let drops_tabs = word.len() < rest.len();
+        let word = word.trim_start_matches([' ', '\t']);
+        let delimiter = match word.chars().next() {
+            Some(quote @ ('\'' | '"')) => word[1..].split(quote).next().unwrap_or_default(),
+            _ => word
+                .trim_start_matches('\\')
+                .split(|c: char| c.is_whitespace() || ";|&<>()".contains(c))
+                .next()
+                .unwrap_or_default(),
+        };
+        // `1 << 3` in a script is no document: a delimiter begins with a letter.
+        if delimiter.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            starts.push(Start { delimiter, drops_tabs });
+        }
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(command: &str, left: &str, bodies: &[&str]) {
+        let expected = Taken { command: left.to_owned(), bodies: bodies.iter().map(|body| (*body).to_owned()).collect() };
+        assert_eq!(take(command), expected);
+    }
+
+    #[test]
+    fn bodies_are_taken_out() {
+        check("cat > a <<'EOF'\none\n  two\nEOF\nls", "cat > a <<'EOF'\nls", &["one\n  two\n"]);
+        check("cat <<-E > a\n\tone\n\t\ttwo\n\tE\n", "cat <<-E > a\n", &["one\ntwo\n"]);
+        check("a <<A; b << \"B C\"\n1\nA\n2\nB C\n", "a <<A; b << \"B C\"\n", &["1\n", "2\n"]);
+        check("cat <<\\EOF\nit's\n", "cat <<\\EOF\n", &["it's\n"]);
+        check("cat <<< word; echo $((1 << 3))\nls", "cat <<< word; echo $((1 << 3))\nls", &[]);
+    }
+}

@@ -1,0 +1,44 @@
+//! Rows of `rg --json`: each has the path, the number and the text of a line.
+
+use serde::Deserialize;
+
+use super::matching::Matching;
+use crate::lines::LineNo;
+
+#[derive(Deserialize)]
+struct Event {
+    data: Match,
+}
+
+#[derive(Deserialize)]
+struct Match {
+    path: Encoded,
+    lines: Encoded,
+    line_number: u32,
+}
+
+#[derive(Deserialize)]
+struct Encoded {
+    text: String,
+}
+
+/// Counts the lines of matches and of what is around them.
+pub(super) fn take_json(matching: &mut Matching<'_>) {
+    for row in 0..matching.rows.len() {
+        let shown = matching.rows.row(row);
+        if !["{\"type\":\"match\"", "{\"type\":\"context\""].iter().any(|start| shown.starts_with(start)) {
+            continue;
+        }
+        let Ok(Event { data }) = serde_json::from_str(shown) else { continue };
+        let Some(first) = LineNo::new(data.line_number) else { continue };
+        let Some(file) = matching.names.meant_by(&data.path.text).first().copied() else { continue };
+        let text = matching.candidates[file].text;
+        for (by, line) in data.lines.text.lines().enumerate() {
+            let index = first.index() + by;
+            if index < text.line_count() && text.line(LineNo::at_index(index)) == line {
+                matching.show(file, index);
+                matching.use_row(row);
+            }
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Files and what is left of an output, held against each other: which runs count, and for which file.
+
+use std::{
+    collections::{BinaryHeap, HashMap},
+    ops::Range,
+};
+
+use super::{
+    Candidate, Hints, Rank,
+    file_lines::{FileLines, NONE, TextId, TextIds},
+    hunks::take_hunks,
+    json::take_json,
+    names::Names,
+    numbered::{NumberedRow, take_numbered},
+    rows::{Form, Rows, number_in_front},
+    runs::{Order, Run, runs},
+};
+use crate::lines::{LineNo, LineRange, LineSet};
+
+/// A batch of candidates and the rows that are left for them.
+pub(super) struct Matching<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) candidates: &'a [Candidate<'a>],
+    pub(super) names: Names<'a>,
+    used: &'a mut Vec<bool>,
+    hints: &'a Hints,
+    headings: Vec<Option<usize>>,
+    files: Vec<FileLines>,
+    shown: Vec<LineSet>,
+    /// What was found without a number or a path, which must be in order.
+    pieces: Vec<Run>,
+}
+
+/// The rows in one form.
+struct Stream {
+    form: Dress,
+    ids: Vec<TextId>,
+}
+
+/// What a stream has taken off its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dress {
+    Form(Form),
+    /// The path of one candidate.
+    PathOf(usize),
+}
+
+impl<'a> Matching<'a> {
+    pub(super) fn new(rows: &'a Rows, used: &'a mut Vec<bool>, hints: &'a Hints, candidates: &'a [Candidate<'a>]) -> Self {
+        let names = Names::of(candidates);
+        let headings = names.headings(rows);
+        let (shown, pieces) = (vec![LineSet::new(); candidates.len()], Vec::new());
+        Self { rows, candidates, names, used, hints, headings, files: Vec::new(), shown, pieces }
+    }
+
+    pub(super) fn lines(mut self) -> Vec<LineSet> {
+        if self.candidates.is_empty() || self.used.iter().all(|used| *used) {
+            return self.shown;
+        }
+        let rows = self.rows;
+        let mut ids = TextIds::default();
+        let in_front: Vec<Option<(Vec<usize>, &str)>> =
+            (0..rows.len()).map(|row| self.names.in_front(rows.row(row)).filter(|_| !self.used[row])).collect();
+        let numbered: Vec<NumberedRow<'_>> =
+            (0..rows.len()).filter_map(|row| NumberedRow::of(row, rows.row(row), in_front[row].as_ref())).collect();
+        for text in numbered.iter().flat_map(NumberedRow::texts) {
+            ids.add(text.into());
+        }
+        let mut stream = |form: Form| {
+            let id = |row: &'a str| form.line_of(row).map_or(NONE, |line| ids.add(line));
+            Stream { form: Dress::Form(form), ids: rows.iter().map(id).collect() }
+        };
+        let plain = stream(Form::Plain);
+        let mut decorated: Vec<Stream> = Form::DECORATED.into_iter().map(&mut stream).collect();
+        decorated.extend(pathless(&in_front, &mut ids));
+        self.files = self.candidates.iter().map(|candidate| FileLines::of(candidate.text, &ids)).collect();
+
+        take_json(&mut self);
+        take_hunks(&mut self);
+        self.take_runs(&plain);
+        take_numbered(&mut self, &numbered);
+        decorated.iter().for_each(|stream| self.take_runs(stream));
+        self.take_repeated(&plain);
+        self.take_placed(&plain);
+        self.drop_disordered();
+        self.shown
+    }
+
+    pub(super) fn file(&self, file: usize) -> &FileLines {
+        &self.files[file]
+    }
+
+    pub(super) fn is_used(&self, row: usize) -> bool {
+        self.used[row]
+    }
+
+    pub(super) fn use_row(&mut self, row: usize) {
+        self.used[row] = true;
+    }
+
+    /// The file that the nearest heading above a row names.
+    pub(super) fn heading(&self, row: usize) -> Option<usize> {
+        self.headings[row]
+    }
+
+    /// Counts a line; 0-based.
+    pub(super) fn show(&mut self, file: usize, line: usize) {
+        self.shown[file].insert(LineRange::line(LineNo::at_index(line)));
+    }
+
+    /// Takes what counts of the runs of a stream, the longest first.
+    fn take_runs(&mut self, stream: &Stream) {
+        let mut runs = self.trimmed(self.runs_of(stream), stream);
+        self.part_at_edges(&mut runs, stream.form);
+        let mut queue: BinaryHeap<Queued> = runs.into_iter().map(Queued).collect();
+        while let Some(Queued(run)) = queue.pop() {
+            let mut group = vec![run];
+            while queue.peek().is_some_and(|Queued(next)| next.rows == group[0].rows) {
+                group.extend(queue.pop().map(|Queued(run)| run));
+            }
+            group.retain(|run| self.is_proof(run, stream.form));
+            let Some(first) = group.first() else { continue };
+            let free = self.free_parts(&first.rows);
+            if free.len() != 1 || free[0] != first.rows {
+                let parts = free.iter().flat_map(|rows| group.iter().map(|run| run.part(rows.clone())));
+                queue.extend(parts.map(Queued));
+                continue;
+            }
+            for run in self.meant(group) {
+                self.take(&run, stream.form);
+            }
+        }
+    }
+
+    /// The runs of a stream that prove something.
+    fn runs_of(&self, stream: &Stream) -> Vec<Run> {
+        let ids: Vec<TextId> = stream.ids.iter().zip(&*self.used).map(|(id, used)| if *used { NONE } else { *id }).collect();
+        let files: Vec<usize> = match stream.form {
+            Dress::PathOf(file) => vec![file],
+            Dress::Form(_) => (0..self.files.len()).collect(),
+        };
+        let mut found = Vec::new();
+        for file in files {
+            found.extend(runs(&ids, file, &self.files[file], Order::Forward));
+            if stream.form == Dress::Form(Form::Plain) {
+                found.extend(runs(&ids, file, &self.files[file], Order::Backward).into_iter().filter(|run| run.len() >= 3));
+            }
+        }
+        if stream.form == Dress::Form(Form::Renumbered) {
+            found = found.into_iter().flat_map(|run| self.numbered_in_a_row(&run)).collect();
+        }
+        found.retain(|run| self.is_proof(run, stream.form));
+        found
+    }
+
+    /// The parts of a run whose numbers go up by one from row to row; rows without a number may lie between.
+    fn numbered_in_a_row(&self, run: &Run) -> Vec<Run> {
+        let mut parts: Vec<(Range<usize>, usize)> = Vec::new();
+        let mut last = None;
+        for row in run.rows.clone() {
+            let number = number_in_front(self.rows.row(row)).map(|(number, _)| number);
+            let goes_on = number.is_none() || last.is_some_and(|last: u32| Some(last + 1) == number);
+            match parts.last_mut().filter(|_| goes_on) {
+                Some((rows, numbers)) => (rows.end, *numbers) = (row + 1, *numbers + usize::from(number.is_some())),
+                None => parts.push((row..row + 1, usize::from(number.is_some()))),
+            }
+            last = number.or(last);
+        }
+        parts.into_iter().filter(|(_, numbers)| *numbers >= 2).map(|(rows, _)| run.part(rows)).collect()
+    }
+
+    /// Whether a run cannot be anything but these lines of its file.
+    fn is_proof(&self, run: &Run, form: Dress) -> bool {
+        let lines = &self.files[run.file];
+        let least = match (run.len(), form) {
+            (_, Dress::PathOf(_)) => 1,
+            (1, _) => 4,
+            _ => 2,
+        };
+        let unique = || run.lines().filter(|line| lines.is_unique(*line, least)).count();
+        let worded = || run.lines().filter(|line| lines.has_words(*line, 2)).count();
+        if run.order == Order::Backward {
+            return run.len() >= 3 && unique() >= 2;
+        }
+        if self.candidates[run.file].rank == Rank::Recent {
+            return worded() >= 3 && unique() >= 1;
+        }
+        // What the command itself says is no news of a file.
+        let is_echo = || self.hints.echoes && run.len() == 1 && self.hints.line.contains(self.rows.row(run.rows.start));
+        let is_whole = run.len() == lines.len() && worded() > 0;
+        let has_some = || worded() > 0 || run.len() > 2 && run.lines().any(|line| lines.has_words(line, 1));
+        is_whole || unique() > 0 && !is_echo() || run.len() > 1 && has_some() && self.occurs_once(run)
+    }
+
+    /// Whether the file has the block of a run in no other place.
+    fn occurs_once(&self, run: &Run) -> bool {
+        let lines = &self.files[run.file];
+        let Some(row) = run.rows.clone().min_by_key(|row| lines.places(lines.ids[run.line_at(*row)]).len()) else { return false };
+        let (seed, before) = (run.line_at(row), row - run.rows.start);
+        let block = &lines.ids[run.line..run.line + run.len()];
+        let is_there = |place: &&usize| place.checked_sub(before).is_some_and(|start| lines.ids[start..].starts_with(block));
+        let places = lines.places(lines.ids[seed]);
+        places.len() <= 4 && places.iter().filter(is_there).count() == 1
+    }
+
+    /// The runs without rows at their edges that another program may have printed: separators, and the empty lines of `echo`.
+    fn trimmed(&self, runs: Vec<Run>, stream: &Stream) -> Vec<Run> {
+        let is_foreign = |row: usize| match self.rows.row(row) {
+            "--" => true,
+            "" | "---" => self.hints.echoes,
+            _ => false,
+        };
+        let trim = |run: Run| {
+            let mut rows = run.rows.clone();
+            while rows.start < rows.end && rows.start > 0 && is_foreign(rows.start) && !self.is_start(run.line_at(rows.start)) {
+                rows.start += 1;
+            }
+            let is_end = |row: usize| row + 1 == self.rows.len() || self.is_end(run.file, run.line_at(row));
+            while rows.start < rows.end && is_foreign(rows.end - 1) && !is_end(rows.end - 1) {
+                rows.end -= 1;
+            }
+            (!rows.is_empty()).then(|| run.part(rows))
+        };
+        match stream.form {
+            Dress::Form(Form::Plain) => runs.into_iter().filter_map(trim).collect(),
+            Dress::Form(_) | Dress::PathOf(_) => runs,
+        }
+    }
+
+    /// Whether a part of a file may well begin at this line, which is 0-based.
+    fn is_start(&self, line: usize) -> bool {
+        line == 0 || self.hints.has(line + 1)
+    }
+
+    /// The same for its end.
+    fn is_end(&self, file: usize, line: usize) -> bool {
+        line + 1 == self.files[file].len() || self.hints.has(line + 1)
+    }
+
+    /// Where two runs overlap, the end of one is printed like what comes before the other (`}`, say). The command may tell where one part
+    /// ends; else these rows are nobody's.
+    fn part_at_edges(&self, runs: &mut [Run], form: Dress) {
+        runs.sort_by_key(|run| (run.rows.start, std::cmp::Reverse(run.rows.end), self.candidates[run.file].rank));
+        // The first of all runs with the same rows stands for them; what lies in another is not at an edge.
+        let mut edges: Vec<usize> = Vec::new();
+        for (index, run) in runs.iter().enumerate() {
+            if edges.last().is_none_or(|last| run.rows.end > runs[*last].rows.end) && self.is_proof(run, form) {
+                edges.push(index);
+            }
+        }
+        let mut cuts: Vec<(Range<usize>, Range<usize>)> =
+            edges.iter().map(|index| (runs[*index].rows.clone(), runs[*index].rows.clone())).collect();
+        for at in 1..edges.len() {
+            let (above, below) = (&runs[edges[at - 1]], &runs[edges[at]]);
+            if above.rows.end > below.rows.start {
+                (cuts[at - 1].1.end, cuts[at].1.start) = self.edge(above, below);
+            }
+        }
+        for (rows, cut) in cuts.into_iter().filter(|(rows, cut)| rows != cut && cut.start < cut.end) {
+            let first = runs.partition_point(|run| run.rows.start < rows.start);
+            let same = runs[first..].iter_mut().filter(|run| run.rows == rows);
+            same.for_each(|run| *run = run.part(cut.clone()));
+        }
+    }
+
+    /// The end of the upper of two runs that overlap, and the start of the lower.
+    fn edge(&self, above: &Run, below: &Run) -> (usize, usize) {
+        let overlap = below.rows.start..above.rows.end;
+        let mut best = (0, overlap.start, overlap.end);
+        for row in overlap.start..=overlap.end {
+            let ends = row > above.rows.start && self.is_end(above.file, above.line_at(row - 1));
+            let begins = row < below.rows.end && self.is_start(below.line_at(row));
+            let score = usize::from(ends) + usize::from(begins);
+            if score > best.0 {
+                best = (score, row, row);
+            }
+        }
+        (best.1, best.2)
+    }
+
+    /// The parts of these rows that are not used.
+    fn free_parts(&self, rows: &Range<usize>) -> Vec<Range<usize>> {
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for row in rows.clone().filter(|row| !self.used[*row]) {
+            match parts.last_mut().filter(|part| part.end == row) {
+                Some(part) => part.end = row + 1,
+                None => parts.push(row..row + 1),
+            }
+        }
+        parts
+    }
+
+    /// Of several runs that are the same rows, those whose files were printed.
+    fn meant(&self, mut group: Vec<Run>) -> Vec<Run> {
+        if let Some(named) = self.headings[group[0].rows.start].filter(|named| group.iter().any(|run| run.file == *named)) {
+            group.retain(|run| run.file == named);
+            return group;
+        }
+        let best = group.iter().map(|run| self.candidates[run.file].rank).min();
+        group.retain(|run| Some(self.candidates[run.file].rank) == best);
+        if best != Some(Rank::Named) && group.iter().any(|run| run.file != group[0].file) {
+            group.clear();
+        }
+        group
+    }
+
+    fn take(&mut self, run: &Run, form: Dress) {
+        run.rows.clone().for_each(|row| self.used[row] = true);
+        // The pieces of a diff follow the history, and a path tells a search.
+        let is_in_order = matches!(form, Dress::Form(Form::Marked) | Dress::PathOf(_));
+        if is_in_order || run.order == Order::Backward {
+            run.lines().for_each(|line| self.show(run.file, line));
+        } else {
+            self.pieces.push(run.clone());
+        }
+    }
+
+    /// Takes lines that their files have several times and that were printed as often.
+    fn take_repeated(&mut self, plain: &Stream) {
+        let mut printed: HashMap<TextId, Vec<usize>> = HashMap::new();
+        for (row, id) in plain.ids.iter().enumerate().filter(|(row, _)| !self.used[*row]) {
+            printed.entry(*id).or_default().push(row);
+        }
+        let taken: Vec<LineSet> = self.shown_so_far();
+        let mut places: HashMap<TextId, Vec<(usize, usize)>> = HashMap::new();
+        for (file, lines) in self.files.iter().enumerate().filter(|(file, _)| self.candidates[*file].rank == Rank::Named) {
+            for (id, all) in lines.shared().filter(|(id, _)| printed.contains_key(id)) {
+                let open =
+                    all.iter().filter(|line| !taken[file].contains(LineNo::at_index(**line)) && lines.has_words(**line, 2));
+                places.entry(id).or_default().extend(open.map(|line| (file, *line)));
+            }
+        }
+        for (id, places) in places {
+            let rows = &printed[&id];
+            if rows.len() != places.len() || rows.len() < 2 {
+                continue;
+            }
+            for (row, (file, line)) in rows.iter().zip(places) {
+                self.used[*row] = true;
+                self.pieces.push(Run { file, rows: *row..row + 1, line, order: Order::Forward });
+            }
+        }
+    }
+
+    /// What counts, with the pieces that are not settled yet.
+    fn shown_so_far(&self) -> Vec<LineSet> {
+        let mut shown = self.shown.clone();
+        for piece in &self.pieces {
+            shown[piece.file].extend_with(piece);
+        }
+        shown
+    }
+
+    /// Takes blocks that fit several places, if the command tells which of them is meant.
+    fn take_placed(&mut self, plain: &Stream) {
+        for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == Rank::Named) {
+            for rows in self.segments(plain, file) {
+                let lines = &self.files[file];
+                let block = &plain.ids[rows.clone()];
+                let mut starts: Vec<usize> = self.likely_starts(file, block.len());
+                starts.retain(|start| lines.ids[*start..].starts_with(block));
+                let is_blank = rows.clone().all(|row| self.rows.row(row).trim().is_empty());
+                if let ([start], false) = (starts.as_slice(), is_blank) {
+                    self.take(&Run { file, rows, line: *start, order: Order::Forward }, plain.form);
+                }
+            }
+        }
+    }
+
+    /// Where a block of so many lines begins if it begins or ends where the command says.
+    fn likely_starts(&self, file: usize, length: usize) -> Vec<usize> {
+        let total = self.files[file].len();
+        let mut starts = vec![0];
+        starts.extend(self.hints.numbers.iter().filter_map(|number| number.checked_sub(1)));
+        starts.extend(self.hints.numbers.iter().filter_map(|number| number.checked_sub(length)));
+        starts.extend(total.checked_sub(length).filter(|_| self.hints.reaches_end));
+        starts.retain(|start| start + length <= total);
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// Rows in a row that are free, and lines of a file.
+    fn segments(&self, plain: &Stream, file: usize) -> Vec<Range<usize>> {
+        let is_line = |row: &usize| !self.used[*row] && !self.files[file].places(plain.ids[*row]).is_empty();
+        let mut segments: Vec<Range<usize>> = Vec::new();
+        for row in (0..plain.ids.len()).filter(is_line) {
+            match segments.last_mut().filter(|segment| segment.end == row) {
+                Some(segment) => segment.end = row + 1,
+                None => segments.push(row..row + 1),
+            }
+        }
+        segments
+    }
+
+    /// Counts the pieces, but for the short ones of a file of which the order in the output is not that of the file.
+    fn drop_disordered(&mut self) {
+        const SHORT: usize = 4;
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.sort_by_key(|piece| (piece.file, piece.rows.start));
+        for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
+            let short: Vec<&Run> = of_file.iter().filter(|piece| piece.len() < SHORT).collect();
+            let ascending = short.windows(2).filter(|pair| pair[0].line < pair[1].line).count();
+            let is_ordered = short.len() < 3 || ascending * 4 >= (short.len() - 1) * 3;
+            let counting = of_file.iter().filter(|piece| is_ordered || piece.len() >= SHORT);
+            counting.for_each(|piece| self.shown[piece.file].extend_with(piece));
+        }
+    }
+}
+
+/// The rows with a path in front, for each candidate that is meant by one, without the path and its separator.
+fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r>) -> Vec<Stream> {
+    let mut streams: HashMap<usize, Vec<TextId>> = HashMap::new();
+    for (row, (meant, rest)) in in_front.iter().enumerate().filter_map(|(row, found)| Some((row, found.as_ref()?))) {
+        let id = ids.add(rest[1..].into());
+        for file in meant {
+            streams.entry(*file).or_insert_with(|| vec![NONE; in_front.len()])[row] = id;
+        }
+    }
+    let mut streams: Vec<(usize, Vec<TextId>)> = streams.into_iter().collect();
+    streams.sort_by_key(|(file, _)| *file);
+    streams.into_iter().map(|(file, ids)| Stream { form: Dress::PathOf(file), ids }).collect()
+}
+
+/// The longest run comes first; of equally long ones the upper.
+#[derive(PartialEq, Eq)]
+struct Queued(Run);
+
+impl Ord for Queued {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |queued: &Self| (queued.0.len(), std::cmp::Reverse((queued.0.rows.start, queued.0.file, queued.0.line)));
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl LineSet {
+    fn extend_with(&mut self, piece: &Run) {
+        let first = piece.lines().min().unwrap_or_default();
+        LineRange::from_indexes(first..first + piece.len()).into_iter().for_each(|range| self.insert(range));
+    }
+}

@@ -1,0 +1,106 @@
+//! What the files that a command names were before it ran. A process that stays keeps this in memory; hooks are one process before
+//! the command and another after it, so that it waits in the state directory.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Read, Write},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use surehand_core::{ContentHash, RelPath};
+use surehand_store::SessionId;
+
+use super::Command;
+use crate::{state_dir::make_dir, workspace::Workspace};
+
+/// The files that a command names, as they were. What it names and is not in here was not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FilesBefore(HashMap<RelPath, FileBefore>);
+
+/// What a file was before a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FileBefore {
+    /// It was not there.
+    Absent,
+    /// This text.
+    Version(ContentHash),
+    /// Something that was not looked at: no text, too large, or one too many.
+    Unknown,
+}
+
+/// Where hooks keep what waits for the next one.
+const DIRECTORY: &str = "hooks";
+const PREFIX: &str = "command-";
+
+/// A longer file is not one of ours.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A command that was never said to have ended is forgotten after a day.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl FilesBefore {
+    pub(super) fn insert(&mut self, path: RelPath, before: FileBefore) {
+        self.0.insert(path, before);
+    }
+
+    pub(super) fn get(&self, path: &RelPath) -> FileBefore {
+        self.0.get(path).copied().unwrap_or(FileBefore::Absent)
+    }
+
+    /// Keeps it until the command has ended. Where that is not possible, it is as if nobody had said that the command begins.
+    pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &Command<'_>) {
+        let _ = self.write(workspace, &name(session, command));
+    }
+
+    /// What was kept for a command, once.
+    pub(super) fn take(workspace: &Workspace, session: &SessionId, command: &Command<'_>) -> Option<Self> {
+        let (folder, name) = (folder(workspace).ok()?, name(session, command));
+        let file =
+            sys::openat(&*folder, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+        let mut content = Vec::new();
+        File::from(file.ok()?).take(MOST_BYTES).read_to_end(&mut content).ok()?;
+        sys::unlinkat(&*folder, &name, AtFlags::empty()).ok()?;
+        serde_json::from_slice(&content).ok()
+    }
+
+    fn write(&self, workspace: &Workspace, name: &str) -> io::Result<()> {
+        let folder = folder(workspace)?;
+        forget_old(&folder)?;
+        let new = format!("{name}.{}.new", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = sys::openat(&*folder, &new, flags, Mode::from_raw_mode(0o600))?;
+        File::from(file).write_all(&serde_json::to_vec(self).map_err(io::Error::other)?)?;
+        Ok(sys::renameat(&*folder, &new, &*folder, name)?)
+    }
+}
+
+fn folder(workspace: &Workspace) -> io::Result<Arc<File>> {
+    make_dir(&*workspace.state_folder()?, DIRECTORY)
+}
+
+/// Commands of one session may run side by side: each has a file of its own.
+fn name(session: &SessionId, command: &Command<'_>) -> String {
+    let what = format!("{}\0{}\0{}", session.0, command.directory, command.line);
+    format!("{PREFIX}{}", ContentHash::of(what.as_bytes()))
+}
+
+fn forget_old(folder: &File) -> io::Result<()> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let stat = sys::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if u64::try_from(stat.st_mtime).is_ok_and(|at| at + LONGEST.as_secs() < now) {
+            sys::unlinkat(folder, name, AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}

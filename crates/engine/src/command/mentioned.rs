@@ -1,0 +1,132 @@
+//! The files of a workspace that a command and its output may be about, found by the words in them. One workspace at a time:
+//! what is not in this one is passed over.
+
+use std::{
+    collections::HashSet,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use surehand_core::{RelPath, shell::mentions::Mentions};
+
+use crate::{
+    course::Course,
+    disk::walk::{Entry, Globs, Kind, Place, Visitor, place, walk_on},
+    workspace::Workspace,
+};
+
+/// A command that goes to more directories is followed to the first ones only.
+const MOST_BASES: usize = 6;
+
+/// Of globs, directories and base names so many files are taken.
+const MOST_POSSIBLE: usize = 200;
+
+/// And so many are passed by to find them.
+const MOST_WALKED: usize = 20_000;
+
+/// More globs than this are not expanded.
+const MOST_GLOBS: usize = 4;
+
+/// What a command mentions, looked up in a workspace.
+#[derive(Debug)]
+pub(super) struct Mentioned {
+    /// Where its paths are seen from: where it runs, and the directories that it goes to.
+    bases: Vec<String>,
+    /// Files that it names.
+    pub(super) files: Vec<RelPath>,
+    /// Directories that it names; `None` is the root.
+    pub(super) directories: Vec<Option<RelPath>>,
+    /// Paths that it names and at which there is nothing.
+    pub(super) absent: Vec<RelPath>,
+}
+
+impl Mentioned {
+    /// Looks up the paths of a command that runs in this directory.
+    pub(super) fn of(workspace: &Workspace, directory: &str, mentions: &Mentions) -> Self {
+        let located = |place: &String| Path::new(directory).join(place).to_string_lossy().into_owned();
+        let bases = [directory.to_owned()].into_iter().chain(mentions.directories.iter().map(located)).take(MOST_BASES).collect();
+        let mut mentioned = Self { bases, files: Vec::new(), directories: Vec::new(), absent: Vec::new() };
+        mentioned.look_up(workspace, &mentions.paths);
+        mentioned
+    }
+
+    /// Looks up further names, such as those in the output.
+    pub(super) fn look_up(&mut self, workspace: &Workspace, names: &[String]) {
+        for spelling in names.iter().flat_map(|name| self.spellings(name)).collect::<Vec<_>>() {
+            match place(workspace.root(), &spelling) {
+                Ok(Place::File(path)) => add(&mut self.files, path),
+                Ok(Place::Dir(directory)) => add(&mut self.directories, directory),
+                Err(_) => workspace.root().spell(&spelling).into_iter().for_each(|path| add(&mut self.absent, path)),
+            }
+        }
+    }
+
+    fn spellings(&self, name: &str) -> Vec<String> {
+        let mut spellings: Vec<String> =
+            self.bases.iter().map(|base| Path::new(base).join(name).to_string_lossy().into_owned()).collect();
+        spellings.dedup();
+        spellings
+    }
+
+    /// Other files that the command may be about: those in directories that it names, those that a glob of it matches, and those with a
+    /// name that it has without the right directory.
+    pub(super) fn possible(&self, workspace: &Workspace, mentions: &Mentions) -> Vec<RelPath> {
+        let mut found = HashSet::new();
+        for directory in self.directories.iter().filter(|directory| directory.is_some()) {
+            found.extend(files_below(workspace, directory.as_ref(), &Globs::all(), &|_| true));
+        }
+        let Ok(Place::Dir(here)) = place(workspace.root(), &self.bases[0]) else { return Vec::new() };
+        for glob in mentions.globs.iter().take(MOST_GLOBS) {
+            let name = glob.rsplit('/').next().unwrap_or(glob);
+            if let Ok(globs) = Globs::of(name) {
+                found.extend(files_below(workspace, here.as_ref(), &globs, &|_| true));
+            }
+        }
+        let names: HashSet<&str> = self.absent.iter().map(RelPath::name).filter(|name| name.contains('.')).collect();
+        if !names.is_empty() {
+            found.extend(files_below(workspace, here.as_ref(), &Globs::all(), &|name| names.contains(name)));
+        }
+        let mut found: Vec<RelPath> = found.into_iter().filter(|path| !self.files.contains(path)).collect();
+        found.sort_unstable();
+        found.truncate(MOST_POSSIBLE);
+        found
+    }
+}
+
+fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
+
+/// The files below a directory whose names fit, as far as a short walk comes by.
+fn files_below(
+    workspace: &Workspace,
+    below: Option<&RelPath>,
+    globs: &Globs,
+    fits: &(dyn Fn(&str) -> bool + Sync),
+) -> Vec<RelPath> {
+    let (course, walked) = (Course::default(), AtomicUsize::new(0));
+    let finder = || Finder { fits, found: Vec::new(), walked: &walked, course: &course };
+    let done = walk_on(&course, workspace.root(), below, globs, finder);
+    done.map(|done| done.visitors.into_iter().flat_map(|finder| finder.found).collect()).unwrap_or_default()
+}
+
+struct Finder<'a> {
+    fits: &'a (dyn Fn(&str) -> bool + Sync),
+    found: Vec<RelPath>,
+    walked: &'a AtomicUsize,
+    course: &'a Course,
+}
+
+impl Visitor for Finder<'_> {
+    fn visit(&mut self, entry: &Entry<'_>) {
+        let name = entry.path.rsplit('/').next().unwrap_or(entry.path);
+        if entry.kind == Kind::File && (self.fits)(name) {
+            self.found.push(entry.rel_path());
+        }
+        if self.walked.fetch_add(1, Ordering::Relaxed) > MOST_WALKED {
+            self.course.stop();
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Commands that a session runs in a shell: what they showed counts as read, what they changed is found out, named, and put down to
+//! them, and what the session knows of a file follows it through its own commands.
+
+mod before;
+mod mentioned;
+mod read;
+
+use std::collections::HashMap;
+
+use surehand_core::{
+    By, ChangedFile, ContentHash, LineMap, LineSet, Outside, Present, RelPath, Text,
+    outcome::CommandEffects,
+    shell::{self, mentions, own_text::OwnText},
+};
+use surehand_store::{ChangeId, Event, Record};
+
+use self::{
+    before::{FileBefore, FilesBefore},
+    mentioned::Mentioned,
+};
+use crate::{
+    changes::fresh_change,
+    lookout::{Changed, who},
+    session::Session,
+    time::now,
+    watch::{Cursor, Hints},
+};
+
+/// A command that is running. What had changed before it began is not its doing.
+#[derive(Debug, Default)]
+pub struct Running {
+    changed_before: HashMap<RelPath, Outside>,
+    /// What the files were that it names; `None` if it only reads, and where nobody said that it began.
+    named_before: Option<FilesBefore>,
+    cursor: Option<Cursor>,
+    /// Only these files, and those that it names, are looked at when it has ended; `None` is all that the session has seen.
+    among: Option<Vec<RelPath>>,
+}
+
+/// A command that is about to run or has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command<'a> {
+    /// As it was given to the shell.
+    pub line: &'a str,
+    /// Where it ran: absolute, or relative to the workspace root.
+    pub directory: &'a str,
+    /// What the model was shown of its output; nothing yet before it runs.
+    pub output: &'a str,
+}
+
+/// So many files that a command names are looked at before it runs.
+const MOST_NAMED: usize = 64;
+
+/// A larger file is not kept before a command that may change it, unless the session has seen it.
+const MOST_KEPT: u64 = 256 * 1024;
+
+/// A file that a command has changed, as far as that is settled.
+struct OwnChange<'a> {
+    command: &'a Command<'a>,
+    change: &'a ChangeId,
+    own_text: &'a OwnText,
+}
+
+impl Session {
+    /// Says that a command is about to run.
+    pub fn command_begins(&mut self, command: &Command<'_>) -> Running {
+        self.listen(&[]);
+        let changed_before = self.on_the_lookout(|lookout, ground| lookout.peek(ground)).unwrap_or_default();
+        let cursor = self.workspace().watch().map(|watch| {
+            let mut cursor = watch.cursor();
+            watch.hints(&mut cursor);
+            cursor
+        });
+        Running { changed_before, named_before: self.files_before(command), cursor, among: None }
+    }
+
+    /// The same where another process will say that it has ended.
+    pub(crate) fn foreign_command_begins(&mut self, command: &Command<'_>) {
+        if let Some(before) = self.files_before(command) {
+            before.keep(self.workspace(), &self.id(), command);
+        }
+    }
+
+    /// Says that a command has run that another process may have said the beginning of. It is held against these files and those that
+    /// it names.
+    pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &Command<'_>) -> CommandEffects {
+        let named_before = FilesBefore::take(self.workspace(), &self.id(), command);
+        self.command_ended(Running { named_before, among: Some(among), ..Running::default() }, command)
+    }
+
+    /// The files that a command names, if it may change them. What the session has not seen of them is kept, if it is little: when the
+    /// command has run it is nowhere else.
+    fn files_before(&mut self, command: &Command<'_>) -> Option<FilesBefore> {
+        if shell::only_reads(command.line) {
+            return None;
+        }
+        let mut before = FilesBefore::default();
+        let workspace = self.workspace().clone();
+        let mentioned = Mentioned::of(&workspace, command.directory, &mentions::in_command(command.line));
+        for (number, path) in mentioned.files.into_iter().enumerate() {
+            let gathered = (number < MOST_NAMED).then(|| self.files.gather_up_to(&workspace, path.as_str(), MOST_KEPT));
+            let is_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
+                Some(Present::Text(text)) => {
+                    self.keep_text(&path, &text);
+                    FileBefore::Version(text.version())
+                }
+                Some(Present::Absent | Present::Blob(..) | Present::Unreadable(_)) | None => FileBefore::Unknown,
+            };
+            before.insert(path, is_before);
+        }
+        Some(before)
+    }
+
+    /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
+    pub fn command_ended(&mut self, running: Running, command: &Command<'_>) -> CommandEffects {
+        let mentions = mentions::in_command(command.line);
+        let workspace = self.workspace().clone();
+        let mentioned = Mentioned::of(&workspace, command.directory, &mentions);
+        let (change, own_text) = (fresh_change(), OwnText::of(command.line));
+        let own = OwnChange { command, change: &change, own_text: &own_text };
+        let changed = self.changed_by(&running, &own, &mentioned);
+        if let Some(before) = &running.named_before {
+            self.take_unseen(before, &own, &mentioned, &changed);
+        }
+        let touched = self.touched(running.cursor, &changed);
+        let read = self.count_as_read(command, &mentions, mentioned);
+        CommandEffects { changed, touched, read }
+    }
+
+    /// The files that the session has seen and that are something else now, with who did it.
+    fn changed_by(&mut self, running: &Running, own: &OwnChange<'_>, mentioned: &Mentioned) -> Vec<ChangedFile> {
+        let id = self.id();
+        let mut files = Vec::new();
+        for mut changed in self.changed_files(running, mentioned) {
+            let mut other = who(self.workspace(), &id, &changed);
+            // What somebody did to it before the command is not to be taken back with it.
+            let before = self.before(running, &changed);
+            if std::mem::replace(&mut changed.was, before) != before && other == By::Unknown {
+                other = who(self.workspace(), &id, &changed);
+            }
+            let is_ours = changed.was != changed.now && other == By::Unknown;
+            if is_ours {
+                self.take_own_change(own, &changed, mentioned, running);
+            }
+            let by = if is_ours { By::Command } else { other };
+            files.push(ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by });
+        }
+        files
+    }
+
+    /// What the session has seen and is something else now.
+    fn changed_files(&mut self, running: &Running, mentioned: &Mentioned) -> Vec<Changed> {
+        let Some(among) = &running.among else {
+            self.listen(&[]);
+            return self.on_the_lookout(|lookout, ground| lookout.look_at_all(ground)).unwrap_or_default();
+        };
+        let workspace = self.workspace().clone();
+        let mut paths = among.clone();
+        // What a command names it may also have taken away, with all that is below it.
+        let named = mentioned.files.iter().chain(&mentioned.absent).take(MOST_NAMED);
+        for path in named {
+            paths.extend(self.tracker().map(|tracker| tracker.viewed_at(&workspace, path)).unwrap_or_default());
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        self.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths)).unwrap_or_default()
+    }
+
+    /// What a file was when the command began.
+    fn before(&self, running: &Running, changed: &Changed) -> Outside {
+        let named = match running.named_before.as_ref().map(|before| before.get(&changed.path)) {
+            Some(FileBefore::Version(version)) => Some(Outside::Version(version)),
+            Some(FileBefore::Absent | FileBefore::Unknown) | None => None,
+        };
+        running.changed_before.get(&changed.path).copied().or(named).unwrap_or(changed.was)
+    }
+
+    /// Records what the session's own command did to a file that it has seen, and lets the view follow.
+    fn take_own_change(&mut self, own: &OwnChange<'_>, changed: &Changed, mentioned: &Mentioned, running: &Running) {
+        let mut event = self.command_event(changed, own);
+        if let (Outside::Version(version), Outside::Gone) = (changed.was, changed.now) {
+            event.moved_to = self.follow_move(&changed.path, version, mentioned, running);
+            event.after = event.moved_to.as_ref().map(|_| version);
+        }
+        self.workspace().record(Record::Happened(event));
+        self.follow_change(own, changed);
+    }
+
+    /// Carries the view of a file over to what the command made of it: lines that are the same are still seen, and those that the
+    /// command itself says are known. If somebody else changed the file before, nothing is carried, and the gate refuses what is stale.
+    fn follow_change(&mut self, own: &OwnChange<'_>, changed: &Changed) {
+        let Ok(gathered) = self.gather(changed.path.as_str()) else { return };
+        let (Present::Text(now), Some(view)) = (gathered.present, gathered.view) else { return };
+        if Outside::Version(now.version()) != changed.now {
+            return;
+        }
+        let written = match (changed.was, gathered.seen) {
+            (Outside::Gone, _) => own.own_text.written(None, &now),
+            (Outside::Version(was), Some(seen)) if was == seen.version() => {
+                let carried = view.carried(&seen, &LineMap::between(&seen, &now), &now);
+                self.keep_text(&changed.path, &now);
+                self.set_view(&changed.path, carried);
+                own.own_text.written(Some(&seen), &now)
+            }
+            (Outside::Version(_), _) => return,
+        };
+        if !written.is_empty() {
+            self.show(&changed.path, &now, &written);
+        }
+    }
+
+    /// Where a file is that a command has moved: the same content under a name that the command has. The view goes along.
+    fn follow_move(&mut self, from: &RelPath, version: ContentHash, mentioned: &Mentioned, running: &Running) -> Option<RelPath> {
+        let was_there =
+            |path: &RelPath| running.named_before.as_ref().is_some_and(|before| before.get(path) != FileBefore::Absent);
+        let to = destinations(from, mentioned).into_iter().filter(|to| !was_there(to)).find(|to| {
+            let gathered = self.gather(to.as_str());
+            gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
+        })?;
+        let mut view = self.view_of(from).filter(|view| view.version() == version)?;
+        view.tell(Outside::Version(version));
+        self.set_view(&to, view);
+        let workspace = self.workspace().clone();
+        self.tracker()?.forget_view(&workspace, from);
+        Some(to)
+    }
+
+    /// Takes in what a command did to files that it names and that the session has not seen: it is recorded, and the session knows
+    /// what the command itself says.
+    fn take_unseen(&mut self, before: &FilesBefore, own: &OwnChange<'_>, mentioned: &Mentioned, changed: &[ChangedFile]) {
+        let (workspace, id) = (self.workspace().clone(), self.id());
+        for path in &mentioned.files {
+            let (was, text_before) = match before.get(path) {
+                FileBefore::Absent => (Outside::Gone, None),
+                FileBefore::Version(version) => (Outside::Version(version), self.files.text(&workspace, &version)),
+                FileBefore::Unknown => continue,
+            };
+            let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
+            let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
+            let change = Changed { path: path.clone(), was, now: Outside::Version(now.version()) };
+            if change.was == change.now || who(&workspace, &id, &change) != By::Unknown {
+                continue;
+            }
+            let event = self.command_event(&change, own);
+            workspace.record(Record::Happened(event));
+            let is_lost = text_before.is_none() && was != Outside::Gone;
+            let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
+            if !written.is_empty() || now.line_count() == 0 {
+                self.show(path, &now, &written);
+            }
+        }
+    }
+
+    fn text_at(&mut self, path: &RelPath) -> Option<Text> {
+        match self.gather(path.as_str()).ok()?.present {
+            Present::Text(text) => Some(text),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
+        }
+    }
+
+    /// What a command did to a file: kept like any other change, so that it can be looked at and taken back.
+    fn command_event(&mut self, changed: &Changed, own: &OwnChange<'_>) -> Event {
+        let path = &changed.path;
+        let [before, after] = [changed.was, changed.now].map(|outside| match outside {
+            Outside::Version(version) => Some(version),
+            Outside::Gone => None,
+        });
+        for version in [before, after].into_iter().flatten() {
+            self.keep_version(path, &version);
+        }
+        let line: String = own.command.line.lines().next().unwrap_or_default().chars().take(80).collect();
+        Event {
+            change: own.change.clone(),
+            at: now(),
+            session: self.id(),
+            tool: format!("{}{line}", Event::COMMAND),
+            path: path.clone(),
+            moved_to: None,
+            before,
+            after,
+            mode: None,
+            undoes: Vec::new(),
+            delta: None,
+            lines: None,
+        }
+    }
+
+    /// Other files in which something happened meanwhile, as far as the watcher can tell. It need not have been the command.
+    fn touched(&self, cursor: Option<Cursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
+        let (Some(watch), Some(mut cursor)) = (self.workspace().watch(), cursor) else { return Vec::new() };
+        let Hints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };
+        paths.into_iter().filter(|path| changed.iter().all(|file| file.path != *path)).collect()
+    }
+}
+
+/// Where a command may have moved a file to: a name that it has, the same base name in a directory that it has, or the same place below
+/// such a directory, if it has a directory above the file.
+fn destinations(from: &RelPath, mentioned: &Mentioned) -> Vec<RelPath> {
+    let mut places: Vec<String> = mentioned.files.iter().map(RelPath::to_string).collect();
+    let above = mentioned.absent.iter().filter_map(|gone| Some((gone, from.relative_to(gone)?)));
+    let above: Vec<(&RelPath, RelPath)> = above.collect();
+    for directory in &mentioned.directories {
+        let below = |rest: &str| directory.as_ref().map_or_else(|| rest.to_owned(), |directory| format!("{directory}/{rest}"));
+        places.push(below(from.name()));
+        for (gone, rest) in &above {
+            places.push(below(rest.as_str()));
+            places.push(below(&format!("{}/{rest}", gone.name())));
+        }
+    }
+    places.iter().filter_map(|place| RelPath::new(place).ok()).filter(|place| place != from).collect()
+}

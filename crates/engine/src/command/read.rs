@@ -1,0 +1,75 @@
+//! What a command printed counts as read: its output is compared with the files that it may be about, the likeliest first.
+
+use surehand_core::{
+    Lines, Present, RelPath, Text,
+    shell::{
+        mentions::{self, Mentions},
+        printed::{Candidate, Printed, Rank},
+    },
+};
+
+use super::{Command, mentioned::Mentioned};
+use crate::session::Session;
+
+/// So many bytes of files are compared with one output.
+const MOST_BYTES: usize = 16 << 20;
+
+/// A file that has more is not compared with an output that does not name it.
+const MOST_BYTES_UNNAMED: usize = 1 << 20;
+
+/// So many files that an output may be about are read for each rank.
+const MOST_FILES: usize = 200;
+
+/// So many of the files that the session saw last may be what an output is about.
+const LATELY: usize = 32;
+
+impl Session {
+    /// Marks as read what a command has printed of the files of this workspace.
+    pub(super) fn count_as_read(&mut self, command: &Command<'_>, mentions: &Mentions, mut mentioned: Mentioned) -> Vec<Lines> {
+        let mut printed = Printed::new(command.line, command.output);
+        if printed.is_accounted_for() {
+            return Vec::new();
+        }
+        let workspace = self.workspace().clone();
+        mentioned.look_up(&workspace, &mentions::in_output(command.output));
+        let mut room = MOST_BYTES;
+        let mut read = self.take_printed(&mut printed, &mentioned.files, Rank::Named, &mut room);
+        if !printed.is_accounted_for() {
+            let possible = mentioned.possible(&workspace, mentions);
+            read.extend(self.take_printed(&mut printed, &possible, Rank::Possible, &mut room));
+        }
+        if !printed.is_accounted_for() {
+            let recent = self.tracker().map(|tracker| tracker.lately_viewed(&workspace, LATELY)).unwrap_or_default();
+            read.extend(self.take_printed(&mut printed, &recent, Rank::Recent, &mut room));
+        }
+        self.track_read(&read);
+        read
+    }
+
+    /// Compares what is left of an output with these files, and marks as seen what it shows of them.
+    fn take_printed(&mut self, printed: &mut Printed, paths: &[RelPath], rank: Rank, room: &mut usize) -> Vec<Lines> {
+        let files: Vec<(RelPath, Text)> =
+            paths.iter().take(MOST_FILES).filter_map(|path| self.text_within(path, rank, room)).collect();
+        let candidates: Vec<Candidate<'_>> =
+            files.iter().map(|(path, text)| Candidate { path: path.as_str(), text, rank }).collect();
+        let shown = printed.lines_of(&candidates);
+        let mut read = Vec::new();
+        for ((path, text), lines) in files.into_iter().zip(shown).filter(|(_, lines)| !lines.is_empty()) {
+            self.show(&path, &text, &lines);
+            self.mend(&path);
+            read.push(Lines { path, text, lines });
+        }
+        read
+    }
+
+    /// The text of a file, if there is room for it.
+    fn text_within(&mut self, path: &RelPath, rank: Rank, room: &mut usize) -> Option<(RelPath, Text)> {
+        let most = if rank == Rank::Named { *room } else { (*room).min(MOST_BYTES_UNNAMED) };
+        let limit = self.limits().file_bytes.min(most as u64);
+        let workspace = self.workspace().clone();
+        let gathered = self.files.gather_up_to(&workspace, path.as_str(), limit).ok()?;
+        let Present::Text(text) = gathered.present else { return None };
+        *room = room.checked_sub(text.bytes().len())?;
+        Some((gathered.path, text))
+    }
+}
