@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Marks as read what a plain read command has printed, as if it had been read here.
-    fn count_as_read(&mut self, command: &Command<'_>) -> Vec<Lines> {
+    pub(crate) fn count_as_read(&mut self, command: &Command<'_>) -> Vec<Lines> {
         let Some(readings) = shell::reads(command.line) else { return Vec::new() };
         let mut texts: HashMap<String, (RelPath, Text)> = HashMap::new();
         let mut text_of = |path: &str| {

@@ -1,15 +1,19 @@
 //! What a hook answers, in our words: the same for every client.
 
+use std::path::Path;
+
 use surehand_engine::{
     Command, Edit, RepoTracker, Session, SessionId, ToolNames,
     render::{self, snapshot::format_for_prompt},
 };
 
 use super::{
-    Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, located,
+    Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What,
+    goose_record::{self, ToolResult},
+    located,
     notebook::Notebook,
     patch::{Part, Patch},
-    transcript,
+    search, transcript,
 };
 
 /// What becomes of what the client tells.
@@ -26,6 +30,7 @@ pub(super) enum Verdict {
 /// Judges or records what a client tells, and says what the model should hear: at once if it `hears`, else at the next chance.
 pub(super) fn decide(session: &mut Session, heard: &Heard, dialect: &Dialect, hears: bool) -> Verdict {
     heed_transcript(session, heard, dialect);
+    see_results(session, heard, dialect);
     let names = &(dialect.names)();
     let said = match &heard.what {
         What::Begins(beginning) => begins(session, heard, dialect, *beginning, names),
@@ -34,7 +39,10 @@ pub(super) fn decide(session: &mut Session, heard: &Heard, dialect: &Dialect, he
             note(session, |notebook| notebook.is_forgotten = true);
             String::new()
         }
-        What::Prompted => String::new(),
+        What::Prompted(files) => {
+            files.iter().for_each(|shown| drop(see(session, heard, shown)));
+            String::new()
+        }
         What::Before(used) => match before(session, heard, used, dialect, names) {
             Ok(said) => said,
             Err(refused) => return deny(session, refused, dialect),
@@ -103,6 +111,21 @@ fn heed_transcript(session: &mut Session, heard: &Heard, dialect: &Dialect) {
     }
 }
 
+/// Some clients do not tell what a tool has shown, but their record of the conversation does.
+fn see_results(session: &mut Session, heard: &Heard, dialect: &Dialect) {
+    let (Some(record), Transcript::HoldsResults) = (&heard.transcript, dialect.transcript) else { return };
+    let last = note(session, |notebook| notebook.transcript);
+    let Some(looked) = goose_record::look(Path::new(record), &heard.session, last) else { return };
+    if looked.is_rewritten && has_seen_something(session) {
+        forget(session, heard, dialect);
+        note(session, |notebook| notebook.is_forgotten = true);
+    }
+    for ToolResult { command, text } in &looked.results {
+        session.foreign_tools().printed(&Command { line: command, directory: &heard.directory, output: text });
+    }
+    note(session, |notebook| notebook.transcript = looked.until);
+}
+
 /// Some clients put files into the context without a tool: those that were read last when it was made shorter, or that the person
 /// has named.
 fn see_attached(session: &mut Session, heard: &Heard, dialect: &Dialect, path: &str) {
@@ -146,7 +169,7 @@ fn instructed(session: &mut Session, heard: &Heard, dialect: &Dialect) {
 /// What is said before a tool runs, or why it must not.
 fn before(session: &mut Session, heard: &Heard, used: &Use, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
     match used {
-        Use::Read => Ok(String::new()),
+        Use::Read | Use::Search { .. } => Ok(String::new()),
         Use::Change(edit) => {
             let edit = absolute(edit, &heard.directory);
             edit.paths().iter().for_each(|path| see_attached(session, heard, dialect, path));
@@ -204,7 +227,14 @@ fn after(
             let paths: Vec<String> = directories.collect();
             said.push_str(&instructions(session, dialect, &paths, Manner::Read, names));
         }
-        (Use::Read, _) => {}
+        (Use::Read, ToolOutcome::ShowedNotebook { path, cells }) => {
+            let path = located(&heard.directory, path);
+            session.foreign_tools().showed_notebook(&path, cells);
+            said.push_str(&instructions(session, dialect, &[path], Manner::Read, names));
+        }
+        (Use::Search { paths }, ToolOutcome::Printed(printed)) => see_hits(session, heard, paths, printed),
+        (Use::Search { .. }, ToolOutcome::Showed(shown)) => shown.iter().for_each(|shown| drop(see(session, heard, shown))),
+        (Use::Read | Use::Search { .. }, _) => {}
         (Use::Change(edit), _) => {
             let edit = absolute(edit, &heard.directory);
             said.push_str(&record(session, &edit, names));
@@ -225,6 +255,14 @@ fn see(session: &mut Session, heard: &Heard, shown: &Shown) -> String {
     let path = located(&heard.directory, &shown.path);
     session.foreign_tools().showed(&path, shown.start, &shown.content);
     path
+}
+
+/// What a search has printed: hits under the names of their files, and otherwise whatever lines of files are in it.
+fn see_hits(session: &mut Session, heard: &Heard, paths: &[String], printed: &str) {
+    let only = if let [only] = paths { Some(only.as_str()) } else { None };
+    search::hits(printed, only).iter().for_each(|hit| drop(see(session, heard, hit)));
+    let line = paths.join(" ");
+    session.foreign_tools().printed(&Command { line: &line, directory: &heard.directory, output: printed });
 }
 
 /// Records an edit. If the tool has made something else of its files, they are taken as they are.

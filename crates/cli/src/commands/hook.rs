@@ -6,32 +6,48 @@ use std::{
     process::ExitCode,
 };
 
-use surehand_adapters::hooks::{self, Answer};
+use surehand_adapters::hooks::{self, Answer, Client};
 
 use crate::{args::HookArgs, hook_log, output, place};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     // What a panic prints, some clients would show to the model.
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = catch_unwind(AssertUnwindSafe(|| answer(args)));
-    let answer = answer.unwrap_or_else(|panic| args.client.fail(format!("it panicked: {}", words(&*panic))));
+    let Some(client) = Client::named(&args.client) else {
+        // An older program under the hooks of a newer one must not deny anything.
+        let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
+        let why = format!("no such client: {}; there are {}", args.client, names.join(", "));
+        eprintln!("surehand hook: {why}");
+        hook_log::add("unknown", &why);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(client, args.event.as_deref())));
+    let answer = answer.unwrap_or_else(|panic| client.fail(format!("it panicked: {}", words(&*panic))));
     if let Some(why) = &answer.failed {
-        hook_log::add(args.client.name(), why);
+        hook_log::add(client.name(), why);
     }
+    // Some clients take any other exit code for a denial, so that nobody hears of a pipe that is closed.
     if !answer.stdout.is_empty() {
-        output::print(&answer.stdout)?;
+        let _ = output::print(&answer.stdout);
     }
-    Ok(ExitCode::SUCCESS)
+    if !answer.stderr.is_empty() {
+        eprintln!("{}", answer.stderr.trim_end());
+    }
+    Ok(ExitCode::from(answer.exit_code))
 }
 
-fn answer(args: &HookArgs) -> Answer {
+fn answer(client: Client, event: Option<&str>) -> Answer {
     let mut input = Vec::new();
     if let Err(error) = std::io::stdin().read_to_end(&mut input) {
-        return args.client.fail(format!("standard input: {error}"));
+        return client.fail(format!("standard input: {error}"));
     }
     // A name of a file that is not UTF-8 is not one that we know.
-    let input = String::from_utf8_lossy(&input);
-    hooks::answer(args.client, args.event.as_deref(), &input, |directory| {
+    let mut input = String::from_utf8_lossy(&input).into_owned();
+    if client == Client::Goose {
+        let directory = std::env::current_dir().unwrap_or_default();
+        input = hooks::with_goose_surroundings(&input, &directory, |name| std::env::var(name).ok());
+    }
+    hooks::answer(client, event, &input, |directory| {
         place::open_above(directory).map_err(|error| format!("{}: {error:#}", directory.display()))
     })
 }
