@@ -1,6 +1,6 @@
-//! Cline. To cancel a call is to end the whole task, so that nothing is denied in that way: the call gets empty arguments instead, which its tool
-//! turns down before it does anything, and the reason stands beside. A version that does not know how to replace arguments goes on with the
-//! call, and its model has read why it should not have. It cuts long results after its hooks were told.
+//! Cline. To cancel a call is to end the whole task, so that nothing is denied in that way: the call gets other arguments instead, with which its tool
+//! can only fail, and the reason stands beside. A version that does not know how to replace arguments goes on with the call, and its model
+//! has read why it should not have. It cuts long results after its hooks were told.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
@@ -112,14 +112,26 @@ fn printed(result: &str) -> String {
     if whole.is_empty() || whole.ends_with('\n') { whole } else { whole + "\n" }
 }
 
-fn say(_input: &Value, verdict: &Verdict) -> Value {
+fn say(input: &Value, verdict: &Verdict) -> Value {
     match verdict {
         Verdict::Pass => Value::Null,
         Verdict::Deny(why) => {
             let why = format!("This call was denied and did nothing. {why}");
-            json!({ "cancel": false, "contextModification": why, "overrideInput": {} })
+            json!({ "cancel": false, "contextModification": why, "overrideInput": harmless(input["tool_call"]["name"].as_str()) })
         }
         Verdict::Context(text) => json!({ "cancel": false, "contextModification": text }),
+    }
+}
+
+/// Arguments with which a tool can only fail: there is nothing below a device. A tool that turns them down as no arguments at all would do as well,
+/// but of three such calls in a row Cline makes the end of the task.
+fn harmless(tool: Option<&str>) -> Value {
+    const NOWHERE: &str = "/dev/null/denied-by-surehand";
+    match tool {
+        Some("apply_patch") => {
+            json!({ "input": format!("*** Begin Patch\n*** Update File: {NOWHERE}\n@@\n-denied\n+denied\n*** End Patch") })
+        }
+        _ => json!({ "path": NOWHERE, "old_text": "denied", "new_text": "denied" }),
     }
 }
 
@@ -150,6 +162,18 @@ mod tests {
         assert_eq!(printed("[Command exited with code 3]\nalpha\nbeta\n"), "alpha\nbeta\n");
         let cut = "one\ntwo\n\n[... output truncated: 256893 chars total. Refine the command ...]\nee\nfour";
         assert_eq!(printed(cut), "one\n\0\nfour\n");
+    }
+
+    #[test]
+    fn a_denied_call_gets_arguments_that_can_only_fail() {
+        let said = |tool: &str| say(&json!({ "tool_call": { "name": tool } }), &Verdict::Deny("no".to_owned()));
+        let editor = said("editor");
+        assert_eq!(
+            (&editor["cancel"], &editor["contextModification"]),
+            (&json!(false), &json!("This call was denied and did nothing. no"))
+        );
+        assert!(editor["overrideInput"]["path"].as_str().unwrap().starts_with("/dev/null/"));
+        assert!(said("apply_patch")["overrideInput"]["input"].as_str().unwrap().contains("*** Update File: /dev/null/"));
     }
 
     #[test]
