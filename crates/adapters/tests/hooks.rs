@@ -59,9 +59,14 @@ impl Place {
 
     /// What a hook answers that runs in a process of its own.
     fn answer(&self, client: Client, input: &str) -> Answer {
+        self.answer_to(client, None, input)
+    }
+
+    /// The same for a client that says what happens beside its input.
+    fn answer_to(&self, client: Client, event: Option<&str>, input: &str) -> Answer {
         let state = StateHome { user: Some(self.dir.path().join("state")), ..StateHome::default() };
         let open = |root: &Path| open(root).map(Into::into);
-        answer(client, None, input, &Surroundings { state, project: None, open: &open })
+        answer(client, event, input, &Surroundings { state, project: None, open: &open })
     }
 }
 
@@ -120,30 +125,81 @@ impl<'a> Agent<'a> {
     /// Tells the hook, and gives what it printed.
     fn tell(&self, event: &str, fields: Value) -> Value {
         let mut input = match self.client {
-            Client::Claude | Client::Codex | Client::Gemini => {
+            Client::Claude | Client::Codex | Client::Gemini | Client::Qwen => {
                 json!({ "session_id": self.session, "cwd": self.cwd(), "transcript_path": self.transcript() })
             }
             Client::Cursor => json!({
                 "conversation_id": self.session, "cursor_version": "3", "workspace_roots": [self.place.root()], "cwd": self.cwd(),
             }),
-            Client::Opencode => json!({ "session": self.session, "directory": self.cwd() }),
+            Client::Opencode | Client::Generic => json!({ "session": self.session, "directory": self.cwd() }),
+            Client::Copilot | Client::Reasonix => json!({ "sessionId": self.session, "cwd": self.cwd() }),
+            Client::Goose => {
+                json!({ "session_id": self.session, "working_dir": self.cwd(), "sessions_database": self.database() })
+            }
+            Client::Cline => {
+                json!({ "taskId": self.session, "workspaceRoots": [self.cwd()], "agent_id": "main", "parent_agent_id": null })
+            }
         };
-        input["hook_event_name"] = event.into();
+        let (field, argument) = match self.client {
+            Client::Goose | Client::Reasonix | Client::Generic => ("event", None),
+            Client::Cline => ("hookName", None),
+            // It does not say it.
+            Client::Copilot => ("", Some(event)),
+            _ => ("hook_event_name", None),
+        };
+        if argument.is_none() {
+            input[field] = event.into();
+        }
         if let Some(agent) = &self.agent {
-            input["agent_id"] = agent.as_str().into();
+            input[if self.client == Client::Generic { "agent" } else { "agent_id" }] = agent.as_str().into();
         }
         let fields = fields.as_object().unwrap().clone();
         input.as_object_mut().unwrap().extend(fields);
-        let answer = self.place.answer(self.client, &input.to_string());
+        let answer = self.place.answer_to(self.client, argument, &input.to_string());
         assert_eq!(answer.failed, None, "{input}");
+        if self.client == Client::Reasonix && answer.exit_code == 2 {
+            assert_eq!(answer.stdout, "");
+            return json!({ "stderr": answer.stderr });
+        }
+        assert_eq!((answer.exit_code, answer.stderr.as_str()), (0, ""));
         if answer.stdout.is_empty() { Value::Null } else { serde_json::from_str(&answer.stdout).unwrap() }
+    }
+
+    /// Where goose keeps its sessions.
+    fn database(&self) -> PathBuf {
+        self.place.dir.path().join("sessions.db")
+    }
+
+    /// As goose keeps a message.
+    fn keep(&self, content: &Value) {
+        let database = rusqlite::Connection::open(self.database()).unwrap();
+        database
+            .execute_batch("CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, content_json TEXT, metadata_json TEXT)")
+            .unwrap();
+        let row = (&self.session, content.to_string(), "{\"agentVisible\":true}");
+        database.execute("INSERT INTO messages (session_id, content_json, metadata_json) VALUES (?1, ?2, ?3)", row).unwrap();
+    }
+
+    /// Whether it hears nothing after a tool has run.
+    fn is_deaf(&self) -> bool {
+        matches!(self.client, Client::Goose | Client::Reasonix)
+    }
+
+    /// It passes, and the model hears these words, if it hears anything.
+    #[track_caller]
+    fn told(&self, heard: Heard, words: &[&str]) {
+        if self.is_deaf() {
+            passes(heard);
+        } else {
+            told(heard, words);
+        }
     }
 
     /// What the model hears of an answer.
     fn heard(&self, answer: &Value) -> Heard {
         let own = &answer["hookSpecificOutput"];
         let (denied, context) = match self.client {
-            Client::Claude | Client::Codex => {
+            Client::Claude | Client::Codex | Client::Qwen => {
                 assert!(answer.is_null() || answer.as_object().unwrap().len() == 1, "only what it knows: {answer}");
                 let is_denied = own["permissionDecision"] == "deny";
                 (is_denied.then(|| own["permissionDecisionReason"].clone()), &own["additionalContext"])
@@ -154,6 +210,18 @@ impl<'a> Agent<'a> {
                 ((answer["permission"] == "deny").then(|| answer["agent_message"].clone()), &answer["additional_context"])
             }
             Client::Opencode => (answer.get("deny").cloned(), &answer["context"]),
+            Client::Copilot => {
+                let is_denied = answer["permissionDecision"] == "deny";
+                (is_denied.then(|| answer["permissionDecisionReason"].clone()), &answer["additionalContext"])
+            }
+            Client::Goose => ((answer["decision"] == "block").then(|| answer["reason"].clone()), &Value::Null),
+            Client::Cline => {
+                assert_ne!(answer["cancel"], true, "that would end the task");
+                let context = &answer["contextModification"];
+                (answer.get("overrideInput").map(|_| context.clone()), context)
+            }
+            Client::Reasonix => (answer.get("stderr").cloned(), &own["additionalContext"]),
+            Client::Generic => ((answer["decision"] == "deny").then(|| answer["reason"].clone()), &answer["context"]),
         };
         match denied {
             Some(why) => Err(why.as_str().filter(|why| !why.trim().is_empty()).expect("a no has a reason").to_owned()),
@@ -165,15 +233,25 @@ impl<'a> Agent<'a> {
     fn call(&self, call: &Call, run: impl FnOnce() -> Value) -> Heard {
         self.calls.set(self.calls.get() + 1);
         let (before, after) = match self.client {
-            Client::Claude | Client::Codex => ("PreToolUse", "PostToolUse"),
+            Client::Claude | Client::Codex | Client::Qwen | Client::Goose | Client::Reasonix => ("PreToolUse", "PostToolUse"),
             Client::Gemini => ("BeforeTool", "AfterTool"),
-            Client::Cursor => ("preToolUse", "postToolUse"),
+            Client::Cursor | Client::Copilot => ("preToolUse", "postToolUse"),
             Client::Opencode => ("tool.execute.before", "tool.execute.after"),
+            Client::Cline => ("tool_call", "tool_result"),
+            Client::Generic => ("before", "after"),
         };
+        let id = format!("call{}", self.calls.get());
+        if self.client == Client::Goose {
+            let value = json!({ "name": call.tool, "arguments": call.arguments });
+            self.keep(&json!([{ "type": "toolRequest", "id": id, "toolCall": { "status": "success", "value": value } }]));
+        }
         let fields = match self.client {
             Client::Opencode => json!({ "tool": call.tool, "args": call.arguments }),
+            Client::Generic => json!({ "tool": { call.tool: call.arguments } }),
+            Client::Copilot | Client::Reasonix => json!({ "toolName": call.tool, "toolArgs": call.arguments }),
+            Client::Cline => json!({ "tool_call": { "name": call.tool, "input": call.arguments } }),
             _ => {
-                json!({ "tool_name": call.tool, "tool_input": call.arguments, "tool_use_id": format!("call{}", self.calls.get()) })
+                json!({ "tool_name": call.tool, "tool_input": call.arguments, "tool_use_id": id })
             }
         };
         let said = self.heard(&self.tell(before, fields.clone()))?;
@@ -182,6 +260,19 @@ impl<'a> Agent<'a> {
         match self.client {
             Client::Opencode => fields["output"] = response,
             Client::Cursor => fields["tool_output"] = response.to_string().into(),
+            Client::Generic => fields.as_object_mut().unwrap().extend(response.as_object().cloned().unwrap_or_default()),
+            Client::Copilot => fields["toolResult"] = json!({ "resultType": "success", "textResultForLlm": response }),
+            Client::Reasonix => fields["toolResult"] = response,
+            Client::Cline => {
+                fields = json!({ "tool_result": { "name": call.tool, "input": call.arguments, "output": response } });
+            }
+            Client::Goose => {
+                let said = said + &self.heard(&self.tell(after, fields)).expect("what is done is not denied");
+                let content = json!([{ "type": "text", "text": response }]);
+                let result = json!({ "status": "success", "value": { "content": content } });
+                self.keep(&json!([{ "type": "toolResponse", "id": id, "toolResult": result }]));
+                return Ok(said);
+            }
             _ => fields["tool_response"] = response,
         }
         Ok(said + &self.heard(&self.tell(after, fields)).expect("what is done is not denied"))
@@ -199,10 +290,43 @@ impl<'a> Agent<'a> {
             Client::Claude => self.call(&Call { tool: "Read", arguments: json!({ "file_path": full }) }, || {
                 json!({ "type": "text", "file": { "filePath": full, "content": part, "startLine": first, "totalLines": total } })
             }),
-            Client::Codex => match lines {
-                None => self.shell(&format!("cat {path}")),
-                Some(_) => self.shell(&format!("sed -n '{first},{last}p' {path}")),
-            },
+            Client::Codex | Client::Goose => {
+                let said = match lines {
+                    None => self.shell(&format!("cat {path}")),
+                    Some(_) => self.shell(&format!("sed -n '{first},{last}p' {path}")),
+                };
+                if self.client == Client::Goose {
+                    // Its next hook finds the result.
+                    self.tell("UserPromptSubmit", json!({}));
+                }
+                said
+            }
+            Client::Qwen => {
+                let above = format!("Showing lines {first}-{last} of {total} total lines.\n\n---\n\n");
+                let shown = if lines.is_some() { above + &part } else { part };
+                self.call(&Call { tool: "read_file", arguments: json!({ "file_path": full }) }, || {
+                    json!({ "llmContent": shown, "returnDisplay": "" })
+                })
+            }
+            Client::Copilot => {
+                let arguments = json!({ "path": full, "view_range": [first, last] });
+                self.call(&Call { tool: "view", arguments }, || part.into())
+            }
+            Client::Cline => {
+                let rows = part.strip_suffix('\n').unwrap_or(&part).split('\n').zip(first..);
+                let rows: Vec<String> = rows.map(|(line, number)| format!("{number:2} | {line}")).collect();
+                let result = json!([{ "query": format!("{full}:{first}-{last}"), "result": rows.join("\n"), "success": true }]);
+                self.call(&Call { tool: "read_files", arguments: json!({ "files": [{ "path": full }] }) }, || result)
+            }
+            Client::Reasonix => {
+                let rows = part.strip_suffix('\n').unwrap_or(&part).split('\n').zip(first..);
+                let rows: String = rows.map(|(line, number)| format!("{number:2}→{line}\n")).collect();
+                self.call(&Call { tool: "read_file", arguments: json!({ "path": full }) }, || rows.into())
+            }
+            Client::Generic => {
+                let shown = json!({ "shown": [{ "path": full, "start": first, "text": part }] });
+                self.call(&Call { tool: "read", arguments: json!({ "path": full }) }, || shown)
+            }
             Client::Gemini => {
                 let arguments = json!({ "file_path": full, "start_line": first, "end_line": last });
                 let above = format!("\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines {first}-{last} of {total} total lines.\nAction: …\n\n--- FILE CONTENT (truncated) ---\n");
@@ -242,6 +366,18 @@ impl<'a> Agent<'a> {
             Client::Opencode => {
                 ("edit", json!({ "filePath": full, "oldString": old, "newString": new }), json!("Edit applied successfully."))
             }
+            Client::Qwen => ("edit", old_and_new, json!({ "llmContent": "The file has been updated." })),
+            Client::Copilot => {
+                ("edit", json!({ "path": full, "old_str": old, "new_str": new }), json!("File updated with changes."))
+            }
+            Client::Goose => ("edit", json!({ "path": full, "before": old, "after": new }), json!("Edited (1 lines -> 1 lines)")),
+            Client::Cline => (
+                "editor",
+                json!({ "path": full, "old_text": old, "new_text": new }),
+                json!({ "result": "Edited", "success": true }),
+            ),
+            Client::Reasonix => ("edit_file", json!({ "path": full, "old_string": old, "new_string": new }), json!("edited")),
+            Client::Generic => ("edit", json!({ "path": full, "old": old, "new": new }), json!({})),
         };
         self.call(&Call { tool, arguments }, || {
             run();
@@ -262,6 +398,14 @@ impl<'a> Agent<'a> {
             Client::Gemini => ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" })),
             Client::Cursor => ("Write", json!({ "file_path": full, "contents": content }), json!({ "success": true })),
             Client::Opencode => ("write", json!({ "filePath": full, "content": content }), json!("Wrote file successfully.")),
+            Client::Qwen => ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" })),
+            Client::Copilot => ("create", json!({ "path": full, "file_text": content }), json!("Created file")),
+            Client::Goose => ("write", json!({ "path": full, "content": content }), json!("Created (1 lines)")),
+            Client::Cline => {
+                ("editor", json!({ "path": full, "new_text": content }), json!({ "result": "created", "success": true }))
+            }
+            Client::Reasonix => ("write_file", json!({ "path": full, "content": content }), json!("wrote 6 bytes")),
+            Client::Generic => ("write", json!({ "path": full, "content": content }), json!({})),
         };
         self.call(&Call { tool, arguments }, || {
             self.place.write(path, content);
@@ -286,14 +430,71 @@ impl<'a> Agent<'a> {
             }),
             Client::Cursor => self.call(&Call { tool: "Shell", arguments }, || json!({ "output": run(), "exitCode": 0 })),
             Client::Opencode => self.call(&Call { tool: "bash", arguments }, || run().into()),
+            Client::Qwen => self.call(&Call { tool: "run_shell_command", arguments }, || {
+                let output = run();
+                let output = if output.is_empty() { "(empty)" } else { output.trim_end() };
+                let below = "Error: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)";
+                json!({ "llmContent": format!("Command: {command}\nDirectory: (root)\nOutput: {output}\n{below}") })
+            }),
+            Client::Copilot => self.call(&Call { tool: "bash", arguments }, || {
+                format!("{}<shellId: 0 completed with exit code 0>", run()).into()
+            }),
+            Client::Goose => self.call(&Call { tool: "shell", arguments }, || run().trim_end().into()),
+            Client::Cline => self.call(&Call { tool: "run_commands", arguments: json!({ "commands": [command] }) }, || {
+                json!([{ "query": command, "result": run(), "success": true }])
+            }),
+            Client::Reasonix => self.call(&Call { tool: "bash", arguments }, || run().into()),
+            Client::Generic => self.call(&Call { tool: "shell", arguments }, || json!({ "printed": run() })),
+        }
+    }
+
+    /// Searches all files for lines with a text, and prints them as the client does.
+    fn search(&self, text: &str, files: &[&str]) -> Heard {
+        let mut hits = Vec::new();
+        for path in files {
+            let content = self.place.content(path);
+            let lines = content.lines().zip(1..).filter(|(line, _)| line.contains(text));
+            hits.extend(lines.map(|(line, number)| ((*path).to_owned(), number, line.to_owned())));
+        }
+        let rows = |row: fn(&(String, i32, String)) -> String| hits.iter().map(row).collect::<Vec<_>>().join("\n");
+        let plain = rows(|(path, number, line)| format!("{path}:{number}:{line}"));
+        let below = rows(|(path, number, line)| format!("File: {path}\nL{number}: {line}\n---"));
+        let arguments = json!({ "pattern": text });
+        let found = |llm: String| json!({ "llmContent": format!("Found matches for pattern \"{text}\":\n---\n{llm}") });
+        match self.client {
+            Client::Claude => {
+                let arguments = json!({ "pattern": text, "output_mode": "content" });
+                self.call(&Call { tool: "Grep", arguments }, || json!({ "mode": "content", "content": plain }))
+            }
+            Client::Codex | Client::Goose => self.shell(&format!("grep -n {text} {}", files.join(" "))),
+            Client::Gemini | Client::Qwen => self.call(&Call { tool: "grep_search", arguments }, || found(below)),
+            Client::Cursor => self.call(&Call { tool: "Grep", arguments }, || json!({ "content": plain })),
+            Client::Opencode => {
+                let rows = rows(|(path, number, line)| format!("{path}:\n  Line {number}: {line}\n"));
+                self.call(&Call { tool: "grep", arguments }, || format!("Found matches\n{rows}").into())
+            }
+            Client::Copilot | Client::Reasonix => self.call(&Call { tool: "grep", arguments }, || plain.into()),
+            Client::Cline => {
+                let rows = rows(|(path, number, line)| format!("{path}:{number}:3\n> {number}: {line}\n"));
+                let result = json!([{ "query": text, "result": format!("Found results\n\n{rows}"), "success": true }]);
+                self.call(&Call { tool: "search_codebase", arguments: json!({ "queries": [text] }) }, || result)
+            }
+            Client::Generic => self.call(&Call { tool: "search", arguments: json!({}) }, || json!({ "printed": plain })),
         }
     }
 
     fn begins(&self, source: &str) -> String {
         let event = match self.client {
-            Client::Claude | Client::Codex | Client::Gemini => "SessionStart",
-            Client::Cursor => "sessionStart",
+            Client::Cursor | Client::Copilot => "sessionStart",
             Client::Opencode => "session.created",
+            Client::Cline => "agent_start",
+            Client::Generic => "begin",
+            _ => "SessionStart",
+        };
+        let source = match (self.client, source) {
+            (Client::Generic, "resume") => "resumed",
+            (Client::Generic, "clear") => "cleared",
+            (_, source) => source,
         };
         self.heard(&self.tell(event, json!({ "source": source }))).unwrap()
     }
@@ -319,6 +520,20 @@ impl<'a> Agent<'a> {
             }
             Client::Cursor => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
             Client::Opencode => self.heard(&self.tell("session.compacted", json!({}))).unwrap(),
+            Client::Qwen => {
+                self.tell("PreCompact", json!({ "trigger": "auto" }));
+                self.begins("compact")
+            }
+            Client::Copilot => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
+            Client::Goose => {
+                // It writes all messages anew; those that the model no longer has are hidden.
+                let database = rusqlite::Connection::open(self.database()).unwrap();
+                database.execute("UPDATE messages SET id = id + 1000, metadata_json = '{\"agentVisible\":false}'", ()).unwrap();
+                String::new()
+            }
+            Client::Cline => self.heard(&self.tell("PreCompact", json!({}))).unwrap(),
+            Client::Reasonix => self.heard(&self.tell("PostCompact", json!({}))).unwrap(),
+            Client::Generic => self.heard(&self.tell("reset", json!({}))).unwrap(),
         }
     }
 
@@ -335,7 +550,11 @@ impl<'a> Agent<'a> {
             Client::Codex => ("cat (or sed -n)", "apply_patch (Add File)"),
             Client::Gemini => ("read_file", "write_file"),
             Client::Cursor => ("Read", "Write"),
-            Client::Opencode => ("read", "write"),
+            Client::Opencode | Client::Generic => ("read", "write"),
+            Client::Qwen | Client::Reasonix => ("read_file", "write_file"),
+            Client::Copilot => ("view", "create"),
+            Client::Goose => ("shell (cat)", "write"),
+            Client::Cline => ("read_files", "editor"),
         }
     }
 }
@@ -484,7 +703,7 @@ fn what_a_command_shows_counts_as_read() {
 fn what_a_command_changed_is_told_once() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
-        told(agent.shell("sed -i s/gamma/SHELL/ a.txt"), &["a.txt (by your command)"]);
+        agent.told(agent.shell("sed -i s/gamma/SHELL/ a.txt"), &["a.txt (by your command)"]);
         passes(agent.shell("true"));
         // It was its own command, and the line is what it was.
         passes(agent.edit("a.txt", "beta", "BETA"));
@@ -523,7 +742,7 @@ fn what_a_command_wrote_itself_is_known() {
 fn a_file_that_a_command_moved_is_still_known() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
-        told(agent.shell("mkdir sub && mv a.txt sub/b.txt"), &["a.txt (gone by your command)"]);
+        agent.told(agent.shell("mkdir sub && mv a.txt sub/b.txt"), &["a.txt (gone by your command)"]);
         passes(agent.edit("sub/b.txt", "beta", "BETA"));
         assert_eq!(place.content("sub/b.txt"), "alpha\nBETA\ngamma\n");
     });
@@ -535,8 +754,8 @@ fn what_changed_before_a_command_is_not_the_commands() {
         passes(agent.read("a.txt", None));
         place.write("a.txt", "theirs\n");
         let said = agent.shell("true").unwrap();
-        assert!(said.contains("a.txt") && !said.contains("command"), "{said}");
-        assert_eq!(said.matches("a.txt").count(), 1, "{said}");
+        assert!(agent.is_deaf() || (said.contains("a.txt") && !said.contains("command")), "{said}");
+        assert_eq!(said.matches("a.txt").count(), usize::from(!agent.is_deaf()), "{said}");
     });
 }
 
@@ -560,7 +779,7 @@ fn after_compaction_all_is_forgotten_and_the_state_is_given() {
 fn before_a_compaction_nothing_is_forgotten() {
     for_every_client(ABC, |agent, _| {
         passes(agent.read("a.txt", None));
-        if agent.client != Client::Cursor {
+        if !matches!(agent.client, Client::Cursor | Client::Cline | Client::Generic) {
             agent.tell("PreCompact", json!({ "trigger": "auto" }));
             agent.tell("PreCompress", json!({ "trigger": "auto" }));
         }
@@ -570,7 +789,9 @@ fn before_a_compaction_nothing_is_forgotten() {
 
 #[test]
 fn a_conversation_that_goes_on_knows_what_it_knew() {
-    for client in [Client::Claude, Client::Codex, Client::Gemini] {
+    for client in
+        [Client::Claude, Client::Codex, Client::Gemini, Client::Qwen, Client::Copilot, Client::Reasonix, Client::Generic]
+    {
         let place = Place::with(ABC);
         let agent = Agent::new(client, &place);
         passes(agent.read("a.txt", None));
@@ -593,13 +814,14 @@ fn instructions_are_given_once_unless_the_client_gives_them() {
         let expected = match agent.client {
             // Those of what is read as well; opencode says so, which it does not here.
             Client::Claude => (0, 0),
-            Client::Codex | Client::Cursor | Client::Opencode => (0, 1),
-            Client::Gemini => (1, 1),
+            Client::Codex | Client::Cursor | Client::Opencode | Client::Qwen | Client::Copilot | Client::Cline => (0, 1),
+            Client::Gemini | Client::Generic => (1, 1),
+            Client::Goose | Client::Reasonix => (0, 0),
         };
         assert_eq!((root, nested), expected, "{:?}: {said}", agent.client);
         // A client has read them when it began; what has changed since is news.
         place.write("AGENTS.md", "other rules\n");
-        told(agent.edit("a.txt", "TWO", "2"), &["other rules"]);
+        agent.told(agent.edit("a.txt", "TWO", "2"), &["other rules"]);
     });
 }
 
@@ -610,6 +832,132 @@ fn claude_gives_its_own_file_where_there_is_one() {
     told(Agent::new(Client::Claude, &place).read("a.txt", None), &["root rules"]);
     place.write("CLAUDE.md", "See @AGENTS.md\n");
     passes(Agent::named(Client::Claude, &place, "s2").read("a.txt", None));
+}
+
+#[test]
+fn what_a_search_shows_counts_as_read() {
+    let files = &[("a.txt", "alpha\n  beta\ngamma\n"), ("sub/b.txt", "one\nbeta two\n")];
+    for_every_client(files, |agent, _| {
+        agent.search("beta", &["a.txt", "sub/b.txt"]).unwrap();
+        agent.edit("a.txt", "  beta", "  BETA").unwrap();
+        agent.edit("sub/b.txt", "beta two", "BETA 2").unwrap();
+        denied(agent.write("a.txt", "all\n"), &["lines 1, 3 of a.txt were not read"]);
+    });
+}
+
+#[test]
+fn what_a_prompt_refers_to_counts_as_read() {
+    for client in [Client::Gemini, Client::Qwen, Client::Generic] {
+        let place = Place::with(&[("a.txt", "alpha\nbeta\ngamma\n"), ("b.txt", "one\n")]);
+        let agent = Agent::new(client, &place);
+        let prompt =
+            "See @a.txt\n--- Content from referenced files ---\nContent from @a.txt:\nalpha\nbeta\ngamma\n--- End of content ---";
+        let said = match client {
+            Client::Gemini => agent.tell("BeforeAgent", json!({ "prompt": prompt })),
+            Client::Qwen => agent.tell("UserPromptSubmit", json!({ "prompt": prompt })),
+            _ => agent.tell("prompt", json!({ "shown": [{ "path": "a.txt", "text": place.content("a.txt") }] })),
+        };
+        passes(agent.heard(&said));
+        passes(agent.write("a.txt", "all\n"));
+        denied(agent.edit("b.txt", "one", "two"), &["b.txt was not read"]);
+    }
+}
+
+#[test]
+fn a_notebook_is_edited_by_who_has_read_it_as_it_is() {
+    let notebook = "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\"x = 1\\n\", \"y\"]}\n ]\n}\n";
+    for client in [Client::Claude, Client::Qwen] {
+        let place = Place::with(&[("n.ipynb", notebook)]);
+        let agent = Agent::new(client, &place);
+        let full = place.full("n.ipynb");
+        let (read, edit, response) = match client {
+            Client::Claude => {
+                ("Read", "NotebookEdit", json!({ "type": "notebook", "file": { "cells": [{ "source": "x = 1\ny" }] } }))
+            }
+            _ => ("read_file", "notebook_edit", json!({ "llmContent": "Jupyter Notebook (1 cells)\n\nx = 1\ny" })),
+        };
+        let read = Call { tool: read, arguments: json!({ "file_path": full }) };
+        let edit = Call { tool: edit, arguments: json!({ "notebook_path": full, "cell_id": "0", "new_source": "x = 2" }) };
+        let run = |to: &str| {
+            place.write("n.ipynb", &notebook.replace("x = 1", to));
+            json!({})
+        };
+        denied(agent.call(&edit, || unreachable!("it is denied")), &["n.ipynb was not read"]);
+        passes(agent.call(&read, || response));
+        passes(agent.call(&edit, || run("x = 2")));
+        passes(agent.call(&edit, || run("x = 3")));
+        place.write("n.ipynb", &notebook.replace("x = 1", "theirs"));
+        denied(agent.call(&edit, || unreachable!("it is denied")), &["modified since last read"]);
+    }
+}
+
+#[test]
+fn what_goose_finds_late_counts_as_far_as_it_is_still_there() {
+    let place = Place::with(ABC);
+    let agent = Agent::new(Client::Goose, &place);
+    passes(agent.shell("cat a.txt"));
+    // Nobody has looked at the result yet.
+    place.write("a.txt", "alpha\nbeta\nOUTSIDE\n");
+    denied(agent.write("a.txt", "all\n"), &["line 3 of a.txt was not read"]);
+    passes(agent.edit("a.txt", "beta", "BETA"));
+    assert_eq!(place.content("a.txt"), "alpha\nBETA\nOUTSIDE\n");
+}
+
+#[test]
+fn what_goose_and_reasonix_cannot_hear_comes_with_a_denial() {
+    for client in [Client::Goose, Client::Reasonix] {
+        let place = Place::with(&[("a.txt", "alpha\n"), ("b.txt", "one\n")]);
+        let agent = Agent::new(client, &place);
+        passes(agent.read("a.txt", None));
+        passes(agent.shell("echo more >> a.txt"));
+        denied(agent.edit("b.txt", "one", "two"), &["b.txt was not read", "a.txt (by your command)"]);
+    }
+}
+
+#[test]
+fn who_slips_in_our_protocol_is_told_and_passes() {
+    let place = Place::with(ABC);
+    for (input, words) in [
+        (json!({ "event": "befor", "session": "s", "directory": "/" }), "no such event: \"befor\""),
+        (json!({ "event": "before", "session": "s" }), "directory is missing"),
+        (json!({ "event": "before", "session": "s", "directory": "/", "tool": { "rm": {} } }), "the tool is not understood"),
+    ] {
+        let answer = place.answer(Client::Generic, &input.to_string());
+        let said: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(said["decision"], "allow");
+        assert!(said["error"].as_str().unwrap().contains(words), "{said}");
+    }
+}
+
+#[test]
+fn our_protocol_has_every_kind_of_change() {
+    let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let agent = Agent::new(Client::Generic, &place);
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch";
+    let calls = [
+        Call { tool: "edit", arguments: json!({ "path": "a.txt" }) },
+        Call { tool: "edit", arguments: json!({ "path": "a.txt", "edits": [{ "old": "one", "new": "1" }] }) },
+        Call { tool: "patch", arguments: json!({ "text": patch }) },
+        Call { tool: "delete", arguments: json!({ "path": "a.txt" }) },
+        Call { tool: "move", arguments: json!({ "from": "a.txt", "to": "c.txt" }) },
+    ];
+    for (number, call) in calls.iter().enumerate() {
+        let stranger = Agent::named(Client::Generic, &place, &format!("stranger{number}"));
+        denied(stranger.call(call, || unreachable!("it is denied")), &["a.txt was not read"]);
+    }
+    passes(agent.heard(&agent.tell("shown", json!({ "shown": [{ "path": "a.txt", "text": "one\n" }] }))));
+    passes(agent.call(&calls[4], || {
+        fs::rename(place.root().join("a.txt"), place.root().join("c.txt")).unwrap();
+        json!({})
+    }));
+    passes(agent.edit("c.txt", "one", "1"));
+    // What did not happen is not recorded.
+    passes(agent.call(
+        &Call { tool: "edit", arguments: json!({ "path": "c.txt", "old": "1", "new": "2" }) },
+        || json!({ "failed": true }),
+    ));
+    let log = place.open().log(&Which::default(), 9).unwrap();
+    assert_eq!(log.iter().map(|change| change.tool.as_str()).collect::<Vec<_>>(), ["edit_file", "move_file"]);
 }
 
 #[test]
@@ -690,7 +1038,7 @@ fn what_a_formatter_made_of_it_is_told() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
         let formatted = || place.write("a.txt", "alpha\nBETA;\ngamma\n");
-        told(agent.edit_by("a.txt", "beta", "BETA", formatted), &["2|BETA;"]);
+        agent.told(agent.edit_by("a.txt", "beta", "BETA", formatted), &["2|BETA;"]);
         passes(agent.edit("a.txt", "BETA;", "beta"));
     });
 }
@@ -701,6 +1049,10 @@ fn files_outside_and_tools_of_servers_are_none_of_our_business() {
         let outside = place.dir.path().join("outside.txt");
         fs::write(&outside, "one\n").unwrap();
         passes(agent.edit_by("../outside.txt", "one", "two", || {}));
+        if agent.client == Client::Generic {
+            // It has only the tools of the protocol.
+            return;
+        }
         for tool in ["mcp__surehand__edit_file", "mcp_surehand_edit_file", "surehand_edit_file", "MCP:edit_file"] {
             let call = Call { tool, arguments: json!({ "path": place.full("a.txt"), "old_string": "beta", "new_string": "B" }) };
             passes(agent.call(&call, || json!({})));
@@ -752,7 +1104,7 @@ fn a_path_is_seen_from_the_directory_of_the_client() {
 
 #[test]
 fn a_subagent_has_a_context_of_its_own() {
-    for client in [Client::Claude, Client::Codex] {
+    for client in [Client::Claude, Client::Codex, Client::Qwen, Client::Generic] {
         let place = Place::with(ABC);
         let agent = Agent::new(client, &place);
         passes(agent.read("a.txt", None));
@@ -954,7 +1306,9 @@ fn broken_input_passes() {
         for input in ["", "nonsense", "[]", "null", "{}", "{\"hook_event_name\": 7}", "{\"hook_event_name\":\"PreToolUse\"}"] {
             let answer = place.answer(*client, input);
             let expected = if *client == Client::Cursor { "{}\n" } else { "" };
-            assert_eq!(answer.stdout, expected, "{client:?} {input}");
+            let is_allowed = *client == Client::Generic && answer.stdout.starts_with("{\"decision\":\"allow\"");
+            assert!(is_allowed || answer.stdout == expected, "{client:?} {input}: {}", answer.stdout);
+            assert_eq!(answer.exit_code, 0);
         }
         let whole =
             json!({ "hook_event_name": "SessionStart", "session_id": "s", "cwd": "/", "conversation_id": "s" }).to_string();
@@ -1032,7 +1386,56 @@ fn samples(place: &Place) -> Vec<(Client, Value)> {
     samples.extend(opencode("edit", json!({ "filePath": file, "oldString": "beta", "newString": "BETA" })));
     samples.extend(opencode("read", json!({ "filePath": file })));
     samples.extend(opencode("apply_patch", json!({ "patchText": patch })));
+    samples.extend(new_samples(&file, &root));
     samples
+}
+
+/// Those of the clients whose inputs have shapes of their own.
+fn new_samples(file: &str, root: &Path) -> Vec<(Client, Value)> {
+    let found = "File: a.txt\nL2: beta\na.txt:1:alpha";
+    let output = json!([{ "query": file, "result": "1 | alpha\n2 | beta", "success": true }]);
+    let cline = |name: &str, tool: Value| json!({ "hookName": name, "taskId": "s", "workspaceRoots": [root], name: tool });
+    let copilot = |event: &str, tool: &str, arguments: Value, result: &str| {
+        json!({ "hook_event_name": event, "sessionId": "s", "cwd": root, "toolName": tool, "toolArgs": arguments,
+            "toolResult": { "resultType": "success", "textResultForLlm": result } })
+    };
+    let reasonix = |event: &str, tool: &str, arguments: Value, result: &str| json!({ "event": event, "sessionId": "s", "cwd": root, "toolName": tool, "toolArgs": arguments, "toolResult": result });
+    let goose = json!({ "event": "PreToolUse", "session_id": "s", "working_dir": root, "sessions_database": file,
+        "tool_name": "edit", "tool_input": { "path": file, "before": "beta", "after": "B" } });
+    let generic = |event: &str, tool: Value| {
+        json!({ "event": event, "session": "s", "directory": root, "tool": tool,
+            "shown": [{ "path": file, "start": 1, "text": "alpha\nbeta" }], "printed": found })
+    };
+    let edits = json!([{ "old": "beta", "new": "B" }]);
+    vec![
+        (
+            Client::Cline,
+            cline("tool_call", json!({ "name": "editor", "input": { "path": file, "old_text": "beta", "new_text": "B" } })),
+        ),
+        (Client::Cline, cline("tool_result", json!({ "name": "read_files", "input": {}, "output": output }))),
+        (Client::Copilot, copilot("preToolUse", "edit", json!({ "path": file, "old_str": "beta", "new_str": "B" }), "")),
+        (Client::Copilot, copilot("postToolUse", "view", json!({ "path": file, "view_range": [1, 2] }), "alpha\nbeta")),
+        (Client::Copilot, copilot("postToolUse", "grep", json!({ "paths": [file] }), found)),
+        (
+            Client::Reasonix,
+            reasonix(
+                "PreToolUse",
+                "multi_edit",
+                json!({ "path": file, "edits": [{ "old_string": "a", "new_string": "b" }] }),
+                "",
+            ),
+        ),
+        (Client::Reasonix, reasonix("PostToolUse", "read_file", json!({ "path": file }), "1→alpha\n2→beta\n")),
+        (Client::Goose, goose),
+        (Client::Generic, generic("before", json!({ "edit": { "path": file, "edits": edits } }))),
+        (Client::Generic, generic("after", json!({ "search": { "paths": [file] } }))),
+        (Client::Generic, generic("shown", Value::Null)),
+        (
+            Client::Qwen,
+            json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": root,
+                "prompt": "See\n--- Content from referenced files ---\nContent from a.txt:\nalpha\n\n--- End of content ---" }),
+        ),
+    ]
 }
 
 /// All places in a value, as pointers.
@@ -1083,11 +1486,13 @@ proptest! {
         *input.pointer_mut(at).unwrap() = with;
         let answer = place.answer(client, &input.to_string());
         // A directory that is none is the only thing that stops it.
-        prop_assert!(answer.failed.is_none_or(|why| why.starts_with("cannot guard this session")));
+        let is_stopped = |why: &String| why.starts_with("cannot guard this session");
+        prop_assert!(client == Client::Generic || answer.failed.as_ref().is_none_or(is_stopped), "{:?}", answer.failed);
+        prop_assert_eq!(answer.exit_code == 2, !answer.stderr.trim().is_empty());
         if !answer.stdout.is_empty() {
             let said: Value = serde_json::from_str(&answer.stdout).unwrap();
-            let reason = [&said["hookSpecificOutput"]["permissionDecisionReason"], &said["reason"], &said["agent_message"], &said["deny"]];
-            let is_denied = answer.stdout.contains("deny");
+            let reason = [&said["hookSpecificOutput"]["permissionDecisionReason"], &said["reason"], &said["agent_message"], &said["deny"], &said["permissionDecisionReason"]];
+            let is_denied = ["deny", "block"].iter().any(|word| answer.stdout.contains(&format!("\"{word}\"")));
             prop_assert!(!is_denied || reason.iter().any(|reason| reason.as_str().is_some_and(|reason| !reason.is_empty())));
         }
     }
@@ -1101,8 +1506,10 @@ fn an_edit_of_lines_that_nobody_changed_passes_and_says_what_else_is_new() {
         passes(agent.read("a.txt", None));
         place.write("a.txt", &format!("zero\n{}", place.content("a.txt")));
         let said = agent.edit("a.txt", "five", "FIVE").expect("its lines are the same") + &agent.shell("true").unwrap();
-        assert!(said.contains("a.txt was modified since last read; the lines of this edit were not"), "{said}");
-        assert!(said.contains("1|zero") && !said.contains("another session"), "{said}");
+        if !agent.is_deaf() {
+            assert!(said.contains("a.txt was modified since last read; the lines of this edit were not"), "{said}");
+            assert!(said.contains("1|zero") && !said.contains("another session"), "{said}");
+        }
         passes(agent.edit("a.txt", "zero", "ZERO"));
         assert!(place.content("a.txt").starts_with("ZERO\none\n"));
         // What is on record is what was on the disk, so it can be taken back.
@@ -1124,8 +1531,10 @@ fn who_changed_the_rest_is_said_where_it_is_known() {
         passes(other.read("a.txt", None));
         passes(other.edit("a.txt", "one", "ONE"));
         let said = agent.edit("a.txt", "seven", "SEVEN").unwrap() + &agent.shell("true").unwrap();
-        assert!(said.contains("modified since last read by another session, "), "{said}");
-        assert!(said.contains(" ago; the lines of this edit were not"), "{said}");
+        if !agent.is_deaf() {
+            assert!(said.contains("modified since last read by another session, "), "{said}");
+            assert!(said.contains(" ago; the lines of this edit were not"), "{said}");
+        }
     });
 }
 
@@ -1192,30 +1601,11 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
         passes(agent.shell("true"));
         // From here on it works in the nested repository.
         let agent = Agent { directory: "vendor/lib", calls: Cell::new(9), ..agent };
-        let full = |path: &str| place.full(path);
         let edit = |path: &str, old: &str, new: &str| {
-            let call = match client {
-                Client::Codex => {
-                    let patch = format!("*** Begin Patch\n*** Update File: {}\n@@\n-{old}\n+{new}\n*** End Patch", full(path));
-                    Call { tool: "apply_patch", arguments: json!({ "command": patch }) }
-                }
-                Client::Claude => {
-                    Call { tool: "Edit", arguments: json!({ "file_path": full(path), "old_string": old, "new_string": new }) }
-                }
-                Client::Gemini => {
-                    Call { tool: "replace", arguments: json!({ "file_path": full(path), "old_string": old, "new_string": new }) }
-                }
-                Client::Cursor => {
-                    Call { tool: "Write", arguments: json!({ "file_path": full(path), "old_string": old, "new_string": new }) }
-                }
-                Client::Opencode => {
-                    Call { tool: "edit", arguments: json!({ "filePath": full(path), "oldString": old, "newString": new }) }
-                }
-            };
-            agent.call(&call, || {
-                place.write(path, &place.content(path).replacen(old, new, 1));
-                json!("Success.")
-            })
+            let full = place.full(path);
+            // Codex names files as seen from where it is.
+            let named = if agent.client == Client::Codex { full.as_str() } else { path };
+            agent.edit_by(named, old, new, || place.write(path, &place.content(path).replacen(old, new, 1)))
         };
         for (path, directory) in [("a.txt", ""), ("vendor/lib/a.txt", "vendor/lib")] {
             denied(edit(path, "beta", "BETA"), &[&format!("Error: {path} was not read this session"), "2|beta"]);
@@ -1226,7 +1616,7 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
         }
         // What the context loses is lost in both.
         let said = agent.compacts() + &agent.shell("true").unwrap();
-        assert!(said.matches("Repository state").count() == 2, "{said}");
+        assert!(agent.is_deaf() || said.matches("Repository state").count() == 2, "{said}");
         for path in ["a.txt", "vendor/lib/a.txt"] {
             denied(edit(path, "gamma", "G"), &["was not read this session"]);
         }
@@ -1249,7 +1639,7 @@ fn a_file_of_another_worktree_is_guarded_there_and_that_is_said_once() {
         let path = "../other/a.txt";
         denied(agent.edit(path, "beta", "BETA"), &["a.txt was not read this session"]);
         let said = agent.edit(path, "beta", "BETA").unwrap() + &agent.shell("true").unwrap();
-        assert!(said.contains("in another worktree of this repository"), "{said}");
+        assert!(agent.is_deaf() || said.contains("in another worktree of this repository"), "{said}");
         let said = agent.edit(path, "alpha", "ALPHA").unwrap() + &agent.shell("true").unwrap();
         assert!(!said.contains("another worktree"), "{said}");
         assert_eq!(log_of(place, "../other"), ["a.txt", "a.txt"]);
@@ -1259,7 +1649,7 @@ fn a_file_of_another_worktree_is_guarded_there_and_that_is_said_once() {
 
 #[test]
 fn a_session_that_cannot_be_guarded_is_told_so_once() {
-    for client in Client::ALL {
+    for client in &[Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Opencode, Client::Qwen] {
         let place = Place::with(ABC);
         fs::create_dir_all(place.root().join(".git/surehand")).unwrap();
         let state = StateHome { user: Some(place.dir.path().join("state")), ..StateHome::default() };

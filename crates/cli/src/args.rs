@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
-use surehand_adapters::hooks::Client;
 
 use crate::commands::init;
 
@@ -165,15 +164,10 @@ pub(crate) struct McpArgs {
 #[derive(Arguments)]
 pub(crate) struct HookArgs {
     /// Whose hook it is.
-    #[arg(value_parser = client)]
-    pub client: Client,
+    #[arg(value_name = "CLIENT")]
+    pub client: String,
     /// What happens, for clients that do not say it.
     pub event: Option<String>,
-}
-
-fn client(name: &str) -> Result<Client, String> {
-    let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
-    Client::ALL.iter().find(|client| client.name() == name).copied().ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
 #[derive(Arguments)]

@@ -1,7 +1,12 @@
 //! Transcripts of the command line: what is typed, what comes out, and the exit code.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use insta::assert_snapshot;
 
@@ -34,6 +39,37 @@ fn without_change_ids(transcript: &str) -> String {
         words.push_str(end);
     }
     (1..9).fold(words, |words, second| words.replace(&format!("  {second} s ago"), "  0 s ago"))
+}
+
+/// What a hook prints on standard error, and how it ends.
+fn hook(dir: &Path, client: &str, input: &serde_json::Value) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
+    command.current_dir(dir).args(["hook", client]).env("HOME", dir.join("home"));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (String::from_utf8(output.stderr).unwrap(), output.status.code())
+}
+
+#[test]
+fn a_client_that_is_not_known_passes() {
+    let dir = surehand_testkit::repository();
+    let (said, code) = hook(dir.path(), "newcomer", &serde_json::json!({}));
+    assert!(said.starts_with("surehand hook: no such client: newcomer; there are claude, "), "{said}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn reasonix_is_denied_by_the_exit_code() {
+    let dir = surehand_testkit::repository();
+    fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+    let arguments = serde_json::json!({ "path": "a.txt", "old_string": "one", "new_string": "two" });
+    let edit = serde_json::json!({ "event": "PreToolUse", "sessionId": "s", "cwd": dir.path(), "toolName": "edit_file", "toolArgs": arguments });
+    let (said, code) = hook(dir.path(), "reasonix", &edit);
+    assert!(said.contains("a.txt was not read this session"), "{said}");
+    assert_eq!(code, Some(2));
+    // Of a failure nobody is told in this way.
+    assert_eq!(hook(dir.path(), "reasonix", &serde_json::json!("nonsense")), (String::new(), Some(0)));
 }
 
 #[test]

@@ -400,6 +400,25 @@ impl ForeignTools<'_> {
         self.session.foreign_command_ended(among, command)
     }
 
+    /// Records what a tool has printed that is no command: the hits of a search, say. `line` names the files that it can be about.
+    pub fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
+        self.session.printed(printed)
+    }
+
+    /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. All of the file is seen if the text of every
+    /// cell that it has is in what was shown, one after the other. Gives whether it is.
+    pub fn showed_notebook(&mut self, path: &str, cells: &str) -> bool {
+        let Ok(gathered) = self.session.gather(path) else { return false };
+        let Present::Text(text) = gathered.present else { return false };
+        let is_shown = shows_all_cells(text.as_str(), cells);
+        if is_shown {
+            let lines = LineSet::whole(text.line_count());
+            self.session.show(&gathered.path, &text, &lines);
+            self.session.track_read(&[Lines { path: gathered.path, text, lines }]);
+        }
+        is_shown
+    }
+
     /// Files that the session has seen lately and that are something else now, each once.
     pub fn changed_elsewhere(&mut self) -> Vec<ChangedFile> {
         let paths = self.lately_viewed();
@@ -462,6 +481,24 @@ impl ForeignTools<'_> {
     }
 }
 
+/// Whether a text has the source of every cell of a notebook in it, in their order.
+fn shows_all_cells(notebook: &str, shown: &str) -> bool {
+    let Ok(notebook) = serde_json::from_str::<serde_json::Value>(notebook) else { return false };
+    let Some(cells) = notebook["cells"].as_array() else { return false };
+    let mut rest = shown;
+    cells.iter().all(|cell| {
+        let source: String = match &cell["source"] {
+            serde_json::Value::Array(lines) => lines.iter().filter_map(|line| line.as_str()).collect(),
+            source => source.as_str().unwrap_or_default().to_owned(),
+        };
+        let found = rest.find(source.trim_end());
+        if let Some(at) = found {
+            rest = &rest[at + source.trim_end().len()..];
+        }
+        found.is_some()
+    })
+}
+
 /// The lines of a text that a content shows from this number on.
 fn matching(text: &Text, start: u32, content: &str) -> LineSet {
     let shown = content.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
@@ -495,6 +532,15 @@ fn written_lines(text: &Text, among: &LineSet, edit: &Edit) -> LineSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_notebook_is_seen_with_all_of_its_cells() {
+        let notebook = r##"{"cells":[{"source":["x = 1\n","print(x)"]},{"source":"# Title\n"}],"nbformat":4}"##;
+        assert!(shows_all_cells(notebook, "--- Code ---\nx = 1\nprint(x)\n\n# Title"));
+        assert!(!shows_all_cells(notebook, "# Title\nx = 1\nprint(x)"));
+        assert!(!shows_all_cells(notebook, "x = 2\nprint(x)\n# Title"));
+        assert!(!shows_all_cells("no JSON", "x"));
+    }
 
     #[test]
     fn lines_count_where_the_file_has_them() {

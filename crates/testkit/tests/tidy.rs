@@ -126,16 +126,18 @@ fn core_touches_no_file_clock_thread_or_environment() {
 
 #[test]
 fn sql_stays_in_the_store_and_protocol_types_in_the_adapters() {
-    for (word, home) in [
-        ("rusqlite", "crates/store/"),
-        ("rmcp", "crates/adapters/"),
-        ("tokio", "crates/adapters/"),
-        ("ureq", "crates/agent/src/model/"),
+    let of_goose = ["crates/adapters/src/hooks/goose_record.rs", "crates/adapters/tests/hooks.rs"];
+    for (word, homes) in [
+        // goose keeps its sessions in a database of its own.
+        ("rusqlite", ["crates/store/", of_goose[0], of_goose[1]].as_slice()),
+        ("rmcp", &["crates/adapters/"]),
+        ("tokio", &["crates/adapters/"]),
+        ("ureq", &["crates/agent/src/model/"]),
     ] {
         for file in sources(&root().join("crates")) {
             let name = file.strip_prefix(root()).unwrap().display().to_string();
             let uses = fs::read_to_string(&file).unwrap().contains(&format!("{word}::"));
-            assert!(!uses || name.starts_with(home), "{name} uses {word}");
+            assert!(!uses || homes.iter().any(|home| name.starts_with(home)), "{name} uses {word}");
         }
     }
 }

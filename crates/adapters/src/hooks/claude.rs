@@ -4,8 +4,9 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning, edit, line_number, replacement,
-    say_as_claude, several_edits, text, write,
+    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    cut::{self, Size},
+    edit, line_number, replacements, say_as_claude, several_edits, some_edit, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -13,6 +14,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     // Of more than 10,000 characters it shows only the beginning.
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
+    event: EVENT,
+    denial: Denial::Answered,
+    beside_denial: "",
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
@@ -29,7 +33,7 @@ fn hear(input: &Value) -> Option<Heard> {
         "SessionStart" => What::Begins(beginning(input["source"].as_str())),
         // Of the whole conversation, a beginning has said it already.
         "PostCompact" if input["agent_id"].is_string() => What::Forgot,
-        "UserPromptSubmit" => What::Prompted,
+        "UserPromptSubmit" => What::Prompted(Vec::new()),
         "PreToolUse" => What::Before(used(input)?),
         "PostToolUse" => What::After(used(input)?, outcome(input)),
         // A command that ends with an error has run all the same.
@@ -50,19 +54,18 @@ fn used(input: &Value) -> Option<Use> {
             let all = arguments["replace_all"].as_bool().unwrap_or_default();
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
         }
-        "MultiEdit" => multi_edit(&path()?, arguments["edits"].as_array()?),
+        "MultiEdit" => {
+            let path = path()?;
+            several_edits(&path, replacements(&path, &arguments["edits"], ["old_string", "new_string", "replace_all"]))
+        }
         "Write" => write(&path()?, arguments["content"].as_str()?),
+        // What becomes of the file cannot be told from the cell; that it is edited is enough to ask for a read.
+        "NotebookEdit" => some_edit(&text(arguments, "notebook_path")?),
+        // The names of files show nothing of them.
+        "Grep" if arguments["output_mode"] == "content" => Use::Search { paths: text(arguments, "path").into_iter().collect() },
         "Bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
-}
-
-fn multi_edit(path: &str, edits: &[Value]) -> Use {
-    let edit = |edit: &Value| {
-        let all = edit["replace_all"].as_bool().unwrap_or_default();
-        Some(replacement(path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, all))
-    };
-    several_edits(path, edits.iter().map(edit).collect())
 }
 
 fn outcome(input: &Value) -> ToolOutcome {
@@ -70,16 +73,35 @@ fn outcome(input: &Value) -> ToolOutcome {
     if response["is_error"] == true || response["success"] == false {
         return ToolOutcome::Failed;
     }
-    let file = &response["file"];
-    match (input["tool_name"].as_str(), file["content"].as_str(), response["stdout"].as_str()) {
-        (Some("Read"), Some(content), _) => {
-            let Some(path) = text(&input["tool_input"], "file_path") else { return ToolOutcome::Failed };
+    match input["tool_name"].as_str() {
+        Some("Read") => read(input),
+        Some("Bash") => response["stdout"].as_str().map_or(ToolOutcome::Done, |_| ToolOutcome::Printed(printed(response))),
+        Some("Grep") => ToolOutcome::Printed(response["content"].as_str().unwrap_or_default().to_owned()),
+        _ => ToolOutcome::Done,
+    }
+}
+
+fn read(input: &Value) -> ToolOutcome {
+    let file = &input["tool_response"]["file"];
+    let Some(path) = text(&input["tool_input"], "file_path") else { return ToolOutcome::Failed };
+    match (file["content"].as_str(), file["cells"].as_array()) {
+        (Some(content), _) => {
             let start = line_number(file, "startLine").unwrap_or(1);
             ToolOutcome::Showed(vec![Shown { path, start, content: content.to_owned() }])
         }
-        (Some("Bash"), _, Some(output)) => ToolOutcome::Printed(output.to_owned()),
-        _ => ToolOutcome::Done,
+        (None, Some(cells)) => {
+            let sources = cells.iter().filter_map(|cell| cell["source"].as_str());
+            ToolOutcome::ShowedNotebook { path, cells: sources.collect::<Vec<_>>().join("\n") }
+        }
+        (None, None) => ToolOutcome::Done,
     }
+}
+
+/// What a command has shown. Of what was put into a file the model has only the beginning, and the hook more.
+fn printed(response: &Value) -> String {
+    let output = response["stdout"].as_str().unwrap_or_default();
+    let is_kept = response["persistedOutputPath"].as_str().is_some_and(|path| !path.is_empty());
+    if is_kept { cut::head(output, Size::Units(2_000)).to_owned() } else { output.to_owned() }
 }
 
 fn failure(input: &Value) -> ToolOutcome {
@@ -87,8 +109,40 @@ fn failure(input: &Value) -> ToolOutcome {
         (Some("Bash"), Some(error)) => {
             let status = error.starts_with("Exit code ");
             let output = error.split_once('\n').map_or("", |(_, output)| output);
-            ToolOutcome::Printed(if status { output } else { error }.to_owned())
+            let is_cut = |line: &str| line.starts_with("... [") && line.ends_with(" characters truncated] ...");
+            ToolOutcome::Printed(cut::without_marker(if status { output } else { error }, is_cut))
         }
         _ => ToolOutcome::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_an_output_that_is_kept_in_a_file_the_first_whole_lines_count() {
+        let lines: String = (1..=700).map(|number| format!("line {number} with some words\n")).collect();
+        let response = json!({ "stdout": lines, "persistedOutputPath": "/t/x.txt" });
+        let shown = printed(&response);
+        assert!(shown.len() <= 2_000 && shown.len() > 1_900 && shown.ends_with("words\n"), "{shown}");
+        assert_eq!(printed(&json!({ "stdout": lines })), lines);
+    }
+
+    #[test]
+    fn of_a_failed_command_the_cut_lines_do_not_count() {
+        let error = "Exit code 3\none\ntw\n\n... [20011 characters truncated] ...\n\nht\nnine";
+        let input = json!({ "tool_name": "Bash", "error": error });
+        assert_eq!(failure(&input), ToolOutcome::Printed("one\n\0\nnine".to_owned()));
+    }
+
+    #[test]
+    fn a_notebook_is_shown_by_its_cells() {
+        let file = json!({ "cells": [{ "source": "x = 1\nprint(x)" }, { "source": "# Title" }] });
+        let input = json!({ "tool_name": "Read", "tool_input": { "file_path": "/w/n.ipynb" }, "tool_response": { "type": "notebook", "file": file } });
+        let cells = "x = 1\nprint(x)\n# Title".to_owned();
+        assert_eq!(outcome(&input), ToolOutcome::ShowedNotebook { path: "/w/n.ipynb".to_owned(), cells });
     }
 }

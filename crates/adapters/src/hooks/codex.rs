@@ -4,7 +4,7 @@
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{Dialect, EVENT, Heard, Loads, ToolOutcome, Transcript, Use, What, beginning, say_as_claude, text};
+use super::{Denial, Dialect, EVENT, Heard, Loads, ToolOutcome, Transcript, Use, What, beginning, cut, say_as_claude, text};
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || {
@@ -15,6 +15,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     // Of more than 2,500 tokens, four bytes each, it shows only the beginning.
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
+    event: EVENT,
+    denial: Denial::Answered,
+    beside_denial: "",
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
@@ -27,7 +30,7 @@ fn hear(input: &Value) -> Option<Heard> {
         "SessionStart" => What::Begins(beginning(input["source"].as_str())),
         // A beginning follows that says it; of a subagent none may.
         "PostCompact" => What::Forgot,
-        "UserPromptSubmit" => What::Prompted,
+        "UserPromptSubmit" => What::Prompted(Vec::new()),
         "PreToolUse" => What::Before(used(input)?),
         "PostToolUse" => What::After(used(input)?, outcome(input)),
         _ => return None,
@@ -52,25 +55,27 @@ fn used(input: &Value) -> Option<Use> {
 fn outcome(input: &Value) -> ToolOutcome {
     let Some(response) = input["tool_response"].as_str() else { return ToolOutcome::Done };
     match input["tool_name"].as_str() {
-        Some("Bash") => ToolOutcome::Printed(printed(response).to_owned()),
+        Some("Bash") => ToolOutcome::Printed(printed(response)),
         _ if response.starts_with("Exit code: ") && !response.starts_with("Exit code: 0\n") => ToolOutcome::Failed,
         _ if response.contains("verification failed") && !response.contains("Success.") => ToolOutcome::Failed,
         _ => ToolOutcome::Done,
     }
 }
 
-/// What a command printed, without what Codex puts in front of it.
-fn printed(response: &str) -> &str {
+/// What a command printed, without what Codex puts in front of it, and without the line that it has cut in the middle.
+fn printed(response: &str) -> String {
     let is_framed = ["Exit code: ", "Chunk ID: ", "Wall time: "].iter().any(|start| response.starts_with(start));
     let output = match response.split_once("\nOutput:\n") {
         Some((_, output)) if is_framed => output,
         _ => response,
     };
     let is_cut = ["Warning: truncated output", "Total output lines: "].iter().any(|start| output.starts_with(start));
-    match output.split_once("\n\n") {
+    let output = match output.split_once("\n\n") {
         Some((_, shown)) if is_cut => shown,
         _ => output,
-    }
+    };
+    const MARKS: [&str; 2] = [" tokens truncated…", " chars truncated…"];
+    cut::without_marked_line(output, |line| MARKS.iter().any(|mark| line.contains(mark)))
 }
 
 #[cfg(test)]
@@ -83,5 +88,6 @@ mod tests {
         assert_eq!(printed("Exit code: 0\nWall time: 0 seconds\nOutput:\nalpha\n"), "alpha\n");
         assert_eq!(printed("Warning: truncated output (original token count: 9)\nTotal output lines: 4\n\na\n\nb"), "a\n\nb");
         assert_eq!(printed("Exit code: 0\nTotal output lines: 4\nOutput:\nTotal output lines: 4\n\na"), "a");
+        assert_eq!(printed("Total output lines: 9\n\none\ntw…7 tokens truncated…ht\nnine"), "one\n\0\nnine");
     }
 }

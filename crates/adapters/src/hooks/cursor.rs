@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, any_text, decide::Verdict, edit,
+    Beginning, Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, any_text, decide::Verdict, edit,
     in_a_row, line_number, replacement, several_edits, some_edit, text, write,
 };
 
@@ -15,6 +15,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     // More than 10,000 characters are dropped.
     room: 9_500,
     hears_at: &["sessionStart", "postToolUse"],
+    event: EVENT,
+    denial: Denial::Answered,
+    beside_denial: "",
     hear,
     say,
     person: Some("user_message"),
@@ -56,6 +59,7 @@ fn used(input: &Value) -> Option<Use> {
             (None, None) => some_edit(path(arguments)?),
         },
         "Delete" => Use::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
+        "Grep" => Use::Search { paths: path(arguments).map(str::to_owned).into_iter().collect() },
         "Shell" => shell(arguments)?,
         _ => return None,
     })
@@ -88,7 +92,7 @@ fn outcome(input: &Value) -> ToolOutcome {
             ToolOutcome::Showed(path.map(|path| shown(path, &input["tool_input"], said)).into_iter().collect())
         }
         (Some("Read"), None) => ToolOutcome::Failed,
-        (Some("Shell"), said) => ToolOutcome::Printed(said.unwrap_or_default().to_owned()),
+        (Some("Shell" | "Grep"), said) => ToolOutcome::Printed(said.unwrap_or_default().to_owned()),
         _ => ToolOutcome::Done,
     }
 }

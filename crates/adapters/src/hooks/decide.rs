@@ -1,6 +1,6 @@
 //! What a hook answers, in our words: the same for every client.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use surehand_engine::{
     AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
@@ -8,11 +8,13 @@ use surehand_engine::{
 };
 
 use super::{
-    Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, located,
+    Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What,
+    goose_record::{self, ToolResult},
+    located,
     notebook::Notebook,
     patch::{Part, Patch},
     places::{Places, name_from},
-    transcript,
+    search, transcript,
 };
 
 /// What becomes of what the client tells.
@@ -29,6 +31,7 @@ pub(super) enum Verdict {
 /// Judges or records what a client tells, and says what the model should hear: at once if it `hears`, else at the next chance.
 pub(super) fn decide(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect, hears: bool) -> Verdict {
     heed_transcript(places, heard, dialect);
+    see_results(places, heard, dialect);
     let names = &(dialect.names)();
     let said = match &heard.what {
         What::Begins(beginning) => begins(places, heard, dialect, *beginning, names),
@@ -37,7 +40,10 @@ pub(super) fn decide(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect, 
             note(places.home(), |notebook| notebook.is_forgotten = true);
             String::new()
         }
-        What::Prompted => String::new(),
+        What::Prompted(files) => {
+            files.iter().for_each(|shown| drop(see(places, heard, shown)));
+            String::new()
+        }
         What::Before(used) => match before(places, heard, used, dialect, names) {
             Ok(said) => said,
             Err(refused) => return deny(places, refused, dialect),
@@ -103,6 +109,22 @@ fn heed_transcript(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
     }
 }
 
+/// Some clients do not tell what a tool has shown, but their record of the conversation does.
+fn see_results(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
+    let (Some(record), Transcript::HoldsResults) = (&heard.transcript, dialect.transcript) else { return };
+    let last = note(places.home(), |notebook| notebook.transcript);
+    let Some(looked) = goose_record::look(Path::new(record), &heard.session, last) else { return };
+    if looked.is_rewritten && places.all().any(has_seen_something) {
+        forget(places, heard, dialect);
+        note(places.home(), |notebook| notebook.is_forgotten = true);
+    }
+    for ToolResult { command, text } in &looked.results {
+        let printed = Command { line: command, directory: &heard.directory, output: text };
+        working_in(places, &heard.directory).for_each(|session| drop(session.foreign_tools().printed(&printed)));
+    }
+    note(places.home(), |notebook| notebook.transcript = looked.until);
+}
+
 /// Some clients put files into the context without a tool: those that were read last when it was made shorter, or that the person
 /// has named.
 fn see_attached(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect, path: &str) {
@@ -148,7 +170,7 @@ fn instructed(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
 /// What is said before a tool runs, or why it must not.
 fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
     match used {
-        Use::Read => Ok(String::new()),
+        Use::Read | Use::Search { .. } => Ok(String::new()),
         Use::Change(edit) => {
             let edit = absolute(edit, &heard.directory);
             edit.paths().iter().for_each(|path| see_attached(places, heard, dialect, path));
@@ -290,7 +312,16 @@ fn after(
             let paths: Vec<String> = shown.iter().map(|shown| see(places, heard, shown)).collect();
             said.push_str(&instructions(places, dialect, &paths, Manner::Read, names));
         }
-        (Use::Read, _) => {}
+        (Use::Read, ToolOutcome::ShowedNotebook { path, cells }) => {
+            let path = located(&heard.directory, path);
+            if let Some(session) = places.of(&path) {
+                session.foreign_tools().showed_notebook(&path, cells);
+            }
+            said.push_str(&instructions(places, dialect, &[path], Manner::Read, names));
+        }
+        (Use::Search { paths }, ToolOutcome::Printed(printed)) => see_hits(places, heard, paths, printed),
+        (Use::Search { .. }, ToolOutcome::Showed(shown)) => shown.iter().for_each(|shown| drop(see(places, heard, shown))),
+        (Use::Read | Use::Search { .. }, _) => {}
         (Use::Change(edit), _) => {
             let edit = absolute(edit, &heard.directory);
             said.push_str(&record(places, &edit, names));
@@ -337,6 +368,15 @@ fn see(places: &mut Places<'_>, heard: &Heard, shown: &Shown) -> String {
         session.foreign_tools().showed(&path, shown.start, &shown.content);
     }
     path
+}
+
+/// What a search has printed: hits under the names of their files, and otherwise whatever lines of files are in it.
+fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &str) {
+    let only = if let [only] = paths { Some(only.as_str()) } else { None };
+    search::hits(printed, only).iter().for_each(|hit| drop(see(places, heard, hit)));
+    let line = paths.join(" ");
+    let printed = Command { line: &line, directory: &heard.directory, output: printed };
+    working_in(places, &heard.directory).for_each(|session| drop(session.foreign_tools().printed(&printed)));
 }
 
 /// Records an edit that a tool has made.

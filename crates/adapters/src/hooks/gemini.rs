@@ -7,8 +7,10 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning, decide::Verdict, edit, line_number,
-    say_as_claude, text, write,
+    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    cut::{self, Size},
+    decide::Verdict,
+    edit, line_number, references, say_as_claude, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -16,6 +18,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     // It has no limit that is documented.
     room: 16_000,
     hears_at: &["SessionStart", "BeforeAgent", "AfterTool"],
+    event: EVENT,
+    denial: Denial::Answered,
+    beside_denial: "",
     hear,
     say,
     person: Some("systemMessage"),
@@ -27,7 +32,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 fn hear(input: &Value) -> Option<Heard> {
     let what = match input[EVENT].as_str()? {
         "SessionStart" => What::Begins(beginning(input["source"].as_str())),
-        "BeforeAgent" => What::Prompted,
+        "BeforeAgent" => What::Prompted(references::referenced(input["prompt"].as_str().unwrap_or_default())),
         "BeforeTool" => What::Before(used(input)?),
         "AfterTool" => What::After(used(input)?, outcome(input)),
         _ => return None,
@@ -42,6 +47,9 @@ fn used(input: &Value) -> Option<Use> {
     let path = || text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
     Some(match input["tool_name"].as_str()? {
         "read_file" | "read_many_files" => Use::Read,
+        "grep_search" | "search_file_content" => {
+            Use::Search { paths: text(arguments, "dir_path").or_else(|| text(arguments, "path")).into_iter().collect() }
+        }
         "replace" => {
             let all = arguments["allow_multiple"] == true || arguments["expected_replacements"].as_u64().is_some_and(|n| n > 1);
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
@@ -60,19 +68,20 @@ fn outcome(input: &Value) -> ToolOutcome {
     let content = said(&response["llmContent"]);
     match input["tool_name"].as_str() {
         // A command that ends with an error has run all the same.
-        Some("run_shell_command") => ToolOutcome::Printed(printed(&content).to_owned()),
+        Some("run_shell_command") => ToolOutcome::Printed(printed(&content)),
         _ if response.get("error").is_some_and(|error| !error.is_null()) => ToolOutcome::Failed,
         Some("read_file") => {
             let path = text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
             ToolOutcome::Showed(path.map(|path| shown(path, arguments, &content)).into_iter().collect())
         }
         Some("read_many_files") => ToolOutcome::Showed(shown_of_many(&content)),
+        Some("grep_search" | "search_file_content") => ToolOutcome::Printed(content),
         _ => ToolOutcome::Done,
     }
 }
 
 /// What the model is shown: a text, or parts of which some are.
-fn said(content: &Value) -> String {
+pub(super) fn said(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part.as_str().or_else(|| part["text"].as_str())).collect(),
@@ -102,7 +111,7 @@ fn first_line(above: &str) -> Option<u32> {
 }
 
 /// Several files, each below a line with its name. Of a file that has such a line itself, what comes after it does not count.
-fn shown_of_many(content: &str) -> Vec<Shown> {
+pub(super) fn shown_of_many(content: &str) -> Vec<Shown> {
     const WARNING: &str = "[WARNING: This file was truncated.";
     let mut files: Vec<Shown> = Vec::new();
     for line in content.split_inclusive('\n') {
@@ -122,14 +131,25 @@ fn shown_of_many(content: &str) -> Vec<Shown> {
     files
 }
 
-/// What a command printed, without what Gemini puts around it.
-fn printed(content: &str) -> &str {
-    let content = content.strip_prefix("<untrusted_context>\n").unwrap_or(content);
+/// What a command printed, without what Gemini puts around it. Of much it shows the ends, after its hook was told all.
+fn printed(content: &str) -> String {
+    const MOST: Size = Size::Units(40_000);
+    let content = if MOST.is_exceeded_by(content) {
+        cut::ends(content, Size::Units(8_000), Size::Units(32_000))
+    } else {
+        content.to_owned()
+    };
+    let content = content.strip_prefix("<untrusted_context>\n").unwrap_or(&content);
     let content = content.strip_suffix("\n</untrusted_context>").unwrap_or(content);
-    let mut output = content.strip_prefix("Output: ").unwrap_or(content);
+    let output = content.strip_prefix("Output: ").unwrap_or(content);
+    const BELOW: &[&str] = &["Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
+    without_status(output, BELOW).to_owned()
+}
+
+/// An output without the lines below it that begin with one of these words.
+pub(super) fn without_status<'a>(mut output: &'a str, words: &[&str]) -> &'a str {
     while let Some((above, last)) = output.rsplit_once('\n') {
-        let is_status = ["Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
-        if !is_status.iter().any(|status| last.starts_with(status)) {
+        if !words.iter().any(|word| last.starts_with(word)) {
             break;
         }
         output = above;
@@ -178,5 +198,13 @@ mod tests {
             "<untrusted_context>\nOutput: one\nError: mine\ntwo\nExit Code: 3\nProcess Group PGID: 63\n</untrusted_context>";
         assert_eq!(printed(content), "one\nError: mine\ntwo");
         assert_eq!(printed("plain"), "plain");
+    }
+
+    #[test]
+    fn of_a_long_output_the_ends_count() {
+        let lines: String = (1..=6000).map(|number| format!("line {number} with words\n")).collect();
+        let shown = printed(&format!("<untrusted_context>\nOutput: {lines}Process Group PGID: 75\n</untrusted_context>"));
+        assert!(shown.starts_with("line 1 with words\nline 2") && shown.ends_with("line 6000 with words"), "{shown}");
+        assert!(shown.len() < 40_000 && shown.contains("\0\n") && !shown.contains("line 1000 "));
     }
 }

@@ -2,15 +2,25 @@
 //! answers at once; all it knows is in the state of the workspace. If anything of ours fails, the agent goes on as if we were not there.
 
 mod claude;
+mod cline;
 mod codex;
 pub(crate) mod conversation;
+mod copilot;
 mod cursor;
+mod cut;
 mod decide;
 mod gemini;
+mod generic;
+mod goose;
+mod goose_record;
 mod notebook;
 mod opencode;
 mod patch;
 mod places;
+mod qwen;
+mod reasonix;
+mod references;
+mod search;
 mod transcript;
 
 use serde_json::Value;
@@ -18,6 +28,7 @@ use surehand_engine::{Edit, SessionId, ToolNames, core::edit::Replacement};
 
 use self::{decide::Verdict, places::Places};
 pub use self::{
+    goose::with_surroundings as with_goose_surroundings,
     opencode::plugin as opencode_plugin,
     places::{OpenedWorkspace, Surroundings},
 };
@@ -36,6 +47,18 @@ pub enum Client {
     Cursor,
     /// opencode, through a plugin of ours.
     Opencode,
+    /// Qwen Code.
+    Qwen,
+    /// GitHub Copilot CLI.
+    Copilot,
+    /// goose.
+    Goose,
+    /// Cline.
+    Cline,
+    /// Reasonix.
+    Reasonix,
+    /// Any agent that speaks our own protocol (`docs/hook-protocol.md`).
+    Generic,
 }
 
 /// What a hook prints and how it ends.
@@ -43,6 +66,10 @@ pub enum Client {
 pub struct Answer {
     /// For the client; nothing lets everything pass.
     pub stdout: String,
+    /// For a client that takes a denial from here.
+    pub stderr: String,
+    /// Zero, unless the client takes another one for a denial. Some take any other for one.
+    pub exit_code: u8,
     /// What went wrong with us, for the log.
     pub failed: Option<String>,
 }
@@ -55,6 +82,12 @@ struct Dialect {
     room: usize,
     /// The events at which the model hears what we have to say.
     hears_at: &'static [&'static str],
+    /// The field in which it says what happens.
+    event: &'static str,
+    /// How it takes a denial.
+    denial: Denial,
+    /// What its model must know with each denial, because of what the client does by itself.
+    beside_denial: &'static str,
     /// What it tells, in our words; nothing if it is none of our business.
     hear: fn(&Value) -> Option<Heard>,
     /// An answer in its words; null says nothing.
@@ -67,6 +100,15 @@ struct Dialect {
     transcript: Transcript,
 }
 
+/// How a client takes a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Denial {
+    /// In the answer.
+    Answered,
+    /// By exit code 2, with the reason on standard error.
+    ExitCode,
+}
+
 /// What a client's record of the conversation is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transcript {
@@ -76,6 +118,8 @@ enum Transcript {
     TellsLoss,
     /// It has files in it that the client put into the context by itself.
     HoldsFiles,
+    /// It is goose's database of sessions, which has the results of the tools: its hooks do not tell them.
+    HoldsResults,
 }
 
 /// Which instructions (`AGENTS.md`) a client gives the model itself.
@@ -116,8 +160,8 @@ enum What {
     Begins(Beginning),
     /// The context has lost what was in it.
     Forgot,
-    /// The person has said something.
-    Prompted,
+    /// The person has said something, and the client has put these lines of files into the context with it.
+    Prompted(Vec<Shown>),
     /// A tool is about to run.
     Before(Use),
     /// A tool has run.
@@ -153,6 +197,11 @@ enum Use {
         /// Where, if not where the client works.
         directory: Option<String>,
     },
+    /// To search in files.
+    Search {
+        /// The files or directories that are searched; none is where the client works.
+        paths: Vec<String>,
+    },
 }
 
 /// What came of it.
@@ -162,6 +211,8 @@ enum ToolOutcome {
     Done,
     /// It has shown lines of files.
     Showed(Vec<Shown>),
+    /// It has shown the cells of a notebook (`.ipynb`): this is their text, without the JSON around it.
+    ShowedNotebook { path: String, cells: String },
     /// It has printed this.
     Printed(String),
     /// Nothing.
@@ -180,7 +231,19 @@ struct Shown {
 
 impl Client {
     /// All of them.
-    pub const ALL: &[Client] = &[Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Opencode];
+    pub const ALL: &[Client] = &[
+        Client::Claude,
+        Client::Codex,
+        Client::Gemini,
+        Client::Cursor,
+        Client::Opencode,
+        Client::Qwen,
+        Client::Copilot,
+        Client::Goose,
+        Client::Cline,
+        Client::Reasonix,
+        Client::Generic,
+    ];
 
     /// As it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -190,17 +253,28 @@ impl Client {
             Client::Gemini => "gemini",
             Client::Cursor => "cursor",
             Client::Opencode => "opencode",
+            Client::Qwen => "qwen",
+            Client::Copilot => "copilot",
+            Client::Goose => "goose",
+            Client::Cline => "cline",
+            Client::Reasonix => "reasonix",
+            Client::Generic => "generic",
         }
     }
 
-    /// The variable in which it names the project of the session to its hooks.
+    /// The client of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|client| client.name() == name).copied()
+    }
+
+    /// The variable in which it names the project of the session to its hooks. Others name it in what they send, or not at all.
     pub fn project_variable(self) -> Option<&'static str> {
         match self {
             Client::Claude => Some("CLAUDE_PROJECT_DIR"),
             Client::Gemini => Some("GEMINI_PROJECT_DIR"),
             Client::Cursor => Some("CURSOR_PROJECT_DIR"),
-            // opencode names it in what its plugin sends.
-            Client::Codex | Client::Opencode => None,
+            Client::Qwen => Some("QWEN_PROJECT_DIR"),
+            _ => None,
         }
     }
 
@@ -211,27 +285,53 @@ impl Client {
             Client::Gemini => &gemini::DIALECT,
             Client::Cursor => &cursor::DIALECT,
             Client::Opencode => &opencode::DIALECT,
+            Client::Qwen => &qwen::DIALECT,
+            Client::Copilot => &copilot::DIALECT,
+            Client::Goose => &goose::DIALECT,
+            Client::Cline => &cline::DIALECT,
+            Client::Reasonix => &reasonix::DIALECT,
+            Client::Generic => &generic::DIALECT,
         }
     }
 
     /// What lets everything pass, whatever has become of us.
     pub fn pass(self) -> Answer {
-        // Cursor may take no answer at all for a broken one, and that for a no.
-        let stdout = if self == Client::Cursor { "{}\n".to_owned() } else { String::new() };
-        Answer { stdout, failed: None }
+        let stdout = match self {
+            // Cursor may take no answer at all for a broken one, and that for a no.
+            Client::Cursor => "{}\n".to_owned(),
+            Client::Generic => generic::line(&generic::allow()),
+            _ => String::new(),
+        };
+        Answer { stdout, ..Answer::default() }
     }
 
-    /// What a client is told; null says nothing.
-    fn said(self, said: Value) -> Answer {
+    /// An answer to what is none of our business. Who writes to our own protocol should hear of a slip.
+    fn unheard(self, input: &Value) -> Answer {
+        if self == Client::Generic { self.fail(generic::slip(input)) } else { self.pass() }
+    }
+
+    /// What a client is told, in its words, and what it shows the person.
+    fn answer(self, input: &Value, verdict: Verdict, person: Option<&str>) -> Answer {
+        let dialect = self.dialect();
+        if let (Verdict::Deny(why), Denial::ExitCode) = (&verdict, dialect.denial) {
+            return Answer { stderr: why.clone(), exit_code: 2, ..Answer::default() };
+        }
+        let mut said = (dialect.say)(input, &verdict);
+        if let (Some(field), Some(text), Some(said)) = (dialect.person, person, said.as_object_mut()) {
+            said.insert(field.to_owned(), text.trim_end().into());
+        }
         match said {
             Value::Null => self.pass(),
-            said => Answer { stdout: format!("{said}\n"), failed: None },
+            said => Answer { stdout: format!("{said}\n"), ..Answer::default() },
         }
     }
 
     /// The same, with what went wrong.
     pub fn fail(self, why: impl Into<String>) -> Answer {
-        Answer { failed: Some(why.into()), ..self.pass() }
+        let why = why.into();
+        let pass = self.pass();
+        let stdout = if self == Client::Generic { generic::line(&generic::failed(&why)) } else { pass.stdout };
+        Answer { stdout, failed: Some(why), ..pass }
     }
 }
 
@@ -242,18 +342,18 @@ pub fn answer(client: Client, event: Option<&str>, input: &str, around: &Surroun
         Err(error) => return client.fail(format!("the input is no JSON: {error}")),
     };
     let Some(fields) = input.as_object_mut() else { return client.fail("the input is no JSON object") };
-    if let (Some(event), false) = (event, fields.contains_key(EVENT)) {
-        fields.insert(EVENT.to_owned(), event.into());
-    }
     let dialect = client.dialect();
-    let Some(heard) = (dialect.hear)(&input) else { return client.pass() };
-    if heard.what == What::Before(Use::Read) {
+    if let (Some(event), false) = (event, fields.contains_key(dialect.event)) {
+        fields.insert(dialect.event.to_owned(), event.into());
+    }
+    let Some(heard) = (dialect.hear)(&input) else { return client.unheard(&input) };
+    if matches!(heard.what, What::Before(Use::Read | Use::Search { .. })) {
         // There is nothing to judge, and what there is to say can wait until it has read.
         return client.pass();
     }
     let agent = heard.agent.as_ref().map(|agent| format!("-{agent}")).unwrap_or_default();
     let id = SessionId(format!("{}-{}{agent}", client.name(), heard.session));
-    let hears = input[EVENT].as_str().is_some_and(|event| dialect.hears_at.contains(&event));
+    let hears = input[dialect.event].as_str().is_some_and(|event| dialect.hears_at.contains(&event));
     let (verdict, troubles) = match Places::open(around, id.clone(), &heard.directory) {
         Ok(mut places) => {
             if matches!(heard.what, What::Begins(_)) && heard.agent.is_none() {
@@ -268,7 +368,7 @@ pub fn answer(client: Client, event: Option<&str>, input: &str, around: &Surroun
     };
     let failed = (!troubles.is_empty()).then(|| troubles.join("; "));
     let warning = if hears { warning(&troubles, &heard, &id, around) } else { None };
-    let answer = client.said(warned(&input, verdict, warning.as_deref(), dialect));
+    let answer = client.answer(&input, beside(verdict, warning.as_deref(), dialect), warning.as_deref());
     Answer { failed, ..answer }
 }
 
@@ -284,22 +384,18 @@ fn warning(troubles: &[String], heard: &Heard, session: &SessionId, around: &Sur
     (!news.is_empty()).then(|| format!("Surehand {what}. `surehand doctor` tells more.\n"))
 }
 
-/// An answer with a warning, in the words of the client.
-fn warned(input: &Value, verdict: Verdict, warning: Option<&str>, dialect: &Dialect) -> Value {
-    let Some(warning) = warning else { return (dialect.say)(input, &verdict) };
-    let verdict = match verdict {
+/// A verdict with what else the model is told.
+fn beside(verdict: Verdict, warning: Option<&str>, dialect: &Dialect) -> Verdict {
+    let warning = warning.unwrap_or_default();
+    match verdict {
+        Verdict::Pass if warning.is_empty() => Verdict::Pass,
         Verdict::Pass => Verdict::Context(warning.to_owned()),
         Verdict::Context(text) => Verdict::Context(format!("{warning}{text}")),
-        Verdict::Deny(why) => Verdict::Deny(format!("{why}{warning}")),
-    };
-    let mut said = (dialect.say)(input, &verdict);
-    if let (Some(field), Some(said)) = (dialect.person, said.as_object_mut()) {
-        said.insert(field.to_owned(), warning.trim_end().into());
+        Verdict::Deny(why) => Verdict::Deny(format!("{why}{}{warning}", dialect.beside_denial)),
     }
-    said
 }
 
-/// The field in which a client says what happens.
+/// The field in which most clients say what happens.
 const EVENT: &str = "hook_event_name";
 
 /// A path as seen from nowhere: clients may give one as seen from their own directory.
@@ -332,6 +428,13 @@ fn in_a_row(rows: Vec<(u32, String)>) -> Option<(u32, String)> {
 /// An edit of one file that replaces a text.
 fn edit(path: &str, old: &str, new: &str, all: bool) -> Use {
     Use::Change(Edit::Replace(replacement(path, old, new, all)))
+}
+
+/// The edits in a field: each has an old and a new text under these names, and whether all are meant. `None` if one of them cannot
+/// be understood.
+fn replacements(path: &str, edits: &Value, [old, new, all]: [&str; 3]) -> Option<Vec<Replacement>> {
+    let of = |edit: &Value| Some(replacement(path, edit[old].as_str()?, edit[new].as_str()?, edit[all] == true));
+    edits.as_array()?.iter().map(of).collect()
 }
 
 /// Several edits of one file; if one of them cannot be understood, that it is edited.

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process"
 
 const PROGRAM = "surehand"
 const PATIENCE_MS = 5000
-const TOOLS = new Set(["read", "edit", "multiedit", "write", "apply_patch", "patch", "bash"])
+const TOOLS = new Set(["read", "edit", "multiedit", "write", "apply_patch", "patch", "bash", "grep"])
 
 let missing = false
 

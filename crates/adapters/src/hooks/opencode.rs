@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Beginning, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, in_a_row,
-    replacement, several_edits, text, write,
+    Beginning, Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, cut, decide::Verdict, edit,
+    in_a_row, replacements, several_edits, text, write,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -14,6 +14,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     // It has no limit: what we say is put below what the tool printed.
     room: 16_000,
     hears_at: &["tool.execute.after"],
+    event: EVENT,
+    denial: Denial::Answered,
+    beside_denial: "",
     hear,
     say,
     person: Some("person"),
@@ -54,20 +57,16 @@ fn used(input: &Value) -> Option<Use> {
             let all = arguments["replaceAll"] == true;
             edit(&path()?, arguments["oldString"].as_str()?, arguments["newString"].as_str()?, all)
         }
-        "multiedit" => multi_edit(&path()?, arguments["edits"].as_array()?),
+        "multiedit" => {
+            let path = path()?;
+            several_edits(&path, replacements(&path, &arguments["edits"], ["oldString", "newString", "replaceAll"]))
+        }
         "write" => write(&path()?, arguments["content"].as_str()?),
         "apply_patch" | "patch" => Use::Patch(text(arguments, "patchText")?),
+        "grep" => Use::Search { paths: text(arguments, "path").into_iter().collect() },
         "bash" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
         _ => return None,
     })
-}
-
-fn multi_edit(path: &str, edits: &[Value]) -> Use {
-    let edit = |edit: &Value| {
-        let all = edit["replaceAll"] == true;
-        Some(replacement(path, edit["oldString"].as_str()?, edit["newString"].as_str()?, all))
-    };
-    several_edits(path, edits.iter().map(edit).collect())
 }
 
 /// A tool that fails ends without a word to plugins, so that this is what came of one that did not.
@@ -79,8 +78,17 @@ fn outcome(input: &Value) -> ToolOutcome {
             let shown = path.and_then(|path| numbered(output).map(|(start, content)| Shown { path, start, content }));
             ToolOutcome::Showed(shown.into_iter().collect())
         }
-        Some("bash") => ToolOutcome::Printed(output.to_owned()),
+        Some("bash") => ToolOutcome::Printed(printed(output).to_owned()),
+        Some("grep") => ToolOutcome::Printed(output.to_owned()),
         _ => ToolOutcome::Done,
+    }
+}
+
+/// What a command printed: of much the end, below words of opencode's own. The first and the last line of it may be cut.
+fn printed(output: &str) -> &str {
+    match output.strip_prefix("...output truncated...\n\n").and_then(|rest| rest.split_once("\n\n")) {
+        Some((_, shown)) => cut::without_part_line(cut::without_first_line(shown)),
+        None => output,
     }
 }
 
@@ -117,6 +125,13 @@ mod tests {
         assert_eq!(numbered("<content>\n1: a\n3: c\n"), None);
         assert_eq!(numbered("<content>\n4294967295: a\n0: b\n"), None);
         assert_eq!(numbered("<path>/w</path>\n<type>directory</type>\n<entries>\na\n</entries>"), None);
+    }
+
+    #[test]
+    fn of_a_long_output_the_whole_lines_at_the_end_count() {
+        let output = "...output truncated...\n\nFull output saved to: /t/x\n\nree\nfour\nfive\nsi";
+        assert_eq!(printed(output), "four\nfive\n");
+        assert_eq!(printed("one\ntwo"), "one\ntwo");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The MCP server, by the official SDK: over standard input and output for the client that starts it, or over HTTP for several.
 
 mod caller;
+mod client_names;
 mod connection;
 mod http;
 mod hub;
@@ -38,7 +39,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext},
 };
 use serde_json::Value;
-use surehand_engine::{Course, Done, Outcome, Tool as EngineTool, Workspace, core::EditDialect, render};
+use surehand_engine::{Course, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, core::EditDialect, render};
 
 use crate::{ancestry::Process, hooks::conversation};
 
@@ -153,6 +154,12 @@ impl Server {
             }
             Door::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
         }
+    }
+
+    /// The tools, by the names that the model of this client sees.
+    fn names_for(&self, context: &RequestContext<RoleServer>) -> Arc<ToolNames> {
+        let client = context.client_info().map(|client| client.name).unwrap_or_default();
+        client_names::as_seen_by(&client, &self.hub.names).map_or_else(|| self.hub.names.clone(), Arc::new)
     }
 
     /// Carries out a call where it disturbs nobody.
@@ -396,7 +403,7 @@ impl ServerHandler for Server {
         let tool_call = ToolCall {
             tool: request.name.into_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
-            names: self.hub.names.clone(),
+            names: self.names_for(&context),
             wants_object: wants_object(&context),
         };
         let answer = match self.hub.refuse_hidden(&tool_call.tool) {

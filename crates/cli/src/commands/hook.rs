@@ -7,38 +7,54 @@ use std::{
     process::ExitCode,
 };
 
-use surehand_adapters::hooks::{self, Answer, Surroundings};
+use surehand_adapters::hooks::{self, Answer, Client, Surroundings};
 
 use crate::{args::HookArgs, hook_log, output, place, user};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     // What a panic prints, some clients would show to the model.
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = catch_unwind(AssertUnwindSafe(|| answer(args)));
-    let answer = answer.unwrap_or_else(|panic| args.client.fail(format!("it panicked: {}", words(&*panic))));
+    let Some(client) = Client::named(&args.client) else {
+        // An older program under the hooks of a newer one must not deny anything.
+        let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
+        let why = format!("no such client: {}; there are {}", args.client, names.join(", "));
+        eprintln!("surehand hook: {why}");
+        hook_log::add("unknown", &why);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(client, args.event.as_deref())));
+    let answer = answer.unwrap_or_else(|panic| client.fail(format!("it panicked: {}", words(&*panic))));
     if let Some(why) = &answer.failed {
-        hook_log::add(args.client.name(), why);
+        hook_log::add(client.name(), why);
     }
+    // Some clients take any other exit code for a denial, so that nobody hears of a pipe that is closed.
     if !answer.stdout.is_empty() {
-        output::print(&answer.stdout)?;
+        let _ = output::print(&answer.stdout);
     }
-    Ok(ExitCode::SUCCESS)
+    if !answer.stderr.is_empty() {
+        eprintln!("{}", answer.stderr.trim_end());
+    }
+    Ok(ExitCode::from(answer.exit_code))
 }
 
-fn answer(args: &HookArgs) -> Answer {
+fn answer(client: Client, event: Option<&str>) -> Answer {
     let mut input = Vec::new();
     if let Err(error) = std::io::stdin().read_to_end(&mut input) {
-        return args.client.fail(format!("standard input: {error}"));
+        return client.fail(format!("standard input: {error}"));
     }
     // A name of a file that is not UTF-8 is not one that we know.
-    let input = String::from_utf8_lossy(&input);
+    let mut input = String::from_utf8_lossy(&input).into_owned();
+    if client == Client::Goose {
+        let directory = std::env::current_dir().unwrap_or_default();
+        input = hooks::with_goose_surroundings(&input, &directory, |name| std::env::var(name).ok());
+    }
     let state = match user::state_home() {
         Ok(state) => state,
-        Err(error) => return args.client.fail(format!("{error:#}")),
+        Err(error) => return client.fail(format!("{error:#}")),
     };
-    let project = args.client.project_variable().and_then(std::env::var_os).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let project = client.project_variable().and_then(std::env::var_os).map(PathBuf::from).filter(|dir| dir.is_absolute());
     let open = |root: &Path| place::open_for_hook(root).map_err(|error| format!("{error:#}"));
-    hooks::answer(args.client, args.event.as_deref(), &input, &Surroundings { state, project, open: &open })
+    hooks::answer(client, event, &input, &Surroundings { state, project, open: &open })
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -8,7 +8,7 @@ mod read;
 use std::collections::HashMap;
 
 use surehand_core::{
-    By, ChangedFile, ContentHash, LineMap, LineSet, Outside, Present, RelPath, Text,
+    By, ChangedFile, ContentHash, LineMap, LineSet, Lines, Outside, Present, RelPath, Text,
     outcome::CommandEffects,
     shell::{self, mentions, own_text::OwnText},
 };
@@ -125,6 +125,14 @@ impl Session {
         let touched = self.touched(running.cursor, &changed);
         let read = self.count_as_read(command, &mentions, mentioned);
         CommandEffects { changed, touched, read }
+    }
+
+    /// Says what something has printed that changed no files.
+    pub(crate) fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
+        let mentions = mentions::in_command(printed.line);
+        let workspace = self.workspace().clone();
+        let mentioned = Mentioned::of(&workspace, printed.directory, &mentions);
+        self.count_as_read(printed, &mentions, mentioned)
     }
 
     /// The files that the session has seen and that are something else now, with who did it.

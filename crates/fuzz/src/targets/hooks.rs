@@ -52,7 +52,7 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// The events of each client before and after a tool, and others.
-const EVENTS: [(Client, &str, &str, &[&str]); 5] = [
+const EVENTS: [(Client, &str, &str, &[&str]); 11] = [
     (Client::Claude, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact", "PostToolUseFailure"]),
     (Client::Codex, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
     (Client::Gemini, "BeforeTool", "AfterTool", &["SessionStart", "BeforeAgent"]),
@@ -63,6 +63,12 @@ const EVENTS: [(Client, &str, &str, &[&str]); 5] = [
         &["sessionStart", "preCompact", "afterFileEdit", "beforeShellExecution", "afterShellExecution"],
     ),
     (Client::Opencode, "tool.execute.before", "tool.execute.after", &["session.created", "session.compacted"]),
+    (Client::Qwen, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
+    (Client::Copilot, "preToolUse", "postToolUse", &["sessionStart", "userPromptSubmitted", "preCompact", "postToolUseFailure"]),
+    (Client::Goose, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
+    (Client::Cline, "tool_call", "tool_result", &["agent_start", "PreCompact"]),
+    (Client::Reasonix, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
+    (Client::Generic, "before", "after", &["begin", "prompt", "shown", "reset"]),
 ];
 
 /// What tools of clients are called.
@@ -118,21 +124,33 @@ fn event(place: &Place, source: &mut Source<'_>, (client, before, after, others)
     let (root, session) = (place.root().to_string_lossy().into_owned(), source.pick(&["s1", "s2", "../x", "é"]));
     let mut input = json!({
         "session_id": session, "conversation_id": session, "session": session, "cwd": root, "directory": root,
-        "workspace_roots": [root], "transcript_path": record, "source": source.pick(&["startup", "resume", "compact", "clear"]),
+        "workspace_roots": [root], "transcript_path": record, "sessionId": session, "taskId": session, "workspaceRoots": [root],
+        "working_dir": root, "sessions_database": record, "source": source.pick(&["startup", "resume", "compact", "clear"]),
     });
     let name = match source.below(4) {
         0 => source.pick(others),
         1 | 2 => before,
         _ => after,
     };
-    input["hook_event_name"] = name.into();
+    for field in ["hook_event_name", "event", "hookName"] {
+        input[field] = name.into();
+    }
     if source.below(6) == 5 {
         input["agent_id"] = "agent".into();
     }
     let tool = tool(source, *client);
     let (arguments, response) = (arguments(place, source), response(place, source));
+    let call = json!({ "name": tool, "input": arguments, "output": response });
+    (input["tool_call"], input["tool_result"]) = (call.clone(), call);
+    (input["toolName"], input["toolArgs"]) = (tool.into(), arguments.clone());
+    input["toolResult"] = if *client == Client::Copilot { json!({ "textResultForLlm": response }) } else { response.clone() };
+    input["prompt"] = format!("x\n--- Content from referenced files ---\nContent from @a.txt:\n{response}").into();
     if *client == Client::Opencode {
         (input["tool"], input["args"], input["output"]) = (tool.into(), arguments, response);
+    } else if *client == Client::Generic {
+        input["tool"] = json!({ tool: arguments });
+        input["shown"] = json!([{ "path": "a.txt", "start": source.byte(), "text": response }]);
+        input["printed"] = response;
     } else {
         (input["tool_name"], input["tool_input"]) = (tool.into(), arguments.clone());
         input["tool_output"] = if source.flag() { response.clone() } else { response.to_string().into() };
@@ -151,7 +169,15 @@ fn tool(source: &mut Source<'_>, client: Client) -> &'static str {
         Client::Codex => &["Bash", "apply_patch"],
         Client::Gemini => &["read_file", "read_many_files", "replace", "write_file", "run_shell_command"],
         Client::Cursor => &["Read", "Write", "Delete", "Shell"],
-        Client::Opencode => &["read", "edit", "multiedit", "write", "patch", "bash"],
+        Client::Opencode => &["read", "edit", "multiedit", "write", "patch", "bash", "grep"],
+        Client::Qwen => {
+            &["read_file", "read_many_files", "edit", "write_file", "run_shell_command", "grep_search", "notebook_edit"]
+        }
+        Client::Copilot => &["view", "edit", "create", "bash", "grep", "apply_patch"],
+        Client::Goose => &["edit", "write", "shell"],
+        Client::Cline => &["read_files", "editor", "run_commands", "search_codebase", "apply_patch"],
+        Client::Reasonix => &["read_file", "edit_file", "multi_edit", "write_file", "bash", "grep", "move_file", "delete_range"],
+        Client::Generic => &["read", "search", "edit", "write", "patch", "delete", "move", "shell"],
     };
     if source.below(10) == 9 { source.pick(TOOLS) } else { source.pick(own) }
 }
@@ -180,10 +206,12 @@ fn arguments(place: &Place, source: &mut Source<'_>) -> Value {
         format!("cat {path}"),
     ];
     let command = &commands[source.below(commands.len())];
-    let edit = json!({ "old_string": old, "new_string": new, "oldString": old, "newString": new });
+    let edit = json!({ "old_string": old, "new_string": new, "oldString": old, "newString": new, "old": old, "new": new });
     let mut arguments = json!({
         "file_path": path, "filePath": path, "path": path, "edits": [edit, edit], "command": command, "patchText": command,
-        "old_string": old, "new_string": new, "oldString": old, "newString": new, "content": new,
+        "old_string": old, "new_string": new, "oldString": old, "newString": new, "content": new, "before": old, "after": new,
+        "old_str": old, "new_str": new, "file_text": new, "old_text": old, "new_text": new, "old": old, "new": new, "text": command,
+        "commands": [command], "notebook_path": path, "from": path, "to": "new.txt", "view_range": [1, 9], "input": command,
     });
     for name in ["offset", "limit", "start_line", "expected_replacements"] {
         if source.below(4) == 3 {
@@ -206,7 +234,7 @@ fn response(place: &Place, source: &mut Source<'_>) -> Value {
     let many = format!("--- {}/a.txt ---\n\n{shown}\n\n--- End of content ---", place.root().display());
     let framed = format!("Exit code: 0\nWall time: 0 seconds\nOutput:\n{shown}");
     let part = format!("Showing lines {start}-9 of 9 total lines.\n--- FILE CONTENT (truncated) ---\n{shown}");
-    match source.below(9) {
+    match source.below(11) {
         0 => shown.into(),
         1 => json!({ "file": { "content": shown, "startLine": start }, "stdout": shown, "llmContent": shown }),
         2 => framed.into(),
@@ -215,6 +243,8 @@ fn response(place: &Place, source: &mut Source<'_>) -> Value {
         5 => json!({ "is_error": true, "success": false, "error": "no" }),
         6 => format!("<content>\n{start}: {}\n</content>", shown.replace('\n', "\n2: ")).into(),
         7 => Value::Null,
+        9 => format!("File: a.txt\nL{start}: {shown}\na.txt:{start}:{shown}").into(),
+        10 => json!([{ "query": "a.txt:1-9", "result": format!("{start} | {shown}"), "success": true }]),
         _ => json!({ "content": format!("{start}|{}", shown.replace('\n', "\n2|")) }),
     }
 }
@@ -238,7 +268,8 @@ fn tell(place: &Place, client: Client, input: &str) {
     let open = |_: &Path| Err("nowhere".to_owned());
     let failed = answer(client, None, input, &Surroundings { state, project, open: &open });
     let is_said = failed.stdout.contains("cannot guard this session: nowhere");
-    assert!(failed.stdout == client.pass().stdout || is_said, "{input}");
+    assert_eq!(failed.exit_code, 0, "{input}");
+    assert!(client == Client::Generic || failed.stdout == client.pass().stdout || is_said, "{input}");
 }
 
 /// A hook leaves it to the system to close what it has open. Here there is no end of a process, so that it would run out of files.
@@ -257,25 +288,42 @@ fn close(workspace: Arc<Workspace>) {
 }
 
 fn check(client: Client, input: &str, told: &Answer) {
+    let is_denied_by_code = client == Client::Reasonix && told.exit_code == 2;
+    assert!(told.exit_code == 0 || is_denied_by_code, "{told:?}");
+    if is_denied_by_code {
+        return is_before(input, &json!(told.stderr));
+    }
     if told.stdout.is_empty() {
-        assert_ne!(client, Client::Cursor, "always JSON");
+        assert!(!matches!(client, Client::Cursor | Client::Generic), "always JSON");
         return;
     }
     assert_eq!(told.stdout.matches('\n').count(), 1, "one line: {}", told.stdout);
     let said: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", told.stdout));
     let own = &said["hookSpecificOutput"];
     let reason = match client {
-        Client::Claude | Client::Codex => (own["permissionDecision"] == "deny").then(|| own["permissionDecisionReason"].clone()),
+        Client::Claude | Client::Codex | Client::Qwen => {
+            (own["permissionDecision"] == "deny").then(|| own["permissionDecisionReason"].clone())
+        }
         Client::Gemini => (said["decision"] == "deny").then(|| said["reason"].clone()),
         Client::Cursor => (said["permission"] == "deny").then(|| said["agent_message"].clone()),
         Client::Opencode => said.get("deny").cloned(),
+        Client::Copilot => (said["permissionDecision"] == "deny").then(|| said["permissionDecisionReason"].clone()),
+        Client::Goose => (said["decision"] == "block").then(|| said["reason"].clone()),
+        Client::Cline => said.get("overrideInput").map(|_| said["contextModification"].clone()),
+        Client::Reasonix => None,
+        Client::Generic => (said["decision"] == "deny").then(|| said["reason"].clone()),
     };
     let Some(reason) = reason else { return };
-    assert!(reason.as_str().is_some_and(|reason| !reason.trim().is_empty()), "a no has a reason: {said}");
     assert_eq!(told.failed, None, "a failure of ours is no reason: {said}");
+    is_before(input, &reason);
+}
+
+/// A no has a reason, and comes before the deed.
+fn is_before(input: &str, reason: &Value) {
+    assert!(reason.as_str().is_some_and(|reason| !reason.trim().is_empty()), "a no has a reason: {input}");
     let input: Value = serde_json::from_str(input).expect("it was understood");
-    let is_before = input["hook_event_name"]
-        .as_str()
-        .is_some_and(|event| event.to_lowercase().contains("pre") || event.to_lowercase().contains("before"));
-    assert!(is_before, "what is done cannot be denied: {input} {said}");
+    let events = ["hook_event_name", "event", "hookName"].map(|field| input[field].as_str().unwrap_or_default().to_lowercase());
+    let words = ["pre", "before", "tool_call"];
+    let is_before = events.iter().any(|event| words.iter().any(|word| event.contains(word)));
+    assert!(is_before, "what is done cannot be denied: {input} {reason}");
 }

@@ -1,0 +1,185 @@
+//! Cline. To cancel a call is to end the whole task, so that nothing is denied in that way: the call gets other arguments instead, with which its tool
+//! can only fail, and the reason stands beside. A version that does not know how to replace arguments goes on with the call, and its model
+//! has read why it should not have. It cuts long results after its hooks were told.
+
+use serde_json::{Value, json};
+use surehand_engine::{Tool, ToolNames};
+
+use super::{
+    Beginning, Denial, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What,
+    cut::{self, Size},
+    decide::Verdict,
+    edit, in_a_row, some_edit, text, write,
+};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    names: || ToolNames::reading_with("read_files").with(Tool::EditFile, "editor").with(Tool::WriteFile, "editor"),
+    // More than 50,000 characters are cut.
+    room: 16_000,
+    hears_at: &["tool_call", "tool_result"],
+    event: "hookName",
+    denial: Denial::Answered,
+    beside_denial: "",
+    hear,
+    say,
+    person: None,
+    loads: Loads::Above,
+    transcript: Transcript::Unread,
+};
+
+fn hear(input: &Value) -> Option<Heard> {
+    let what = match input["hookName"].as_str()? {
+        "agent_start" => What::Begins(Beginning::New),
+        "agent_resume" => What::Begins(Beginning::Resumed),
+        // Only some versions say it.
+        "PreCompact" => What::Forgot,
+        "tool_call" => What::Before(used(&input["tool_call"])?),
+        "tool_result" => What::After(used(&input["tool_result"])?, outcome(&input["tool_result"])),
+        _ => return None,
+    };
+    // The main agent has a name as well, but no parent.
+    let agent = text(input, "parent_agent_id").and_then(|_| text(input, "agent_id"));
+    let directory = input["workspaceRoots"][0].as_str().or_else(|| input["workspaceInfo"]["rootPath"].as_str())?.to_owned();
+    Some(Heard { session: text(input, "taskId")?, agent, directory, transcript: None, gave: Vec::new(), what })
+}
+
+fn used(call: &Value) -> Option<Use> {
+    let arguments = &call["input"];
+    let path = || text(arguments, "path");
+    Some(match call["name"].as_str()? {
+        "read_files" => Use::Read,
+        "editor" if !arguments["insert_line"].is_null() => some_edit(&path()?),
+        "editor" => match arguments["old_text"].as_str().filter(|old| !old.is_empty()) {
+            Some(old) => edit(&path()?, old, arguments["new_text"].as_str().unwrap_or_default(), false),
+            None => write(&path()?, arguments["new_text"].as_str()?),
+        },
+        "apply_patch" => Use::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(arguments, "input"))?),
+        "run_commands" => Use::Shell { command: commands(arguments)?, directory: None },
+        "search_codebase" => Use::Search { paths: Vec::new() },
+        _ => return None,
+    })
+}
+
+/// One call may run several commands, one after the other.
+fn commands(arguments: &Value) -> Option<String> {
+    let commands = arguments["commands"].as_array().into_iter().flatten();
+    let lines: Vec<&str> = commands.filter_map(|command| command.as_str().or_else(|| command["command"].as_str())).collect();
+    if lines.is_empty() { text(arguments, "command") } else { Some(lines.join("\n")) }
+}
+
+fn outcome(call: &Value) -> ToolOutcome {
+    let results: Vec<&Value> = match &call["output"] {
+        Value::Array(results) => results.iter().collect(),
+        result => vec![result],
+    };
+    let text_of = |result: &Value| shortened(result["result"].as_str().unwrap_or_default());
+    match call["name"].as_str() {
+        Some("read_files") => {
+            let files = results.iter().filter(|result| result["success"] != false);
+            ToolOutcome::Showed(files.filter_map(|result| shown(result["query"].as_str()?, &text_of(result))).flatten().collect())
+        }
+        Some("run_commands") => ToolOutcome::Printed(results.iter().map(|result| printed(&text_of(result))).collect()),
+        Some("search_codebase") => ToolOutcome::Printed(results.iter().map(|result| text_of(result) + "\n").collect()),
+        _ if results.iter().any(|result| result["success"] == false) => ToolOutcome::Failed,
+        _ => ToolOutcome::Done,
+    }
+}
+
+/// What the model is shown of a result: of a long one its ends. Cline takes a few characters more of each, by the length of its own words.
+fn shortened(result: &str) -> String {
+    const MOST: Size = Size::Units(8_000);
+    const END: Size = Size::Units(3_980);
+    if MOST.is_exceeded_by(result) { cut::ends(result, END, END) } else { result.to_owned() }
+}
+
+/// The rows (`12 | text`) of a file, which may have a gap. Behind its name may stand which lines were asked for.
+fn shown(query: &str, result: &str) -> Option<Vec<Shown>> {
+    let is_range = |range: &str| !range.is_empty() && range.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let path = query.rsplit_once(':').filter(|(_, range)| is_range(range)).map_or(query, |(path, _)| path);
+    let row = |row: &str| -> Option<(u32, String)> {
+        let (number, line) = row.split_once(" | ").or_else(|| Some((row.strip_suffix(" |")?, "")))?;
+        Some((number.trim_start().parse().ok()?, line.to_owned()))
+    };
+    let parts = result.split("\u{0}\n").map(|part| in_a_row(part.lines().map_while(row).collect()));
+    let shown = parts.flatten().map(|(start, content)| Shown { path: path.to_owned(), start, content });
+    Some(shown.collect())
+}
+
+/// What a command printed, without what Cline puts above it, and what it cut itself.
+fn printed(result: &str) -> String {
+    let is_status = result.starts_with("[Command exited with code ");
+    let output = if is_status { cut::without_first_line(result) } else { result };
+    let whole = cut::without_marker(output, |line| line.starts_with("[... output truncated: "));
+    if whole.is_empty() || whole.ends_with('\n') { whole } else { whole + "\n" }
+}
+
+fn say(input: &Value, verdict: &Verdict) -> Value {
+    match verdict {
+        Verdict::Pass => Value::Null,
+        Verdict::Deny(why) => {
+            let why = format!("This call was denied and did nothing. {why}");
+            json!({ "cancel": false, "contextModification": why, "overrideInput": harmless(input["tool_call"]["name"].as_str()) })
+        }
+        Verdict::Context(text) => json!({ "cancel": false, "contextModification": text }),
+    }
+}
+
+/// Arguments with which a tool can only fail: there is nothing below a device. A tool that turns them down as no arguments at all would do as well,
+/// but of three such calls in a row Cline makes the end of the task.
+fn harmless(tool: Option<&str>) -> Value {
+    const NOWHERE: &str = "/dev/null/denied-by-surehand";
+    match tool {
+        Some("apply_patch") => {
+            json!({ "input": format!("*** Begin Patch\n*** Update File: {NOWHERE}\n@@\n-denied\n+denied\n*** End Patch") })
+        }
+        _ => json!({ "path": NOWHERE, "old_text": "denied", "new_text": "denied" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_with_and_without_a_range() {
+        let of = |query, result| shown(query, result).unwrap();
+        let expected = |start, content: &str| Shown { path: "/w/a".to_owned(), start, content: content.to_owned() };
+        assert_eq!(of("/w/a:2-3", "2 | beta\n3 | "), [expected(2, "beta\n")]);
+        let cut = " 9 | i | j\n10 |\n\n[Showing lines 9-10 of 60. Use start_line/end_line to read other sections.]";
+        assert_eq!(of("/w/a", cut), [expected(9, "i | j\n")]);
+        assert_eq!(of("/w/a", "1 | a\n\0\n8 | h\n"), [expected(1, "a"), expected(8, "h")]);
+    }
+
+    #[test]
+    fn of_a_long_result_the_ends_count() {
+        let rows: String = (1..=900).map(|number| format!("{number:3} | some words\n")).collect();
+        let shown = shown("/w/a", &shortened(&rows)).unwrap();
+        assert_eq!((shown.len(), shown[0].start), (2, 1));
+        assert!(shown[1].start > 600 && shown[1].content.lines().count() < 250, "{}", shown[1].start);
+    }
+
+    #[test]
+    fn what_cline_puts_around_an_output_is_no_part_of_it() {
+        assert_eq!(printed("[Command exited with code 3]\nalpha\nbeta\n"), "alpha\nbeta\n");
+        let cut = "one\ntwo\n\n[... output truncated: 256893 chars total. Refine the command ...]\nee\nfour";
+        assert_eq!(printed(cut), "one\n\0\nfour\n");
+    }
+
+    #[test]
+    fn a_denied_call_gets_arguments_that_can_only_fail() {
+        let said = |tool: &str| say(&json!({ "tool_call": { "name": tool } }), &Verdict::Deny("no".to_owned()));
+        let editor = said("editor");
+        assert_eq!(
+            (&editor["cancel"], &editor["contextModification"]),
+            (&json!(false), &json!("This call was denied and did nothing. no"))
+        );
+        assert!(editor["overrideInput"]["path"].as_str().unwrap().starts_with("/dev/null/"));
+        assert!(said("apply_patch")["overrideInput"]["input"].as_str().unwrap().contains("*** Update File: /dev/null/"));
+    }
+
+    #[test]
+    fn several_commands_are_one_script() {
+        let call = json!({ "name": "run_commands", "input": { "commands": ["cat a", "cat b"] } });
+        assert_eq!(used(&call), Some(Use::Shell { command: "cat a\ncat b".to_owned(), directory: None }));
+    }
+}

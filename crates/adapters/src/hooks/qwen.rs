@@ -1,0 +1,173 @@
+//! Qwen Code. Its hooks are like Claude Code's, its tools like Gemini CLI's. It refuses an edit of what was not read or has changed by
+//! itself, after its hooks have been asked. A prompt is said again, empty, before each call of the model.
+
+use serde_json::Value;
+use surehand_engine::{Tool, ToolNames};
+
+use super::{
+    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    cut::{self, Size},
+    edit, gemini, line_number, references, say_as_claude, some_edit, text, write,
+};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write_file"),
+    // What it adds to a long result is cut with it.
+    room: 9_500,
+    hears_at: &["SessionStart", "UserPromptSubmit", "PostToolUse"],
+    event: EVENT,
+    denial: Denial::Answered,
+    beside_denial: "Qwen Code itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
+    hear,
+    say: say_as_claude,
+    person: Some("systemMessage"),
+    loads: Loads::Above,
+    transcript: Transcript::Unread,
+};
+
+fn hear(input: &Value) -> Option<Heard> {
+    let what = match input[EVENT].as_str()? {
+        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        // Of the whole conversation, a beginning says it.
+        "PostCompact" if input["agent_id"].is_string() => What::Forgot,
+        "UserPromptSubmit" => What::Prompted(references::referenced(input["prompt"].as_str().unwrap_or_default())),
+        "PreToolUse" => What::Before(used(input)?),
+        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        // A command that ends with an error has run all the same.
+        "PostToolUseFailure" => What::After(used(input)?, failure(input)),
+        _ => return None,
+    };
+    let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
+    Some(Heard { session, agent, directory, transcript: None, gave: Vec::new(), what })
+}
+
+fn path(arguments: &Value) -> Option<String> {
+    text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"))
+}
+
+fn used(input: &Value) -> Option<Use> {
+    let arguments = &input["tool_input"];
+    let path = || path(arguments);
+    Some(match input["tool_name"].as_str()? {
+        "read_file" | "read_many_files" => Use::Read,
+        "edit" => {
+            let all = arguments["replace_all"] == true;
+            edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
+        }
+        "write_file" => write(&path()?, arguments["content"].as_str()?),
+        "notebook_edit" => some_edit(&text(arguments, "notebook_path")?),
+        "grep_search" => Use::Search { paths: text(arguments, "path").into_iter().collect() },
+        "run_shell_command" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
+        _ => return None,
+    })
+}
+
+fn outcome(input: &Value) -> ToolOutcome {
+    let (arguments, response) = (&input["tool_input"], &input["tool_response"]);
+    let content = gemini::said(&response["llmContent"]);
+    if response.get("error").is_some_and(|error| !error.is_null()) {
+        return ToolOutcome::Failed;
+    }
+    match input["tool_name"].as_str() {
+        Some("read_file") => {
+            let Some(path) = path(arguments) else { return ToolOutcome::Failed };
+            if content.starts_with("Jupyter Notebook (") {
+                return ToolOutcome::ShowedNotebook { path, cells: content };
+            }
+            ToolOutcome::Showed(vec![shown(path, arguments, &content)])
+        }
+        Some("read_many_files") => ToolOutcome::Showed(gemini::shown_of_many(&content)),
+        Some("run_shell_command") => ToolOutcome::Printed(printed(&content)),
+        Some("grep_search") => ToolOutcome::Printed(found(&content)),
+        _ => ToolOutcome::Done,
+    }
+}
+
+fn failure(input: &Value) -> ToolOutcome {
+    match (input["tool_name"].as_str(), input["error"].as_str()) {
+        (Some("run_shell_command"), Some(error)) => ToolOutcome::Printed(printed(error)),
+        _ => ToolOutcome::Failed,
+    }
+}
+
+/// Above a part of a file stands which part it is.
+fn shown(path: String, arguments: &Value, content: &str) -> Shown {
+    let part = content.strip_prefix("Showing lines ").and_then(|rest| {
+        let (above, content) = rest.split_once("\n\n---\n\n")?;
+        Some((above.split_once('-')?.0.parse().ok()?, content))
+    });
+    let asked = || line_number(arguments, "offset")?.checked_add(1);
+    let (start, content) = part.unwrap_or_else(|| (asked().unwrap_or(1), content));
+    Shown { path, start, content: content.to_owned() }
+}
+
+/// What stands in the place of what it cut.
+const CUT: &str = "... [CONTENT TRUNCATED] ...";
+
+/// What a command printed, without what Qwen puts around it, and what it did not show.
+fn printed(content: &str) -> String {
+    // What it says of a cut has a line of its own above the part that it shows.
+    let content = match content.split_once("\n\nTruncated part of the output:\n") {
+        Some((above, shown)) if above.starts_with("Tool output was too large") => {
+            cut::without_marker(&shown.replace(&format!("---\n{CUT}\n---\n"), &format!("{CUT}\n")), |line| line == CUT)
+        }
+        _ => content.to_owned(),
+    };
+    let content = match content.split_once("\nOutput: ") {
+        Some((above, output)) if above.starts_with("Command: ") => output,
+        _ => &content,
+    };
+    const BELOW: &[&str] =
+        &["Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: ", "Stdout: ", "Stderr: "];
+    gemini::without_status(content, BELOW).to_owned()
+}
+
+/// What a search has shown: of much it shows the ends, after its hook was told all.
+fn found(content: &str) -> String {
+    const MOST: usize = 20_000;
+    const BETWEEN: &str = "\n\n---\n... [CONTENT TRUNCATED] ...\n---\n\n";
+    if !Size::Units(MOST).is_exceeded_by(content) {
+        return content.to_owned();
+    }
+    let first = (MOST - BETWEEN.len()) / 5;
+    cut::ends(content, Size::Units(first), Size::Units(MOST - BETWEEN.len() - first - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_file_has_its_number_above() {
+        let part =
+            shown("a".to_owned(), &json!({ "offset": 1, "limit": 1 }), "Showing lines 2-2 of 4 total lines.\n\n---\n\nbeta");
+        assert_eq!(part, Shown { path: "a".to_owned(), start: 2, content: "beta".to_owned() });
+        assert_eq!(shown("a".to_owned(), &json!({}), "alpha\n").start, 1);
+        assert_eq!(shown("a".to_owned(), &json!({ "offset": u64::MAX }), "alpha\n").start, 1);
+    }
+
+    #[test]
+    fn what_qwen_puts_around_an_output_is_no_part_of_it() {
+        let content = "Command: cat a b\nDirectory: (root)\nOutput: one\nError: mine\ntwo\nError: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)";
+        assert_eq!(printed(content), "one\nError: mine\ntwo");
+    }
+
+    #[test]
+    fn of_a_long_output_the_ends_count() {
+        let content = "Tool output was too large and has been truncated.\nThe full output has been saved to: /x\n\n\
+            Truncated part of the output:\nCommand: cat a\nDirectory: (root)\nOutput: one\ntwo\nthr...\n\n---\n\
+            ... [CONTENT TRUNCATED] ...\n---\n\n...ght\nnine\nError: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)";
+        assert_eq!(printed(content), "one\ntwo\n\0\nnine");
+    }
+
+    #[test]
+    fn of_many_hits_the_ends_count() {
+        let rows: String = (1..=1000).map(|number| format!("L{number}: some words that fill it\n")).collect();
+        let shown = found(&rows);
+        assert!(shown.len() < 20_000 && shown.starts_with("L1: ") && shown.ends_with("it\n"), "{shown}");
+        assert!(!shown.contains("L200:") && shown.contains("\0"));
+        assert_eq!(found("L1: a"), "L1: a");
+    }
+}

@@ -1,0 +1,151 @@
+//! Reasonix. It takes a denial by exit code 2 and standard error only, and hears us only when a conversation begins. A tool that failed it tells
+//! twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It cuts long results after its hooks were told.
+
+use serde_json::Value;
+use surehand_engine::{Edit, Tool, ToolNames};
+
+use super::{
+    Denial, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    cut::{self, Size},
+    decide::Verdict,
+    edit, in_a_row, replacements, several_edits, some_edit, text, write,
+};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    names: || {
+        ToolNames::reading_with("read_file")
+            .with(Tool::EditFile, "edit_file")
+            .with(Tool::MultiEdit, "multi_edit")
+            .with(Tool::WriteFile, "write_file")
+            .with(Tool::MoveFile, "move_file")
+    },
+    // It has no limit that is documented.
+    room: 9_500,
+    hears_at: &["SessionStart"],
+    event: "event",
+    denial: Denial::ExitCode,
+    beside_denial: "Reasonix itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
+    hear,
+    say,
+    person: None,
+    loads: Loads::Above,
+    transcript: Transcript::Unread,
+};
+
+fn hear(input: &Value) -> Option<Heard> {
+    let what = match input["event"].as_str()? {
+        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        "PostCompact" => What::Forgot,
+        "UserPromptSubmit" => What::Prompted(Vec::new()),
+        "PreToolUse" => What::Before(used(input)?),
+        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        _ => return None,
+    };
+    let (session, agent, directory) = (text(input, "sessionId")?, text(input, "agentId"), text(input, "cwd")?);
+    Some(Heard { session, agent, directory, transcript: None, gave: Vec::new(), what })
+}
+
+fn used(input: &Value) -> Option<Use> {
+    let arguments = &input["toolArgs"];
+    let path = || text(arguments, "path");
+    Some(match input["toolName"].as_str()? {
+        "read_file" => Use::Read,
+        "edit_file" => edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, false),
+        "multi_edit" => {
+            let path = path()?;
+            let edits = replacements(&path, &arguments["edits"], ["old_string", "new_string", "replace_all"]);
+            several_edits(&path, edits)
+        }
+        "write_file" => write(&path()?, arguments["content"].as_str()?),
+        "delete_range" | "delete_symbol" => some_edit(&path()?),
+        "notebook_edit" => some_edit(&path().or_else(|| text(arguments, "notebook_path"))?),
+        "move_file" => {
+            let [from, to] = [["source_path", "source", "from"], ["destination_path", "destination", "to"]]
+                .map(|names| names.iter().find_map(|name| text(arguments, name)));
+            Use::Change(Edit::Move { from: from?, to: to? })
+        }
+        "grep" => Use::Search { paths: path().into_iter().collect() },
+        "bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
+        _ => return None,
+    })
+}
+
+fn outcome(input: &Value) -> ToolOutcome {
+    let result = input["toolResult"].as_str().unwrap_or_default();
+    match (input["toolName"].as_str(), input["error"].as_str()) {
+        // A command that ends with an error has run all the same.
+        (Some("bash"), _) => ToolOutcome::Printed(printed(result)),
+        (_, Some(_)) => ToolOutcome::Failed,
+        (Some("read_file"), None) => {
+            let path = text(&input["toolArgs"], "path");
+            let shown =
+                path.and_then(|path| numbered(beginning_of(result)).map(|(start, content)| Shown { path, start, content }));
+            ToolOutcome::Showed(shown.into_iter().collect())
+        }
+        (Some("grep"), None) => ToolOutcome::Printed(beginning_of(result).to_owned()),
+        _ => ToolOutcome::Done,
+    }
+}
+
+/// A longer result is cut.
+const MOST: Size = Size::Bytes(32 * 1024);
+
+/// What a command has shown: of much the ends.
+fn printed(result: &str) -> String {
+    const END: Size = Size::Bytes(8_000);
+    if MOST.is_exceeded_by(result) { cut::ends(result, END, END) } else { result.to_owned() }
+}
+
+/// What another tool has shown: of much the beginning.
+fn beginning_of(result: &str) -> &str {
+    const KEPT: Size = Size::Bytes(31 * 1024);
+    if MOST.is_exceeded_by(result) { cut::head(result, KEPT) } else { result }
+}
+
+/// The lines of `12→text` rows, with the number of the first.
+fn numbered(result: &str) -> Option<(u32, String)> {
+    let row = |row: &str| -> Option<(u32, String)> {
+        let (number, line) = row.split_once('→')?;
+        Some((number.trim_start().parse().ok()?, line.to_owned()))
+    };
+    in_a_row(result.lines().map_while(row).collect())
+}
+
+fn say(input: &Value, verdict: &Verdict) -> Value {
+    match verdict {
+        // It is given by the exit code.
+        Verdict::Pass | Verdict::Deny(_) => Value::Null,
+        Verdict::Context(text) => serde_json::json!({ "hookSpecificOutput": {
+            "hookEventName": input["event"], "additionalContext": text,
+        } }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_up_to_the_first_that_is_none() {
+        let result = " 9→i→j\n10→\n\n[PARTIAL view: showing lines 9-10 of at least 11; pass offset=10 to continue.]\n";
+        assert_eq!(numbered(result), Some((9, "i→j\n".to_owned())));
+        assert_eq!(numbered("no such file"), None);
+    }
+
+    #[test]
+    fn of_a_long_read_the_beginning_counts() {
+        let rows: String = (1..=1000).map(|number| format!("{number:4}→{}\n", "w".repeat(60))).collect();
+        let (start, content) = numbered(beginning_of(&rows)).unwrap();
+        assert_eq!((start, content.lines().count()), (1, 31 * 1024 / 68));
+    }
+
+    #[test]
+    fn of_a_long_output_the_ends_count() {
+        let lines: String = (1..=6000).map(|number| format!("line {number}\n")).collect();
+        let shown = printed(&lines);
+        assert!(
+            shown.len() < 16_010 && shown.starts_with("line 1\n") && shown.contains("\0\n") && shown.ends_with("line 6000\n")
+        );
+        assert_eq!(printed("a\n"), "a\n");
+    }
+}

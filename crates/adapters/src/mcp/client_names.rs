@@ -1,0 +1,35 @@
+//! What clients call our tools. Most put the name of the server before ours, and a model finds its way. But some have a `read_file` of their own, which does
+//! not count here: to their models ours must be named as they see it.
+
+use surehand_engine::{Tool, ToolNames};
+
+/// The clients that have tools of the same names as ours: what their names begin with, and what they put around the name of the server before ours.
+const CLIENTS: &[(&str, &str, &str)] =
+    &[("gemini-cli", "mcp_", "_"), ("qwen-cli-mcp-client", "mcp__", "__"), ("reasonix", "mcp-tool:", "/")];
+
+/// The tools that are offered, by the names that this client gives them; `None` if there is no other tool that they could be taken for.
+pub(super) fn as_seen_by(client: &str, offered: &ToolNames) -> Option<ToolNames> {
+    let (start, before, after) = CLIENTS.iter().find(|(start, ..)| client.starts_with(start))?;
+    // Qwen Code says what the server is called in its settings; of the others we take what `surehand init` and the guide call it.
+    let said = client.strip_prefix(start).and_then(|rest| rest.strip_prefix('-')).filter(|_| start.starts_with("qwen"));
+    let prefix = format!("{before}{}{after}", said.unwrap_or("surehand"));
+    let tools = Tool::ALL.into_iter().filter_map(|tool| Some((tool, offered.get(tool)?)));
+    let none = ToolNames::reading_with(format!("{prefix}{}", offered.read()));
+    Some(tools.fold(none, |names, (tool, name)| names.with(tool, format!("{prefix}{name}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_with_a_read_file_of_its_own_is_told_which_one() {
+        let offered = ToolNames::offering([Tool::EditFile]);
+        let names = as_seen_by("gemini-cli-mcp-client", &offered).unwrap();
+        assert_eq!((names.read(), names.get(Tool::EditFile)), ("mcp_surehand_read_file", Some("mcp_surehand_edit_file")));
+        assert_eq!(names.get(Tool::WriteFile), None);
+        assert_eq!(as_seen_by("qwen-cli-mcp-client-files", &offered).unwrap().read(), "mcp__files__read_file");
+        assert_eq!(as_seen_by("reasonix", &offered).unwrap().read(), "mcp-tool:surehand/read_file");
+        assert_eq!(as_seen_by("claude-code", &offered), None);
+    }
+}

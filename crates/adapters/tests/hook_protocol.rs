@@ -1,0 +1,51 @@
+//! Plays the example on the page about our own protocol for hooks (`docs/hook-protocol.md`).
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+use surehand_adapters::hooks::{Client, OpenedWorkspace, Surroundings, answer};
+use surehand_engine::{Config, Durability, StateHome, Workspace};
+
+fn open(root: &Path) -> Result<OpenedWorkspace, String> {
+    let config = Config { durability: Durability::Fast, ..Config::for_hooks() };
+    Workspace::open(root, config).map(Into::into).map_err(|error| error.to_string())
+}
+
+/// An answer without what changes from run to run.
+fn settled(mut answer: Value) -> Value {
+    const STATE: &str = "\nRepository state";
+    if let Some((before, _)) = answer["context"].as_str().and_then(|context| context.split_once(STATE)) {
+        answer["context"] = format!("{before}\nSTATE").into();
+    }
+    answer
+}
+
+#[test]
+fn the_example_of_the_protocol_goes_as_the_page_says() {
+    let place = surehand_testkit::repository();
+    let root = place.path().canonicalize().unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hook-protocol.md")).unwrap();
+    let (_, example) = page.split_once("```transcript\n").unwrap();
+    let (example, _) = example.split_once("\n```").unwrap();
+    let (mut got, mut count) = (Value::Null, 0);
+    for line in example.lines() {
+        match line.split_at(2) {
+            ("$ ", command) => {
+                assert!(Command::new("sh").args(["-c", command]).current_dir(&root).status().unwrap().success());
+            }
+            ("> ", told) => {
+                let told = told.replace("DIR", root.to_str().unwrap());
+                let around = Surroundings { state: StateHome::default(), project: None, open: &open };
+                let answer = answer(Client::Generic, None, &told, &around);
+                assert_eq!((answer.exit_code, answer.stderr.as_str()), (0, ""));
+                got = settled(serde_json::from_str(&answer.stdout).unwrap());
+            }
+            ("< ", expected) => {
+                assert_eq!(got, serde_json::from_str::<Value>(expected).unwrap());
+                count += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(count > 8);
+}
