@@ -2,7 +2,7 @@
 //! refused for being unread or stale.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     ops::Bound::{Excluded, Unbounded},
     sync::Arc,
 };
@@ -228,6 +228,17 @@ impl FileTracker {
         let beneath = format!("{path}/");
         let inside = self.paths.range::<str, _>((Excluded(beneath.as_str()), Unbounded));
         inside.take_while(|file| file.as_str().starts_with(&beneath)).cloned().collect()
+    }
+
+    /// So many of them that are one of these paths or below one; only what the store knows, and without asking for each view.
+    pub(crate) fn viewed_in(&self, workspace: &Workspace, places: &HashSet<RelPath>, limit: usize) -> Vec<RelPath> {
+        let stored = workspace.ask(|store| store.viewed(&self.session)).unwrap_or_default();
+        let is_in = |path: &RelPath| {
+            let path = path.as_str();
+            let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+            ends.into_iter().any(|end| places.contains(&path[..end]))
+        };
+        stored.into_iter().filter(is_in).take(limit).collect()
     }
 
     /// Asks the store, once, what this session had seen before.

@@ -124,7 +124,7 @@ fn an_edit_after_an_own_command_is_not_refused() {
 }
 
 #[test]
-fn a_here_document_is_known_to_whoever_wrote_it() {
+fn a_here_document_is_known_to_its_author() {
     let dir = lay_out(&[("old.txt", "old text\n")]);
     let mut session = session(dir.path());
     run(

@@ -1,5 +1,5 @@
-//! Which files a command and its output may be about, by the words in them. Most of what is found here names no file: whoever has the
-//! files looks.
+//! Which files a command and its output may be about, by the words in them. Most of these words name no file; the caller looks them
+//! up.
 
 use std::collections::HashSet;
 

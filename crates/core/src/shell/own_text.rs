@@ -1,6 +1,6 @@
-//! What a command says itself: the lines of its here-documents, of its quoted texts and of the patches in them. Whoever wrote the command
-//! knows them, so that they count for a file which this very command has made or changed, and for no other: a guess in
-//! `grep -q 'text' file` tells nothing about the file.
+//! What a command says itself: the lines of its here-documents, of its quoted texts and of the patches in them. The model wrote them, so
+//! it knows them. They count for a file that this very command created or changed, and for no other: the pattern of
+//! `grep -q 'text' file` is a guess about the file.
 
 use std::collections::HashSet;
 
@@ -49,8 +49,8 @@ impl OwnText {
         self.0.extend(text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()));
     }
 
-    /// The lines of a file that the command wrote and that whoever wrote the command knows. `before` is what the file was; `None` if it
-    /// was not there.
+    /// The lines that the command put into a file and that stand in the command. `before` is the file before it ran; `None` if there
+    /// was none.
     ///
     /// ```
     /// use surehand_core::{Text, shell::own_text::OwnText};

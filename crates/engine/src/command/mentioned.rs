@@ -37,7 +37,9 @@ pub(super) struct Mentioned {
     /// Directories that it names; `None` is the root.
     pub(super) directories: Vec<Option<RelPath>>,
     /// Paths that it names and at which there is nothing.
-    pub(super) absent: Vec<RelPath>,
+    pub(super) absent: HashSet<RelPath>,
+    /// What has been looked up.
+    known: HashSet<String>,
 }
 
 impl Mentioned {
@@ -45,27 +47,27 @@ impl Mentioned {
     pub(super) fn of(workspace: &Workspace, directory: &str, mentions: &Mentions) -> Self {
         let located = |place: &String| Path::new(directory).join(place).to_string_lossy().into_owned();
         let bases = [directory.to_owned()].into_iter().chain(mentions.directories.iter().map(located)).take(MOST_BASES).collect();
-        let mut mentioned = Self { bases, files: Vec::new(), directories: Vec::new(), absent: Vec::new() };
+        let mut mentioned =
+            Self { bases, files: Vec::new(), directories: Vec::new(), absent: HashSet::new(), known: HashSet::new() };
         mentioned.look_up(workspace, &mentions.paths);
         mentioned
     }
 
     /// Looks up further names, such as those in the output.
     pub(super) fn look_up(&mut self, workspace: &Workspace, names: &[String]) {
-        for spelling in names.iter().flat_map(|name| self.spellings(name)).collect::<Vec<_>>() {
+        let spellings = |name: &String| {
+            self.bases.iter().map(|base| Path::new(base).join(name).to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        for spelling in names.iter().flat_map(spellings).collect::<Vec<_>>() {
+            if !self.known.insert(spelling.clone()) {
+                continue;
+            }
             match place(workspace.root(), &spelling) {
                 Ok(Place::File(path)) => add(&mut self.files, path),
                 Ok(Place::Dir(directory)) => add(&mut self.directories, directory),
-                Err(_) => workspace.root().spell(&spelling).into_iter().for_each(|path| add(&mut self.absent, path)),
+                Err(_) => self.absent.extend(workspace.root().spell(&spelling)),
             }
         }
-    }
-
-    fn spellings(&self, name: &str) -> Vec<String> {
-        let mut spellings: Vec<String> =
-            self.bases.iter().map(|base| Path::new(base).join(name).to_string_lossy().into_owned()).collect();
-        spellings.dedup();
-        spellings
     }
 
     /// Other files that the command may be about: those in directories that it names, those that a glob of it matches, and those with a
@@ -82,7 +84,9 @@ impl Mentioned {
                 found.extend(files_below(workspace, here.as_ref(), &globs, &|_| true));
             }
         }
-        let names: HashSet<&str> = self.absent.iter().map(RelPath::name).filter(|name| name.contains('.')).collect();
+        let is_found = |name: &str| self.files.iter().any(|file| file.name() == name);
+        let names: HashSet<&str> =
+            self.absent.iter().map(RelPath::name).filter(|name| name.contains('.') && !is_found(name)).collect();
         if !names.is_empty() {
             found.extend(files_below(workspace, here.as_ref(), &Globs::all(), &|name| names.contains(name)));
         }

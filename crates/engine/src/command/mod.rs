@@ -51,6 +51,9 @@ pub struct Command<'a> {
 /// So many files that a command names are looked at before it runs.
 const MOST_NAMED: usize = 64;
 
+/// So many files that the session has seen are followed when a command moves them together.
+const MOST_MOVED: usize = 200;
+
 /// A larger file is not kept before a command that may change it, unless the session has seen it.
 const MOST_KEPT: u64 = 256 * 1024;
 
@@ -164,10 +167,11 @@ impl Session {
         };
         let workspace = self.workspace().clone();
         let mut paths = among.clone();
+        paths.extend(mentioned.files.iter().take(MOST_NAMED).cloned());
         // What a command names it may also have taken away, with all that is below it.
-        let named = mentioned.files.iter().chain(&mentioned.absent).take(MOST_NAMED);
-        for path in named {
-            paths.extend(self.tracker().map(|tracker| tracker.viewed_at(&workspace, path)).unwrap_or_default());
+        if running.named_before.is_some() {
+            let gone = self.tracker().map(|tracker| tracker.viewed_in(&workspace, &mentioned.absent, MOST_MOVED));
+            paths.extend(gone.unwrap_or_default());
         }
         paths.sort_unstable();
         paths.dedup();

@@ -27,7 +27,7 @@ impl Session {
     /// Marks as read what a command has printed of the files of this workspace.
     pub(super) fn count_as_read(&mut self, command: &Command<'_>, mentions: &Mentions, mut mentioned: Mentioned) -> Vec<Lines> {
         let mut printed = Printed::new(command.line, command.output);
-        if printed.is_accounted_for() {
+        if printed.is_blank() {
             return Vec::new();
         }
         let workspace = self.workspace().clone();

@@ -91,6 +91,9 @@ impl Hunk {
         let of_new = new_file.iter().copied().find(|file| is_present(matching, *file, &self.new));
         let of_old = old_file.iter().copied().find(|file| Some(*file) != of_new && is_present(matching, *file, &self.old));
         if of_new.is_none() && of_old.is_none() {
+            // It is an older version. What is left of that counts for this file only.
+            let Some(file) = new_file.first() else { return };
+            self.new.iter().for_each(|(row, _)| matching.belongs_to(*row, *file));
             return;
         }
         for (file, side) in [(of_new, &self.new), (of_old, &self.old)] {

@@ -1,7 +1,7 @@
 //! Files and what is left of an output, held against each other: which runs count, and for which file.
 
 use std::{
-    collections::{BinaryHeap, HashMap},
+    collections::{BinaryHeap, HashMap, HashSet},
     ops::Range,
 };
 
@@ -25,6 +25,8 @@ pub(super) struct Matching<'a> {
     used: &'a mut Vec<bool>,
     hints: &'a Hints,
     headings: Vec<Option<usize>>,
+    /// For each row of a hunk, the file that its header names.
+    hunk_files: Vec<Option<usize>>,
     files: Vec<FileLines>,
     shown: Vec<LineSet>,
     /// What was found without a number or a path, which must be in order.
@@ -49,8 +51,8 @@ impl<'a> Matching<'a> {
     pub(super) fn new(rows: &'a Rows, used: &'a mut Vec<bool>, hints: &'a Hints, candidates: &'a [Candidate<'a>]) -> Self {
         let names = Names::of(candidates);
         let headings = names.headings(rows);
-        let (shown, pieces) = (vec![LineSet::new(); candidates.len()], Vec::new());
-        Self { rows, candidates, names, used, hints, headings, files: Vec::new(), shown, pieces }
+        let (hunk_files, shown) = (vec![None; rows.len()], vec![LineSet::new(); candidates.len()]);
+        Self { rows, candidates, names, used, hints, headings, hunk_files, files: Vec::new(), shown, pieces: Vec::new() }
     }
 
     pub(super) fn lines(mut self) -> Vec<LineSet> {
@@ -103,6 +105,11 @@ impl<'a> Matching<'a> {
         self.headings[row]
     }
 
+    /// A row of a hunk is about this file and no other.
+    pub(super) fn belongs_to(&mut self, row: usize, file: usize) {
+        self.hunk_files[row] = Some(file);
+    }
+
     /// Counts a line; 0-based.
     pub(super) fn show(&mut self, file: usize, line: usize) {
         self.shown[file].insert(LineRange::line(LineNo::at_index(line)));
@@ -134,13 +141,14 @@ impl<'a> Matching<'a> {
 
     /// The runs of a stream that prove something.
     fn runs_of(&self, stream: &Stream) -> Vec<Run> {
-        let ids: Vec<TextId> = stream.ids.iter().zip(&*self.used).map(|(id, used)| if *used { NONE } else { *id }).collect();
         let files: Vec<usize> = match stream.form {
             Dress::PathOf(file) => vec![file],
             Dress::Form(_) => (0..self.files.len()).collect(),
         };
         let mut found = Vec::new();
         for file in files {
+            let is_free = |row: usize| !self.used[row] && self.hunk_files[row].is_none_or(|owner| owner == file);
+            let ids: Vec<TextId> = stream.ids.iter().enumerate().map(|(row, id)| if is_free(row) { *id } else { NONE }).collect();
             found.extend(runs(&ids, file, &self.files[file], Order::Forward));
             if stream.form == Dress::Form(Form::Plain) {
                 found.extend(runs(&ids, file, &self.files[file], Order::Backward).into_iter().filter(|run| run.len() >= 3));
@@ -159,7 +167,7 @@ impl<'a> Matching<'a> {
         let mut last = None;
         for row in run.rows.clone() {
             let number = number_in_front(self.rows.row(row)).map(|(number, _)| number);
-            let goes_on = number.is_none() || last.is_some_and(|last: u32| Some(last + 1) == number);
+            let goes_on = number.is_none() || last.is_none_or(|last: u32| Some(last + 1) == number);
             match parts.last_mut().filter(|_| goes_on) {
                 Some((rows, numbers)) => (rows.end, *numbers) = (row + 1, *numbers + usize::from(number.is_some())),
                 None => parts.push((row..row + 1, usize::from(number.is_some()))),
@@ -211,7 +219,7 @@ impl<'a> Matching<'a> {
             _ => false,
         };
         let trim = |run: Run| {
-            let mut rows = run.rows.clone();
+            let mut rows = self.rows_by_number(&run);
             while rows.start < rows.end && rows.start > 0 && is_foreign(rows.start) && !self.is_start(run.line_at(rows.start)) {
                 rows.start += 1;
             }
@@ -225,6 +233,26 @@ impl<'a> Matching<'a> {
             Dress::Form(Form::Plain) => runs.into_iter().filter_map(trim).collect(),
             Dress::Form(_) | Dress::PathOf(_) => runs,
         }
+    }
+
+    /// The rows of a run without those at its edges by which it goes just beyond a line that the command names: these may be the edges of
+    /// another part, unless the file has them once.
+    fn rows_by_number(&self, run: &Run) -> Range<usize> {
+        const MOST: usize = 3;
+        let is_unique = |row: usize| self.files[run.file].is_unique(run.line_at(row), 2);
+        let mut rows = run.rows.clone();
+        if run.order == Order::Backward {
+            return rows;
+        }
+        let shift = (0..=MOST.min(run.len() - 1)).find(|by| self.is_start(run.line_at(rows.start + by)));
+        if let Some(by) = shift.filter(|by| !(rows.start..rows.start + by).any(is_unique)) {
+            rows.start += by;
+        }
+        let shift = (0..=MOST.min(rows.len() - 1)).find(|by| self.is_end(run.file, run.line_at(rows.end - 1 - by)));
+        if let Some(by) = shift.filter(|by| !(rows.end - by..rows.end).any(is_unique)) {
+            rows.end -= by;
+        }
+        rows
     }
 
     /// Whether a part of a file may well begin at this line, which is 0-based.
@@ -248,18 +276,19 @@ impl<'a> Matching<'a> {
                 edges.push(index);
             }
         }
-        let mut cuts: Vec<(Range<usize>, Range<usize>)> =
-            edges.iter().map(|index| (runs[*index].rows.clone(), runs[*index].rows.clone())).collect();
+        let mut cuts: Vec<Range<usize>> = edges.iter().map(|index| runs[*index].rows.clone()).collect();
         for at in 1..edges.len() {
             let (above, below) = (&runs[edges[at - 1]], &runs[edges[at]]);
             if above.rows.end > below.rows.start {
-                (cuts[at - 1].1.end, cuts[at].1.start) = self.edge(above, below);
+                (cuts[at - 1].end, cuts[at].start) = self.edge(above, below);
             }
         }
-        for (rows, cut) in cuts.into_iter().filter(|(rows, cut)| rows != cut && cut.start < cut.end) {
-            let first = runs.partition_point(|run| run.rows.start < rows.start);
-            let same = runs[first..].iter_mut().filter(|run| run.rows == rows);
-            same.for_each(|run| *run = run.part(cut.clone()));
+        let of_edges = edges.iter().map(|index| runs[*index].rows.clone()).zip(cuts);
+        let cuts: HashMap<Range<usize>, Range<usize>> = of_edges.filter(|(_, cut)| !cut.is_empty()).collect();
+        for run in runs {
+            if let Some(cut) = cuts.get(&run.rows) {
+                *run = run.part(cut.clone());
+            }
         }
     }
 
@@ -353,14 +382,17 @@ impl<'a> Matching<'a> {
 
     /// Takes blocks that fit several places, if the command tells which of them is meant.
     fn take_placed(&mut self, plain: &Stream) {
+        let taken = self.shown_so_far();
         for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == Rank::Named) {
             for rows in self.segments(plain, file) {
                 let lines = &self.files[file];
                 let block = &plain.ids[rows.clone()];
                 let mut starts: Vec<usize> = self.likely_starts(file, block.len());
                 starts.retain(|start| lines.ids[*start..].starts_with(block));
+                starts.retain(|start| !taken[file].contains(LineNo::at_index(*start)));
                 let is_blank = rows.clone().all(|row| self.rows.row(row).trim().is_empty());
-                if let ([start], false) = (starts.as_slice(), is_blank) {
+                let is_anothers = self.headings[rows.start].is_some_and(|named| named != file);
+                if let ([start], false) = (starts.as_slice(), is_blank || is_anothers) {
                     self.take(&Run { file, rows, line: *start, order: Order::Forward }, plain.form);
                 }
             }
@@ -393,19 +425,41 @@ impl<'a> Matching<'a> {
         segments
     }
 
+    /// Whether the rows of these pieces are in the order of their texts, up or down, by bytes or as people sort.
+    fn is_sorted(&self, pieces: &[&Run]) -> bool {
+        let rows: Vec<String> = pieces.iter().map(|piece| self.rows.row(piece.rows.start).to_owned()).collect();
+        let keys: Vec<String> = rows.iter().map(|row| sort_key(row)).collect();
+        [rows, keys].iter().any(|texts| {
+            let pairs = || texts.windows(2).filter(|pair| pair[0] != pair[1]);
+            let (all, up) = (pairs().count(), pairs().filter(|pair| pair[0] < pair[1]).count());
+            all > 1 && (up * 10 >= all * 9 || up * 10 <= all)
+        })
+    }
+
     /// Counts the pieces, but for the short ones of a file of which the order in the output is not that of the file.
     fn drop_disordered(&mut self) {
         const SHORT: usize = 4;
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_by_key(|piece| (piece.file, piece.rows.start));
         for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
-            let short: Vec<&Run> = of_file.iter().filter(|piece| piece.len() < SHORT).collect();
+            // What was printed twice says no more about the order than once.
+            let mut known = HashSet::new();
+            let short: Vec<&Run> = of_file.iter().filter(|piece| piece.len() < SHORT && known.insert(piece.line)).collect();
             let ascending = short.windows(2).filter(|pair| pair[0].line < pair[1].line).count();
-            let is_ordered = short.len() < 3 || ascending * 4 >= (short.len() - 1) * 3;
+            let is_ordered = match short.len() {
+                0..3 => true,
+                count if ascending + 1 == count => true,
+                count => ascending * 4 >= (count - 1) * 3 && !self.is_sorted(&short),
+            };
             let counting = of_file.iter().filter(|piece| is_ordered || piece.len() >= SHORT);
             counting.for_each(|piece| self.shown[piece.file].extend_with(piece));
         }
     }
+}
+
+/// What a text is sorted by, in most languages.
+fn sort_key(row: &str) -> String {
+    row.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The rows with a path in front, for each candidate that is meant by one, without the path and its separator.

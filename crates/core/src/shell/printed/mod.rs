@@ -6,20 +6,20 @@
 //!
 //! 1. Colours and other control sequences of a terminal are removed, and a carriage return at the end of a row. Whole lines are compared, byte for byte:
 //!    a line that was cut, indented anew or wrapped is another line.
-//! 2. `rg --json` gives path, number and text ([`json`]).
+//! 2. `rg --json` gives path, number and text (`json`).
 //! 3. A hunk of a unified diff has its place in its header. If nine in ten lines of a side are the lines of the file at that place, the
-//!    side shows the file as it is. A removed line proves nothing ([`hunks`]).
-//! 4. Runs of rows that are lines of a file ([`runs`], [`matching`]): a run counts if it is the whole file, if it holds a line that the file has once, or
+//!    side shows the file as it is. A removed line proves nothing (`hunks`).
+//! 4. Runs of rows that are lines of a file (`runs`, `matching`): a run counts if it is the whole file, if it holds a line that the file has once, or
 //!    if the file has the block once. Longer runs first. A run may go backwards (`tac`).
-//! 5. Rows with a number in front count if that line of the file has the text after the number ([`numbered`]).
+//! 5. Rows with a number in front count if that line of the file has the text after the number (`numbered`).
 //! 6. Runs in a decoration: a number that means something else, the marks of a diff, `< ` and `> `, `cat -A`, a path in front.
 //! 7. A line that the file has several times counts if it was printed as often: all of them.
 //! 8. A block that fits several places counts if exactly one of these is where a number in the command says, at the first line, or at the
 //!    end if the command speaks of it (`tail`, `$`).
 //! 9. Short pieces of a file out of order do not count: the output was sorted, and tells nothing of places.
 //!
-//! Equal text in several files counts for the one that a heading above names. Without one it counts for all files that the command
-//! names, since which of them printed it makes no difference to the reader, and for none of several others.
+//! Equal text in several files counts for the file that a heading above names. Without a heading it counts for all files that the
+//! command names, because the reader knows it either way, and for none of several others.
 
 mod file_lines;
 mod hunks;
@@ -84,7 +84,7 @@ impl Hints {
         numbers.sort_unstable();
         numbers.dedup();
         let has = |words: &[&str]| words.iter().any(|word| command.contains(word));
-        let (reaches_end, echoes) = (has(&["tail", "$"]), has(&["echo", "printf", "print("]));
+        let (reaches_end, echoes) = (has(&["tail", ",$", "$p"]), has(&["echo", "printf", "print("]));
         Self { line: command.to_owned(), numbers, reaches_end, echoes }
     }
 
@@ -108,6 +108,11 @@ impl Printed {
     pub fn new(command: &str, output: &str) -> Self {
         let rows = Rows::of(output);
         Self { used: vec![false; rows.len()], rows, hints: Hints::of(command) }
+    }
+
+    /// Whether it shows nothing at all.
+    pub fn is_blank(&self) -> bool {
+        self.rows.iter().all(|row| row.trim().is_empty())
     }
 
     /// Whether no row with a word in it is left over: then no other file need be looked at.

@@ -54,10 +54,15 @@ fn without_marker(row: &str) -> &str {
     row.strip_prefix(['>', '→', '*', '❱']).unwrap_or(row).trim_start_matches(' ')
 }
 
-/// `git blame`: `3f2a1b9c (Some Body 2026-01-01 12:00:00 +0000 12) text`.
+/// `git blame`: `3f2a1b9c (Some Body 2026-01-01 12:00:00 +0000 12) text`, or with `-s` `3f2a1b9c 12) text`.
 fn blamed(row: &str) -> Option<(u32, &str)> {
     let (commit, rest) = row.split_once(' ')?;
     let is_commit = commit.len() >= 7 && commit.trim_start_matches('^').bytes().all(|byte| byte.is_ascii_hexdigit());
+    if let Some((number, rest)) =
+        leading_number(rest.trim_start_matches(' ')).filter(|(_, rest)| is_commit && rest.starts_with(')'))
+    {
+        return Some((number, rest));
+    }
     let (_, rest) = rest.split_once('(').filter(|_| is_commit)?;
     let (about, _) = rest.split_once(')')?;
     let number = about.rsplit_once(' ').map_or(about, |(_, number)| number);
@@ -155,7 +160,8 @@ fn with_one_gap(mut fits: Vec<Fit<'_>>) -> Vec<Fit<'_>> {
     fits.retain(|fit| match usual.get(&fit.family()) {
         // Programs and clients trim what follows the number of an empty line.
         Some(usual) => gap_kind(fit.gap) == *usual || fit.is_blank && fit.gap == usual.trim_end(),
-        None => fit.is_named && fit.is_blank,
+        // Around a match, `grep` has `-` after a number; all those lines may be empty.
+        None => fit.is_blank && (fit.is_named || fit.gap == "-"),
     });
     fits
 }
@@ -182,7 +188,8 @@ fn counts(matching: &Matching<'_>, block: &[Fit<'_>], trust: Trust) -> bool {
     match matching.candidates[file].rank {
         Rank::Recent => worded >= 3,
         Rank::Named | Rank::Possible => {
-            worded >= 2 || trust.nearly_all || trust.most && block.iter().any(|fit| lines.is_unique(fit.line, 2))
+            let is_unique = || block.iter().any(|fit| lines.is_unique(fit.line, 2));
+            trust.nearly_all || (worded >= 2 || trust.most) && is_unique()
         }
     }
 }

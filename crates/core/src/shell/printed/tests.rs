@@ -1,3 +1,5 @@
+//! One case for each way in which programs print lines, and for each way to be misled by them.
+
 use super::*;
 
 const CODE: &str = "fn load(p: &str) -> u32 {\n    let x = parse(p);\n    if x > 3 {\n        return 1;\n    }\n    x\n}\n\n\
