@@ -67,7 +67,7 @@ pub use calls::{Call, ForgetCall, ListCall, NewTask, ReadCall, SearchCall, SetTa
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
-pub use discovery::{FindRootError, find_root};
+pub use discovery::{FindRootError, GitCheckout, find_root};
 pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
 pub use foreign_tools::{FileIntent, ForeignTools, OutcomeDiffers};
 pub use plan::Plan;
