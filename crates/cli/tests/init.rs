@@ -279,9 +279,9 @@ fn each_scope_has_its_files() {
     goose me: project/.agents/plugins/surehand/plugin.json project/.agents/plugins/surehand/hooks/hooks.json
     goose everywhere: home/.agents/plugins/surehand/plugin.json home/.agents/plugins/surehand/hooks/hooks.json
     goose project: project/.agents/plugins/surehand/plugin.json project/.agents/plugins/surehand/hooks/hooks.json
-    cline me: project/.clinerules/hooks/TaskStart project/.clinerules/hooks/TaskResume project/.clinerules/hooks/UserPromptSubmit project/.clinerules/hooks/PreToolUse project/.clinerules/hooks/PostToolUse project/.clinerules/hooks/PreCompact
-    cline everywhere: home/.cline/hooks/TaskStart home/.cline/hooks/TaskResume home/.cline/hooks/UserPromptSubmit home/.cline/hooks/PreToolUse home/.cline/hooks/PostToolUse home/.cline/hooks/PreCompact [home/.cline/data/settings/cline_mcp_settings.json]
-    cline project: project/.clinerules/hooks/TaskStart project/.clinerules/hooks/TaskResume project/.clinerules/hooks/UserPromptSubmit project/.clinerules/hooks/PreToolUse project/.clinerules/hooks/PostToolUse project/.clinerules/hooks/PreCompact
+    cline me: project/.clinerules/hooks/TaskStart project/.clinerules/hooks/TaskResume project/.clinerules/hooks/PreToolUse project/.clinerules/hooks/PostToolUse project/.clinerules/hooks/PreCompact
+    cline everywhere: home/.cline/hooks/TaskStart home/.cline/hooks/TaskResume home/.cline/hooks/PreToolUse home/.cline/hooks/PostToolUse home/.cline/hooks/PreCompact [home/.cline/data/settings/cline_mcp_settings.json]
+    cline project: project/.clinerules/hooks/TaskStart project/.clinerules/hooks/TaskResume project/.clinerules/hooks/PreToolUse project/.clinerules/hooks/PostToolUse project/.clinerules/hooks/PreCompact
     reasonix me: project/.reasonix/settings.json
     reasonix everywhere: home/.reasonix/settings.json
     reasonix project: project/.reasonix/settings.json
@@ -1206,7 +1206,10 @@ fn the_doctor_names_what_cannot_be_guarded() {
     ");
     for (client, limit) in [
         ("goose", "hooks cannot add to what the model reads, so notes and directory instructions do not reach it"),
-        ("cline", "a hook that denies a call ends the whole task"),
+        (
+            "cline",
+            "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
+        ),
         ("reasonix", "hooks can add to what the model reads only at the start of a session"),
     ] {
         assert!(about(client).contains(&format!("note  {client}: limit: {limit}\n")), "{}", about(client));

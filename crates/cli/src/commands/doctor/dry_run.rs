@@ -96,10 +96,10 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
             vec![(Some("SessionStart"), json!({ "event": "SessionStart", "session_id": session })), (Some("PreToolUse"), cat)]
         }
         Client::Cline => {
-            let common = json!({ "taskId": session, "workspaceRoots": [cwd] });
-            let mut read = common.clone();
-            read["preToolUse"] = json!({ "toolName": "read_files", "parameters": { "files": [{ "path": path }] } });
-            vec![(Some("TaskStart"), common), (Some("PreToolUse"), read)]
+            let start = json!({ "hookName": "agent_start", "taskId": session, "workspaceRoots": [cwd] });
+            let call = json!({ "id": "1", "name": "read_files", "input": { "files": [{ "path": path }] } });
+            let read = json!({ "hookName": "tool_call", "taskId": session, "workspaceRoots": [cwd], "tool_call": call });
+            vec![(Some("TaskStart"), start), (Some("PreToolUse"), read)]
         }
         Client::Reasonix => {
             let told = |event: &'static str, more: Value| {

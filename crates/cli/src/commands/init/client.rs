@@ -174,7 +174,7 @@ const OPENCODE: Profile = Profile {
 };
 
 const QWEN: Profile = {
-    const TOOLS: Option<&str> = Some("read_file|read_many_files|grep_search|edit|write_file|run_shell_command");
+    const TOOLS: Option<&str> = Some("read_file|read_many_files|grep_search|edit|write_file|notebook_edit|run_shell_command");
     Profile {
         name: "qwen",
         title: "Qwen Code",
@@ -187,10 +187,10 @@ const QWEN: Profile = {
                 ("PreToolUse", TOOLS),
                 ("PostToolUse", TOOLS),
                 ("PostToolUseFailure", TOOLS),
-                ("PreCompact", None),
+                ("PostCompact", None),
             ],
         ),
-        guarded: "reads, edits, writes and commands",
+        guarded: "reads, edits, writes, notebooks and commands",
         limits: &[],
     }
 };
@@ -226,12 +226,13 @@ const GOOSE: Profile = Profile {
             ("PreToolUse", None),
             ("PostToolUse", None),
             ("PostToolUseFailure", None),
+            ("PostCompact", None),
         ],
     ),
     guarded: "edits, writes and commands",
     limits: &[
         "hooks cannot add to what the model reads, so notes and directory instructions do not reach it",
-        "it tells no hook of a compaction, so what left the context still counts as read",
+        "no compaction was seen to reach a hook, so what left the context may still count as read",
     ],
 };
 
@@ -241,21 +242,17 @@ const CLINE: Profile = Profile {
     programs: &["cline"],
     guard: hooks_with_event(
         HookForm::Scripts,
-        &[
-            ("TaskStart", None),
-            ("TaskResume", None),
-            ("UserPromptSubmit", None),
-            ("PreToolUse", None),
-            ("PostToolUse", None),
-            ("PreCompact", None),
-        ],
+        &[("TaskStart", None), ("TaskResume", None), ("PreToolUse", None), ("PostToolUse", None), ("PreCompact", None)],
     ),
     guarded: "reads, edits, writes and commands",
-    limits: &["a hook that denies a call ends the whole task"],
+    limits: &[
+        "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
+    ],
 };
 
 const REASONIX: Profile = {
-    const TOOLS: Option<&str> = Some("read_file|grep|edit_file|multi_edit|write_file|bash");
+    const TOOLS: Option<&str> =
+        Some("read_file|grep|edit_file|multi_edit|write_file|move_file|delete_range|delete_symbol|notebook_edit|bash");
     Profile {
         name: "reasonix",
         title: "Reasonix",
@@ -267,13 +264,13 @@ const REASONIX: Profile = {
                 ("UserPromptSubmit", None),
                 ("PreToolUse", TOOLS),
                 ("PostToolUse", TOOLS),
-                ("PostToolUseFailure", TOOLS),
+                ("PostCompact", None),
             ],
         ),
-        guarded: "reads, edits, writes and commands",
+        guarded: "reads, edits, writes, moves and commands",
         limits: &[
             "hooks can add to what the model reads only at the start of a session",
-            "it tells no hook of a compaction, so what left the context still counts as read",
+            "no compaction was seen to reach a hook, so what left the context may still count as read",
         ],
     }
 };
@@ -406,7 +403,7 @@ impl Client {
                 steps.push("Reasonix may want the hooks of a project to be trusted: type /hooks trust in it");
             }
             Client::Continue => steps.push(
-                "this is for Continue in an editor; its program cn reads ~/.continue/config.yaml alone: add there, under mcpServers, - { name: surehand, command: surehand, args: [mcp] }",
+                "this is for Continue in an editor, from its documentation and not tried; its program cn reads ~/.continue/config.yaml alone: add there, under mcpServers, - { name: surehand, command: surehand, args: [mcp] }",
             ),
             _ => {}
         }
