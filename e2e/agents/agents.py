@@ -31,15 +31,21 @@ class Agent:
             "SUREHAND_POLICY_DURABILITY": "fast",
         }
 
-    def lay_out(self, files):
+    def lay_out(self, files, *words):
+        """Makes the project, and sets Surehand up in it: `surehand init AGENT WORDS`."""
         for name, content in files.items():
             put(self.project / name, content)
         git = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
         commit = "git init -q -b main . && git add -A && git -c user.name=a -c user.email=a@localhost commit -qm start"
         subprocess.run(commit, shell=True, cwd=self.project, env=git, check=True)
         self.configure()
-        init = [self.binary, "init", self.name, "--yes"]
+        init = [self.binary, "init", self.name, "--yes", *words]
         subprocess.run(init, cwd=self.project, env=self.environment, check=True, capture_output=True)
+
+    def lose_surehand(self):
+        """From here on the program is not to be found, as on the machine of a colleague who does not have it."""
+        directory = str(Path(self.binary).parent)
+        self.environment["PATH"] = ":".join(part for part in self.environment["PATH"].split(":") if part != directory)
 
     def run(self, prompt="Do it.", seconds=120):
         """Runs the agent to its end; gives what it printed."""

@@ -25,11 +25,11 @@ FILES = {
 class Stage:
     """An agent in a project of its own; files are put away when all is well."""
 
-    def __init__(self, agent, binary, clients):
+    def __init__(self, agent, binary, clients, *words):
         self.root = Path(tempfile.mkdtemp(prefix=f"surehand-{agent.name}-"))
         self.model = Model([])
         self.agent = agent(self.root, binary, clients, self.model)
-        self.agent.lay_out(FILES)
+        self.agent.lay_out(FILES, *words)
 
     def content(self, path):
         return (self.agent.project / path).read_text()
@@ -111,6 +111,26 @@ def tell_of_compaction(agent, binary, clients):
     stage.close()
 
 
+def tell_without_the_program(agent, binary, clients):
+    """What is committed for a project does no harm to those who do not have Surehand."""
+    name = agent.name
+    for words in [["--scope", "project"], ["--scope", "project", "--mcp"]]:
+        stage = Stage(agent, binary, clients, *words)
+        act = stage.agent
+        act.lose_surehand()
+        told = stage.play(Turn(act.read("a.txt")), Turn(act.edit("a.txt", "beta", "BETA")), Turn(text="done"))
+        with check(f"{name}: without the program it works as if nothing were set up ({' '.join(words)})"):
+            assert stage.content("a.txt") == "alpha\nBETA\ngamma\n", stage.content("a.txt") + stage.out[-2000:]
+        with check(f"{name}: neither the model nor the person hears of it ({' '.join(words)})"):
+            heard = ["\n".join(told)] + ([] if "--mcp" in words else [stage.out])
+            for text in heard:
+                # Gemini CLI lists the hooks of a project when it starts.
+                text = text.replace(stage.root.name, "").replace("  - surehand\n", "").lower()
+                at = text.find("surehand")
+                assert at < 0, text[max(0, at - 300) : at + 300]
+        stage.close()
+
+
 def told(story, name, binary, clients):
     """What a story prints."""
     out = io.StringIO()
@@ -125,7 +145,7 @@ def told(story, name, binary, clients):
 def main():
     binary, clients, *names = sys.argv[1:]
     for name in names or AGENTS:
-        for story in (tell, tell_of_compaction):
+        for story in (tell, tell_of_compaction, tell_without_the_program):
             # An agent is a large program of somebody else's, and may stumble once.
             text = told(story, name, binary, clients)
             if "FAIL " in text:

@@ -172,30 +172,48 @@ pub(crate) struct HookArgs {
 
 #[derive(Arguments)]
 pub(crate) struct InitArgs {
-    /// Which clients of claude, codex, gemini, cursor, opencode; by default those that are installed, or with --remove those
-    /// that are set up.
+    /// Which clients of claude, codex, gemini, cursor, opencode, qwen, copilot, goose, cline, reasonix, continue, vscode; by
+    /// default those that are installed, or with --remove those that are set up.
     #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true)]
     pub clients: Vec<init::client::Client>,
+    /// For whom: `me` in this project, in files that git does not see; me `everywhere`; or the whole `project`, in files to commit.
+    /// By default where the client is set up already, else `me`.
+    #[arg(long, value_enum, value_name = "SCOPE", hide_possible_values = true)]
+    pub scope: Option<init::places::Scope>,
+    /// Add the MCP server as well. Clients without hooks get it anyway, except in the scope `project`.
+    #[arg(long, conflicts_with = "remove")]
+    pub mcp: bool,
     /// Take out what init has put in, and nothing else.
     #[arg(long)]
     pub remove: bool,
+    /// Show each change as a diff.
+    #[arg(long)]
+    pub diff: bool,
     /// Write without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Show what would be written, and write nothing.
+    /// Say what would be written, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// For you, in every project.
-    #[arg(long, conflicts_with = "project")]
+    /// The former name of `--scope everywhere`.
+    #[arg(long, hide = true, conflicts_with_all = ["project", "scope"])]
     pub user: bool,
-    /// For this project, whoever works in it; this is the default.
-    #[arg(long)]
+    /// The former name of `--scope project`.
+    #[arg(long, hide = true, conflicts_with = "scope")]
     pub project: bool,
     /// Print a JSON object. Nobody is asked then, so nothing is written without --yes.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+impl InitArgs {
+    /// The scope that was asked for.
+    pub(crate) fn scope(&self) -> Option<init::places::Scope> {
+        use init::places::Scope;
+        self.scope.or(self.user.then_some(Scope::Everywhere)).or(self.project.then_some(Scope::Project))
+    }
 }
 
 #[derive(Arguments)]

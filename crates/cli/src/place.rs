@@ -73,10 +73,13 @@ fn variables() -> impl Iterator<Item = (String, String)> {
 /// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.
 pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
     const MOST: usize = 20;
-    let in_words = |ignored: &IgnoredSetting| match ignored.what.as_str() {
-        "surehand.toml" => format!("surehand.toml of the workspace is ignored: {}", ignored.why),
-        file if file.starts_with('/') => format!("{file} is ignored: {}", ignored.why),
-        key => format!("{key} in surehand.toml of the workspace is ignored: {}", ignored.why),
+    let in_words = |ignored: &IgnoredSetting| {
+        let line = ignored.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        match ignored.what.as_str() {
+            "surehand.toml" => format!("surehand.toml of the workspace is ignored: {}", ignored.why),
+            file if file.starts_with('/') => format!("{file} is ignored: {}", ignored.why),
+            key => format!("{key} in surehand.toml of the workspace is ignored: {}{line}", ignored.why),
+        }
     };
     let mut words: Vec<String> = config.ignored.iter().take(MOST).map(in_words).collect();
     if config.ignored.len() > MOST {

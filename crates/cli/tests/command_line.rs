@@ -132,7 +132,7 @@ fn mistakes_are_told_and_leave_nothing_behind() {
     assert_snapshot!(surehand(dir.path(), &["call", "read_file"]), @"
     $ surehand call read_file
     [standard error]
-    error: {dir}/home/.config/surehand/surehand.toml: unknown key policy.durabilty; did you mean policy.durability?
+    error: {dir}/home/.config/surehand/surehand.toml:2: unknown key policy.durabilty; did you mean policy.durability?
     [exit 2]
     ");
     assert!(!dir.path().join(".surehand").exists());

@@ -4,9 +4,10 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use insta::assert_snapshot;
@@ -73,9 +74,11 @@ impl Machine {
         serde_json::from_slice(&self.command(words).output().unwrap().stdout).unwrap()
     }
 
-    /// Every file of the home and the project.
+    /// Every file of the home and the project, and what git is told to ignore.
     fn files(&self) -> BTreeMap<PathBuf, String> {
-        let mut files = BTreeMap::new();
+        let exclude = self.path("project/.git/info/exclude");
+        let mut files: BTreeMap<PathBuf, String> =
+            fs::read_to_string(&exclude).into_iter().map(|text| (exclude.clone(), text)).collect();
         let mut directories = vec![self.path("home"), self.path("project")];
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(directory).unwrap() {
@@ -144,6 +147,9 @@ trust_level = "trusted"
 const CURSOR_HOOKS: &str = r#"{"version": 1, "hooks": {"afterFileEdit": [{"command": "./format.sh"}]}}
 "#;
 
+const REASONIX_SETTINGS: &str = r#"{"hooks": {"PostToolUse": [{"match": "write_file", "command": "./format.sh"}], "Stop": []}}
+"#;
+
 const OPENCODE_SETTINGS: &str = r#"{
   "$schema": "https://example.invalid/config.json",
   // Everything is allowed here.
@@ -154,44 +160,138 @@ const OPENCODE_SETTINGS: &str = r#"{
 }
 "#;
 
+const CLIENTS: [&str; 12] =
+    ["claude", "codex", "gemini", "cursor", "opencode", "qwen", "copilot", "goose", "cline", "reasonix", "continue", "vscode"];
+
+const PROGRAMS: [&str; 12] =
+    ["claude", "codex", "gemini", "cursor-agent", "opencode", "qwen", "copilot", "goose", "cline", "reasonix", "cn", "code"];
+
+const SCOPES: [&str; 3] = ["me", "everywhere", "project"];
+
 /// A machine with every client, and with what people have in their files.
 fn lived_in() -> Machine {
     let machine = Machine::new();
-    machine.install("claude").install("codex").install("gemini").install("cursor-agent").install("opencode");
+    for program in PROGRAMS {
+        machine.install(program);
+    }
     for place in ["project", "home"] {
         machine.write(&format!("{place}/.claude/settings.json"), CLAUDE_SETTINGS);
         machine.write(&format!("{place}/.codex/config.toml"), CODEX_SETTINGS);
         machine.write(&format!("{place}/.gemini/settings.json"), "{}");
         machine.write(&format!("{place}/.cursor/hooks.json"), CURSOR_HOOKS);
+        machine.write(&format!("{place}/.qwen/settings.json"), CLAUDE_SETTINGS);
+        machine.write(&format!("{place}/.reasonix/settings.json"), REASONIX_SETTINGS);
     }
+    machine.write("project/.claude/settings.local.json", "{\"permissions\": {\"allow\": []}}\n");
+    machine.write("project/.clinerules/style.md", "Short.\n").write("project/.github/hooks/theirs.json", "{\"version\": 1}\n");
+    machine.write("project/.vscode/mcp.json", "{ \"servers\": {} }").write("home/.config/Code/User/mcp.json", "{}");
+    machine.write("home/.copilot/mcp-config.json", CLAUDE_SERVERS);
+    machine.write("home/.cline/data/settings/cline_mcp_settings.json", CLAUDE_SERVERS);
+    machine.write("project/.git/info/exclude", "# mine\n*.tmp\n");
     machine.write("project/.mcp.json", CLAUDE_SERVERS).write("home/.claude.json", CLAUDE_SERVERS);
     machine.write("project/opencode.jsonc", OPENCODE_SETTINGS).write("home/.config/opencode/opencode.json", OPENCODE_SETTINGS);
     machine
 }
 
 #[track_caller]
-fn check_round(client: &str, scope: &str) {
-    let machine = lived_in();
+fn check_round(machine: &Machine, client: &str, scope: &str, more: &[&str]) {
+    let words = |words: &[&'static str]| -> Vec<String> {
+        let all = ["init", client, "--scope", scope, "--yes"].into_iter().chain(words.iter().copied());
+        all.map(str::to_owned).collect()
+    };
+    let run = |words: Vec<String>| machine.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let add = || {
+        let mut words = words(&[]);
+        words.extend(more.iter().map(|word| (*word).to_owned()));
+        run(words)
+    };
     let before = machine.files();
-    let done = machine.run(&["init", client, scope, "--yes"]);
+    let done = add();
     assert!(done.ends_with("[exit 0]"), "{done}");
     let after = machine.files();
     assert!(before.iter().all(|(path, _)| after.contains_key(path)), "nothing is gone");
-    let again = machine.run(&["init", client, scope, "--yes"]);
-    assert!(again.ends_with(": nothing to do\n[exit 0]"), "{again}");
-    assert_eq!(machine.files(), after, "a second time changes nothing");
-    let removed = machine.run(&["init", client, scope, "--remove", "--yes"]);
+    let again = add();
+    assert!(again.contains(": nothing to do\n") && again.ends_with("[exit 0]"), "{again}");
+    assert_eq!(machine.files(), after, "a second time changes nothing: {client} {scope}");
+    let removed = run(words(&["--remove"]));
     assert!(removed.ends_with("[exit 0]"), "{removed}");
-    assert_eq!(machine.files(), before, "everything is as it was");
+    assert_eq!(machine.files(), before, "everything is as it was: {client} {scope}\n{removed}");
     assert!(!machine.path("project/.opencode").exists(), "no directory is left");
 }
 
 #[test]
-fn what_is_set_up_is_taken_out_again_for_every_client() {
-    for client in ["claude", "codex", "gemini", "cursor", "opencode"] {
-        check_round(client, "--project");
-        check_round(client, "--user");
+fn what_is_set_up_is_taken_out_again_for_every_client_and_scope() {
+    let (lived_in, empty) = (lived_in(), Machine::new());
+    for client in CLIENTS {
+        for scope in SCOPES {
+            for more in [&[][..], &["--mcp"]] {
+                check_round(&lived_in, client, scope, more);
+                check_round(&empty, client, scope, more);
+            }
+        }
     }
+    assert!(fs::read_dir(empty.path("home")).unwrap().next().is_none(), "no directory is left");
+}
+
+/// The files of each client in each scope; those that the server alone needs are in brackets.
+#[test]
+fn each_scope_has_its_files() {
+    let machine = Machine::new();
+    let mut table = String::new();
+    for client in CLIENTS {
+        for scope in SCOPES {
+            let paths = |more: &[&str]| -> Vec<String> {
+                let words = [&["init", client, "--scope", scope, "--dry-run", "--json"], more].concat();
+                let planned = machine.json(&words);
+                let files = planned["clients"][0]["files"].as_array().unwrap().iter();
+                let files = files.filter(|file| file["act"] != "none").map(|file| file["path"].as_str().unwrap().to_owned());
+                files.map(|path| path.replace(&machine.path("").display().to_string(), "")).collect()
+            };
+            let alone = paths(&[]);
+            let with_server =
+                paths(&["--mcp"]).into_iter().map(|path| if alone.contains(&path) { path } else { format!("[{path}]") });
+            let files: Vec<String> = with_server.filter(|path| !path.ends_with("/exclude")).collect();
+            table.push_str(&format!("{client} {scope}: {}\n", files.join(" ")));
+        }
+    }
+    assert_snapshot!(table, @"
+    claude me: project/.claude/settings.local.json [home/.claude.json]
+    claude everywhere: home/.claude/settings.json [home/.claude.json]
+    claude project: project/.claude/settings.json [project/.mcp.json]
+    codex me: project/.codex/hooks.json [project/.codex/config.toml]
+    codex everywhere: home/.codex/hooks.json [home/.codex/config.toml]
+    codex project: project/.codex/hooks.json [project/.codex/config.toml]
+    gemini me: project/.gemini/settings.json
+    gemini everywhere: home/.gemini/settings.json
+    gemini project: project/.gemini/settings.json
+    cursor me: project/.cursor/hooks.json [project/.cursor/mcp.json]
+    cursor everywhere: home/.cursor/hooks.json [home/.cursor/mcp.json]
+    cursor project: project/.cursor/hooks.json [project/.cursor/mcp.json]
+    opencode me: project/.opencode/plugins/surehand.js [project/opencode.json]
+    opencode everywhere: home/.config/opencode/plugins/surehand.js [home/.config/opencode/opencode.json]
+    opencode project: project/.opencode/plugins/surehand.js [project/opencode.json]
+    qwen me: project/.qwen/settings.json
+    qwen everywhere: home/.qwen/settings.json
+    qwen project: project/.qwen/settings.json
+    copilot me: project/.github/hooks/surehand.json
+    copilot everywhere: home/.copilot/hooks/surehand.json [home/.copilot/mcp-config.json]
+    copilot project: project/.github/hooks/surehand.json
+    goose me: project/.agents/plugins/surehand/plugin.json project/.agents/plugins/surehand/hooks/hooks.json
+    goose everywhere: home/.agents/plugins/surehand/plugin.json home/.agents/plugins/surehand/hooks/hooks.json
+    goose project: project/.agents/plugins/surehand/plugin.json project/.agents/plugins/surehand/hooks/hooks.json
+    cline me: project/.clinerules/hooks/TaskStart project/.clinerules/hooks/TaskResume project/.clinerules/hooks/PreToolUse project/.clinerules/hooks/PostToolUse project/.clinerules/hooks/PreCompact
+    cline everywhere: home/.cline/hooks/TaskStart home/.cline/hooks/TaskResume home/.cline/hooks/PreToolUse home/.cline/hooks/PostToolUse home/.cline/hooks/PreCompact [home/.cline/data/settings/cline_mcp_settings.json]
+    cline project: project/.clinerules/hooks/TaskStart project/.clinerules/hooks/TaskResume project/.clinerules/hooks/PreToolUse project/.clinerules/hooks/PostToolUse project/.clinerules/hooks/PreCompact
+    reasonix me: project/.reasonix/settings.json
+    reasonix everywhere: home/.reasonix/settings.json
+    reasonix project: project/.reasonix/settings.json
+    continue me: project/.continue/mcpServers/surehand.yaml
+    continue everywhere: home/.continue/mcpServers/surehand.yaml
+    continue project: [project/.continue/mcpServers/surehand.yaml]
+    vscode me: project/.vscode/mcp.json
+    vscode everywhere: home/.config/Code/User/mcp.json
+    vscode project: [project/.vscode/mcp.json]
+    ");
 }
 
 #[test]
@@ -199,51 +299,89 @@ fn the_first_time_in_an_empty_project() {
     let machine = Machine::new();
     assert_snapshot!(machine.run(&["init"]), @"
     $ surehand init
-    no client was found; name one to set it up all the same: surehand init claude|codex|gemini|cursor|opencode
+    no client was found; name one to set it up all the same: surehand init claude|codex|gemini|cursor|opencode|qwen|copilot|goose|cline|reasonix|continue|vscode
     [exit 1]
     ");
     machine.install("codex");
-    assert_snapshot!(machine.run(&["init", "--dry-run"]), @r#"
+    assert_snapshot!(machine.run(&["init", "--dry-run"]), @"
     $ surehand init --dry-run
-    Codex CLI
-      .codex/config.toml (new)
-        @@ -0,0 +1,3 @@
-        +[mcp_servers.surehand]
-        +command = "surehand"
-        +args = ["mcp"]
-      .codex/hooks.json (new)
-        @@ -0,0 +1,31 @@
+    Codex CLI for you in this project
+      create .git/info/exclude: git ignores what only you have
+      create .codex/hooks.json: 5 hooks
+      guarded: patches and commands
+      not written: a dry run
+    [exit 0]
+    ");
+    assert_snapshot!(machine.run(&["init", "--dry-run", "--diff"]), @r#"
+    $ surehand init --dry-run --diff
+    Codex CLI for you in this project
+      create .git/info/exclude: git ignores what only you have
+        @@ -0,0 +1,1 @@
+        +/.codex/hooks.json
+      create .codex/hooks.json: 5 hooks
+        @@ -0,0 +1,61 @@
         +{
         +  "hooks": {
         +    "SessionStart": [
         +      {
-        +        "hooks": [{ "type": "command", "command": "surehand hook codex", "timeout": 30 }]
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
         +      }
         +    ],
         +    "UserPromptSubmit": [
         +      {
-        +        "hooks": [{ "type": "command", "command": "surehand hook codex", "timeout": 30 }]
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
         +      }
         +    ],
         +    "PreToolUse": [
         +      {
         +        "matcher": "Bash|apply_patch",
-        +        "hooks": [{ "type": "command", "command": "surehand hook codex", "timeout": 30 }]
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
         +      }
         +    ],
         +    "PostToolUse": [
         +      {
         +        "matcher": "Bash|apply_patch",
-        +        "hooks": [{ "type": "command", "command": "surehand hook codex", "timeout": 30 }]
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
         +      }
         +    ],
         +    "PostCompact": [
         +      {
-        +        "hooks": [{ "type": "command", "command": "surehand hook codex", "timeout": 30 }]
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
         +      }
         +    ]
         +  }
         +}
+      guarded: patches and commands
       not written: a dry run
     [exit 0]
     "#);
@@ -251,9 +389,14 @@ fn the_first_time_in_an_empty_project() {
     assert!(told.ends_with("  not written: nobody is there to be asked; --yes writes without asking\n[exit 1]"), "{told}");
     assert_eq!(machine.files(), BTreeMap::new());
     assert!(machine.run(&["init", "--yes"]).ends_with("[exit 0]"));
-    let told = machine.run(&["init", "--remove", "--yes"]);
-    assert!(told.contains("  .codex/hooks.json (removed: nothing else is in it)\n    @@ -1"), "{told}");
-    assert!(told.ends_with("  removed .codex/config.toml\n  removed .codex/hooks.json\n[exit 0]"), "{told}");
+    assert_snapshot!(machine.run(&["init", "--remove", "--yes"]), @"
+    $ surehand init --remove --yes
+    Codex CLI for you in this project
+      remove .git/info/exclude: git ignores it no longer
+      remove .codex/hooks.json: 5 hooks
+      done
+    [exit 0]
+    ");
     assert_eq!(machine.files(), BTreeMap::new());
     assert!(!machine.path("project/.codex").exists());
     assert_snapshot!(machine.run(&["init", "--remove", "--yes"]), @"
@@ -266,68 +409,114 @@ fn the_first_time_in_an_empty_project() {
 #[test]
 fn what_is_there_is_merged_with_and_kept_beside() {
     let machine = lived_in();
-    assert_snapshot!(machine.run(&["init", "claude", "--yes"]), @r#"
-    $ surehand init claude --yes
-    Claude Code
-      .mcp.json
-        @@ -1,6 +1,7 @@
-         {
-             "mcpServers": {
-                 "github": {"type": "http", "url": "https://example.invalid/mcp"},
-        -        "files": {"command": "npx", "args": ["-y", "server-files", "."], "env": {"TOKEN": "t"}}
-        +        "files": {"command": "npx", "args": ["-y", "server-files", "."], "env": {"TOKEN": "t"}},
-        +        "surehand": { "command": "surehand", "args": ["mcp"] }
-             }
-         }
-        \ No newline at end of file
-      .claude/settings.json
-        @@ -9,8 +9,39 @@
+    assert_snapshot!(machine.run(&["init", "claude", "--scope", "project", "--mcp", "--diff", "--yes"]), @r#"
+    $ surehand init claude --scope project --mcp --diff --yes
+    Claude Code for everybody in this project
+      change .claude/settings.json: 6 hooks
+        @@ -9,8 +9,75 @@
          				"hooks": [
          					{ "type": "command", "command": "cargo fmt" }
          				]
         +			},
         +			{
-        +				"matcher": "Read|Edit|MultiEdit|Write|Bash",
-        +				"hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +				"matcher": "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash",
+        +				"hooks": [
+        +					{
+        +						"type": "command",
+        +						"command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +						"timeout": 30
+        +					}
+        +				]
          			}
          		],
         -		"Stop": []
         +		"Stop": [],
         +		"SessionStart": [
         +			{
-        +				"hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +				"hooks": [
+        +					{
+        +						"type": "command",
+        +						"command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +						"timeout": 30
+        +					}
+        +				]
         +			}
         +		],
         +		"UserPromptSubmit": [
         +			{
-        +				"hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +				"hooks": [
+        +					{
+        +						"type": "command",
+        +						"command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +						"timeout": 30
+        +					}
+        +				]
         +			}
         +		],
         +		"PreToolUse": [
         +			{
-        +				"matcher": "Read|Edit|MultiEdit|Write|Bash",
-        +				"hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +				"matcher": "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash",
+        +				"hooks": [
+        +					{
+        +						"type": "command",
+        +						"command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +						"timeout": 30
+        +					}
+        +				]
         +			}
         +		],
         +		"PostToolUseFailure": [
         +			{
-        +				"matcher": "Read|Edit|MultiEdit|Write|Bash",
-        +				"hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +				"matcher": "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash",
+        +				"hooks": [
+        +					{
+        +						"type": "command",
+        +						"command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +						"timeout": 30
+        +					}
+        +				]
         +			}
         +		],
         +		"PostCompact": [
         +			{
-        +				"hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +				"hooks": [
+        +					{
+        +						"type": "command",
+        +						"command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +						"timeout": 30
+        +					}
+        +				]
         +			}
         +		]
          	}
          }
-      wrote .mcp.json (as it was: .mcp.json.surehand-backup)
-      wrote .claude/settings.json (as it was: .claude/settings.json.surehand-backup)
+      change .mcp.json: MCP server
+        @@ -1,6 +1,15 @@
+         {
+             "mcpServers": {
+                 "github": {"type": "http", "url": "https://example.invalid/mcp"},
+        -        "files": {"command": "npx", "args": ["-y", "server-files", "."], "env": {"TOKEN": "t"}}
+        +        "files": {"command": "npx", "args": ["-y", "server-files", "."], "env": {"TOKEN": "t"}},
+        +        "surehand": {
+        +            "command": "sh",
+        +            "args": [
+        +                "-c",
+        +                "command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; exit 0",
+        +                "surehand",
+        +                "mcp"
+        +            ]
+        +        }
+             }
+         }
+        \ No newline at end of file
+      guarded: reads, edits, writes, notebooks and commands
+      done
+      as it was: .claude/settings.json.surehand-backup
+      as it was: .mcp.json.surehand-backup
       next: Claude Code asks once whether it may use the server of .mcp.json
     [exit 0]
     "#);
-    assert!(machine.run(&["init", "opencode", "--yes"]).ends_with("[exit 0]"));
+    assert!(machine.run(&["init", "opencode", "--mcp", "--yes"]).ends_with("[exit 0]"));
     assert_eq!(machine.read("project/.mcp.json.surehand-backup"), CLAUDE_SERVERS);
     assert_snapshot!(machine.read("project/opencode.jsonc"), @r#"
     {
@@ -342,11 +531,269 @@ fn what_is_there_is_merged_with_and_kept_beside() {
     "#);
 }
 
+/// Runs real git, with nothing of the caller's.
+fn git(machine: &Machine, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(machine.path("project")).args(["-c", "user.name=a", "-c", "user.email=a@localhost"]).args(words);
+    git.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", machine.path("home"));
+    let output = git.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_only_i_have_git_does_not_see() {
+    let machine = Machine::new();
+    git(&machine, &["init", "-q"]);
+    machine.write("project/.claude/settings.local.json", "{}\n").write("project/.gitignore", "settings.local.json\n");
+    git(&machine, &["add", "."]);
+    git(&machine, &["commit", "-qm", "start"]);
+    for client in CLIENTS {
+        let done = machine.run(&["init", client, "--mcp", "--yes"]);
+        assert!(done.ends_with("[exit 0]"), "{done}");
+    }
+    assert_eq!(git(&machine, &["status", "--short"]), "", "also not the copy of what was there");
+    assert_eq!(machine.read("project/.gitignore"), "settings.local.json\n");
+    // The same files for everybody: git sees them.
+    assert!(machine.run(&["init", "gemini", "--scope", "project", "--yes"]).ends_with("[exit 0]"));
+    assert_eq!(git(&machine, &["status", "--short", "-uall"]), "?? .gemini/settings.json\n");
+    assert!(machine.run(&["init", "--remove", "--yes"]).ends_with("[exit 0]"));
+    assert_eq!(git(&machine, &["status", "--short", "--ignored"]), "!! .claude/\n");
+}
+
+#[test]
+fn what_is_committed_is_not_mine_alone() {
+    let machine = Machine::new();
+    git(&machine, &["init", "-q"]);
+    machine.write("project/.gemini/settings.json", "{ \"theme\": \"dark\" }\n");
+    git(&machine, &["add", "."]);
+    let before = machine.files();
+    assert_snapshot!(machine.run(&["init", "gemini", "--yes"]), @"
+    $ surehand init gemini --yes
+    Gemini CLI: failed: .gemini/settings.json is committed in this project, so it is not yours alone; choose --scope everywhere or --scope project
+    [exit 2]
+    ");
+    assert_eq!(machine.files(), before);
+    assert!(machine.run(&["init", "gemini", "--scope", "project", "--yes"]).ends_with("[exit 0]"));
+    // It is set up already, and stays where it is.
+    let again = machine.run(&["init", "gemini", "--yes"]);
+    assert!(again.contains("Gemini CLI for everybody in this project: nothing to do\n"), "{again}");
+}
+
+#[test]
+fn a_client_that_is_set_up_is_set_up_where_it_is() {
+    let machine = Machine::new();
+    machine.run(&["init", "cursor", "--scope", "everywhere", "--yes"]);
+    let told = machine.run(&["init", "cursor", "--yes"]);
+    assert!(told.contains("Cursor for you in every project: nothing to do\n"), "{told}");
+    assert_snapshot!(machine.run(&["init", "--remove", "--yes"]), @"
+    $ surehand init --remove --yes
+    nothing to do; what is set up for you in every project goes with --scope everywhere
+    [exit 0]
+    ");
+    assert!(machine.run(&["init", "--remove", "--yes", "--scope", "everywhere"]).ends_with("[exit 0]"));
+    assert_eq!(machine.files(), BTreeMap::new());
+}
+
+/// What release 0.1 wrote for a project.
+const OLD_CLAUDE_HOOKS: &str = r#"{
+  "permissions": {},
+  "hooks": {
+    "PreToolUse": [
+      {
+        "matcher": "Read|Edit|MultiEdit|Write|Bash",
+        "hooks": [{ "type": "command", "command": "'/opt/my tools/surehand' hook claude", "timeout": 30 }]
+      }
+    ],
+    "SessionStart": [
+      {
+        "hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+      }
+    ]
+  }
+}
+"#;
+
+#[test]
+fn what_an_older_version_wrote_is_found_corrected_and_taken_out() {
+    let machine = Machine::new();
+    machine.write("project/.claude/settings.json", OLD_CLAUDE_HOOKS);
+    machine.write(
+        "project/.mcp.json",
+        "{ \"mcpServers\": { \"surehand\": { \"command\": \"/old/surehand\", \"args\": [\"mcp\"] } } }\n",
+    );
+    machine.write("project/.codex/config.toml", "[mcp_servers.surehand]\ncommand = \"surehand\"\nargs = [\"mcp\"]\n");
+    let told = machine.run(&["doctor"]);
+    assert!(
+        told.contains(
+            "warn  claude: has hooks of an older form for everybody in this project, which fail where surehand is missing\n"
+        ),
+        "{told}"
+    );
+    assert_snapshot!(machine.run(&["init", "claude", "codex", "--yes", "--diff"]), @r#"
+    $ surehand init claude codex --yes --diff
+    Claude Code for everybody in this project
+      change .claude/settings.json: 6 hooks
+        @@ -3,13 +3,59 @@
+           "hooks": {
+             "PreToolUse": [
+               {
+        -        "matcher": "Read|Edit|MultiEdit|Write|Bash",
+        -        "hooks": [{ "type": "command", "command": "'/opt/my tools/surehand' hook claude", "timeout": 30 }]
+        +        "matcher": "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash",
+        +        "hooks": [{ "type": "command", "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude", "timeout": 30 }]
+               }
+             ],
+             "SessionStart": [
+               {
+        -        "hooks": [{ "type": "command", "command": "surehand hook claude", "timeout": 30 }]
+        +        "hooks": [{ "type": "command", "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude", "timeout": 30 }]
+        +      }
+        +    ],
+        +    "UserPromptSubmit": [
+        +      {
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "PostToolUse": [
+        +      {
+        +        "matcher": "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash",
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "PostToolUseFailure": [
+        +      {
+        +        "matcher": "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash",
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "PostCompact": [
+        +      {
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook claude",
+        +            "timeout": 30
+        +          }
+        +        ]
+               }
+             ]
+           }
+      change .mcp.json: MCP server
+        @@ -1,1 +1,1 @@
+        -{ "mcpServers": { "surehand": { "command": "/old/surehand", "args": ["mcp"] } } }
+        +{ "mcpServers": { "surehand": { "command": "sh", "args": ["-c", "command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; exit 0", "surehand", "mcp"] } } }
+      guarded: reads, edits, writes, notebooks and commands
+      done
+    Codex CLI for everybody in this project
+      create .codex/hooks.json: 5 hooks
+        @@ -0,0 +1,61 @@
+        +{
+        +  "hooks": {
+        +    "SessionStart": [
+        +      {
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "UserPromptSubmit": [
+        +      {
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "PreToolUse": [
+        +      {
+        +        "matcher": "Bash|apply_patch",
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "PostToolUse": [
+        +      {
+        +        "matcher": "Bash|apply_patch",
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ],
+        +    "PostCompact": [
+        +      {
+        +        "hooks": [
+        +          {
+        +            "type": "command",
+        +            "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook codex",
+        +            "timeout": 30
+        +          }
+        +        ]
+        +      }
+        +    ]
+        +  }
+        +}
+      change .codex/config.toml: MCP server
+        @@ -1,3 +1,3 @@
+         [mcp_servers.surehand]
+        -command = "surehand"
+        -args = ["mcp"]
+        +command = "sh"
+        +args = ["-c", "command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; exit 0", "surehand", "mcp"]
+      guarded: patches and commands
+      done
+      next: Codex reads .codex/ only in a project that you trust; it asks at its start
+      next: Codex runs hooks only when you trust them: type /hooks in it, and again when they change
+    [exit 0]
+    "#);
+    let after = machine.files();
+    machine.run(&["init", "claude", "codex", "--yes"]);
+    assert_eq!(machine.files(), after);
+    assert!(machine.run(&["init", "--remove", "--yes"]).ends_with("[exit 0]"));
+    let left: Vec<(PathBuf, String)> =
+        machine.files().into_iter().filter(|(path, _)| !path.to_string_lossy().contains("backup")).collect();
+    assert_eq!(left, [(machine.path("project/.claude/settings.json"), "{\n  \"permissions\": {}\n}\n".to_owned())]);
+}
+
 #[test]
 fn a_copy_of_something_else_is_not_overwritten() {
     let machine = Machine::new();
     machine.write("project/.mcp.json", "{}").write("project/.mcp.json.surehand-backup", "precious");
-    machine.run(&["init", "claude", "--yes"]);
+    machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]);
     assert_eq!(machine.read("project/.mcp.json.surehand-backup"), "precious");
     assert_eq!(machine.read("project/.mcp.json.surehand-backup-2"), "{}");
     machine.run(&["init", "--remove", "--yes"]);
@@ -357,11 +804,22 @@ fn a_copy_of_something_else_is_not_overwritten() {
 #[test]
 fn what_came_since_stays_when_ours_goes() {
     let machine = lived_in();
-    machine.run(&["init", "claude", "--yes"]);
+    machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]);
     let with = machine.read("project/.mcp.json");
     machine.write("project/.mcp.json", &with.replace("\"github\"", "\"gitlab\""));
     machine.run(&["init", "--remove", "--yes"]);
     assert_eq!(machine.read("project/.mcp.json"), CLAUDE_SERVERS.replace("\"github\"", "\"gitlab\""));
+}
+
+#[test]
+fn a_file_of_somebody_elses_is_left_alone() {
+    let machine = Machine::new();
+    machine.write("project/.clinerules/hooks/PreToolUse", "#!/bin/sh\nexec mine\n");
+    let told = machine.run(&["init", "cline", "--yes"]);
+    assert!(told.contains("  .clinerules/hooks/PreToolUse is not ours and was left alone\n"), "{told}");
+    assert!(machine.run(&["doctor"]).contains("warn  cline: has no hook for PreToolUse\n"));
+    machine.run(&["init", "--remove", "--yes"]);
+    assert_eq!(machine.files().into_values().collect::<Vec<_>>(), ["#!/bin/sh\nexec mine\n"]);
 }
 
 #[test]
@@ -370,23 +828,33 @@ fn a_broken_file_stops_its_client_only() {
     machine.write("project/.mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {]\n  }\n}\n");
     machine.write("home/.codex/config.toml", "a = 1\nb = \n");
     let before = machine.files();
-    assert_snapshot!(machine.run(&["init", "claude", "--yes"]), @"
-    $ surehand init claude --yes
+    assert_snapshot!(machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]), @"
+    $ surehand init claude --scope project --mcp --yes
     Claude Code: failed: .mcp.json: line 3: unexpected token in object; nothing was written
     [exit 2]
     ");
-    assert_snapshot!(machine.run(&["init", "codex", "--user", "--yes"]), @"
-    $ surehand init codex --user --yes
+    assert_snapshot!(machine.run(&["init", "codex", "--scope", "everywhere", "--mcp", "--yes"]), @"
+    $ surehand init codex --scope everywhere --mcp --yes
     Codex CLI: failed: ~/.codex/config.toml: line 2: string values must be quoted, expected literal string; nothing was written
     [exit 2]
     ");
     assert_eq!(machine.files(), before);
-    let done = machine.run(&["init", "claude", "gemini", "--yes"]);
-    assert!(done.contains("wrote .gemini/settings.json") && done.ends_with("[exit 2]"), "{done}");
+    let done = machine.run(&["init", "claude", "gemini", "--scope", "project", "--mcp", "--yes"]);
+    assert!(done.contains("  create .gemini/settings.json: 4 hooks, MCP server\n") && done.ends_with("[exit 2]"), "{done}");
+    // Nothing is put into it without the server, so it does not matter.
+    assert_snapshot!(machine.run(&["init", "claude", "--scope", "project", "--yes"]), @"
+    $ surehand init claude --scope project --yes
+    Claude Code for everybody in this project
+      create .claude/settings.json: 6 hooks
+      guarded: reads, edits, writes, notebooks and commands
+      done
+      .mcp.json cannot be read and was left alone; surehand doctor says why
+    [exit 0]
+    ");
     fs::remove_file(machine.path("project/.mcp.json")).unwrap();
     fs::create_dir(machine.path("project/.mcp.json")).unwrap();
-    assert_snapshot!(machine.run(&["init", "claude", "--yes"]), @"
-    $ surehand init claude --yes
+    assert_snapshot!(machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]), @"
+    $ surehand init claude --scope project --mcp --yes
     Claude Code: failed: {machine}/project/.mcp.json: cannot be read: Is a directory (os error 21)
     [exit 2]
     ");
@@ -408,21 +876,136 @@ fn a_link_stays_a_link_and_a_mode_a_mode() {
     machine.run(&["init", "gemini", "--user", "--remove", "--yes"]);
     assert_eq!(machine.read("home/dotfiles/settings.json"), "{}\n");
     symlink("nowhere", machine.path("project/.mcp.json")).unwrap();
-    let told = machine.run(&["init", "claude", "--yes"]);
+    let told = machine.run(&["init", "claude", "--project", "--mcp", "--yes"]);
     assert!(told.contains("a link that leads nowhere"), "{told}");
 }
 
 #[test]
-fn a_program_that_is_not_on_the_path_is_written_whole() {
+fn a_program_that_is_not_on_the_path_is_written_whole_for_me_and_by_name_for_others() {
     let machine = Machine::new();
     fs::remove_file(machine.path("bin/surehand")).unwrap();
-    let told = machine.run(&["init", "claude", "--yes"]);
+    let told = machine.run(&["init", "claude", "--mcp", "--yes"]);
     assert!(told.contains("note: surehand is not on PATH, so the whole path is written: {program}"), "{told}");
-    assert!(machine.read("project/.mcp.json").contains(env!("CARGO_BIN_EXE_surehand")));
+    assert!(machine.read("home/.claude.json").contains(env!("CARGO_BIN_EXE_surehand")));
+    assert!(machine.read("project/.claude/settings.local.json").contains(env!("CARGO_BIN_EXE_surehand")));
+    let told = machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]);
+    assert!(told.contains("note: surehand is not on PATH; what is written for the project looks for it there"), "{told}");
+    for file in ["project/.mcp.json", "project/.claude/settings.json"] {
+        assert!(!machine.read(file).contains(env!("CARGO_BIN_EXE_surehand")), "{}", machine.read(file));
+    }
     symlink(env!("CARGO_BIN_EXE_surehand"), machine.path("bin/surehand")).unwrap();
-    machine.run(&["init", "claude", "--yes"]);
-    assert!(machine.read("project/.mcp.json").contains("\"command\": \"surehand\""), "a program that has moved is corrected");
-    assert!(machine.run(&["init", "--remove", "--yes"]).contains("removed .mcp.json"));
+    machine.run(&["init", "claude", "--scope", "me", "--yes"]);
+    for file in ["home/.claude.json", "project/.claude/settings.local.json"] {
+        assert!(!machine.read(file).contains(env!("CARGO_BIN_EXE_surehand")), "a program that has moved is corrected");
+    }
+    assert!(machine.run(&["init", "--remove", "--yes"]).contains("remove .mcp.json"));
+    assert_eq!(machine.files(), BTreeMap::new());
+}
+
+/// Each command that a JSON text has for a shell, and each server that it has, as words.
+fn commands(value: &Value, found: &mut Vec<Vec<String>>) {
+    let words = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().map(|word| word.as_str().unwrap_or_default().to_owned()).collect()
+    };
+    match value {
+        Value::Object(object) => {
+            for name in ["command", "bash"] {
+                match (&object.get(name), object.get("args")) {
+                    (Some(Value::String(program)), Some(args)) => found.push([vec![program.clone()], words(args)].concat()),
+                    (Some(Value::String(line)), None) => found.push(vec!["sh".to_owned(), "-c".to_owned(), line.clone()]),
+                    (Some(list @ Value::Array(_)), _) => found.push(words(list)),
+                    _ => {}
+                }
+            }
+            object.values().for_each(|value| commands(value, found));
+        }
+        Value::Array(list) => list.iter().for_each(|value| commands(value, found)),
+        _ => {}
+    }
+}
+
+/// Runs a command as a client does, with more input than a pipe holds.
+#[track_caller]
+fn run_as_client(machine: &Machine, words: &[String], path: &str) -> String {
+    let mut command = Command::new(if words[0] == "sh" { "/bin/sh" } else { words[0].as_str() });
+    command.args(&words[1..]).current_dir(machine.path("project")).env_clear();
+    command.env("HOME", machine.path("home")).env("PATH", path);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let is_server = words.iter().any(|word| word == "mcp");
+    let input = vec![b' '; 300_000];
+    // A client that cannot hand over what it has to say takes that for a failure; a server may go at once.
+    let written = child.stdin.take().unwrap().write_all(&input);
+    assert!(is_server || written.is_ok(), "{words:?}: {written:?}");
+    let output = child.wait_with_output().unwrap();
+    format!(
+        "{}{}{}",
+        output.status.code().unwrap(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Runs everything that is written for the clients, with the program gone.
+#[track_caller]
+fn check_harmless(machine: &Machine, path: &str) -> usize {
+    let mut all = Vec::new();
+    for (file, text) in machine.files() {
+        if text.starts_with("#!") {
+            all.push(vec![file.display().to_string()]);
+        } else if let Ok(value) = serde_json::from_str(&text) {
+            commands(&value, &mut all);
+        }
+    }
+    all.sort();
+    all.dedup();
+    for words in &all {
+        assert_eq!(run_as_client(machine, words, path), "0", "{words:?}");
+    }
+    all.len()
+}
+
+#[test]
+fn what_is_written_does_no_harm_without_the_program() {
+    let machine = Machine::new();
+    for client in CLIENTS {
+        assert!(machine.run(&["init", client, "--scope", "project", "--mcp", "--yes"]).ends_with("[exit 0]"));
+    }
+    fs::remove_file(machine.path("bin/surehand")).unwrap();
+    symlink("/bin/cat", machine.path("bin/cat")).unwrap();
+    let path = machine.path("bin").display().to_string();
+    assert!(check_harmless(&machine, &path) > 25);
+    let usual = "/usr/local/bin:/usr/bin:/bin";
+    assert!(check_harmless(&machine, usual) > 25);
+}
+
+#[test]
+fn a_program_that_is_gone_from_its_place_does_no_harm() {
+    for scope in ["me", "everywhere"] {
+        let machine = Machine::new();
+        let place = machine.path("it's my \"place\"/surehand");
+        fs::create_dir(place.parent().unwrap()).unwrap();
+        if fs::hard_link(env!("CARGO_BIN_EXE_surehand"), &place).is_err() {
+            fs::copy(env!("CARGO_BIN_EXE_surehand"), &place).unwrap();
+        }
+        for client in CLIENTS.into_iter().filter(|client| !["continue", "vscode"].contains(client)) {
+            let mut init = Command::new(&place);
+            init.current_dir(machine.path("project")).env_clear().env("HOME", machine.path("home")).env("PATH", "/usr/bin:/bin");
+            assert!(init.args(["init", client, "--scope", scope, "--yes"]).output().unwrap().status.success());
+        }
+        let hook = machine.files().into_values().find(|text| text.contains("hook claude")).unwrap();
+        assert!(hook.contains("my \\\"place\\\"/surehand"), "{hook}");
+        let mut found = Vec::new();
+        commands(&serde_json::from_str(&hook).unwrap(), &mut found);
+        assert_eq!(
+            run_as_client(&machine, &found[0], "/usr/bin:/bin"),
+            "0",
+            "what is there is run, and lets pass what is no JSON"
+        );
+        assert!(machine.read("home/.local/state/surehand/hooks.log").contains("the input is no JSON"));
+        fs::remove_file(&place).unwrap();
+        assert!(check_harmless(&machine, "/usr/bin:/bin") > 20);
+    }
 }
 
 #[test]
@@ -430,14 +1013,17 @@ fn programs_get_an_object() {
     let machine = lived_in();
     let planned = machine.json(&["init", "gemini", "--json"]);
     assert_eq!(
-        (&planned["clients"][0]["state"], &planned["clients"][0]["files"][0]["act"]),
+        (&planned["clients"][0]["state"], &planned["clients"][0]["files"][1]["act"]),
         (&"not_asked".into(), &"change".into())
     );
     let done = machine.json(&["init", "gemini", "claude", "--json", "--yes"]);
     assert_eq!(done["clients"].as_array().unwrap().len(), 2);
     assert_eq!(done["clients"][1]["state"], "done");
-    assert!(done["clients"][1]["files"][0]["backup"].as_str().unwrap().ends_with(".gemini/settings.json.surehand-backup"));
-    let failed = machine.write("project/.mcp.json", "{").json(&["init", "claude", "--json", "--yes"]);
+    assert_eq!((&done["clients"][0]["scope"], &done["clients"][0]["limits"]), (&"me".into(), &serde_json::json!([])));
+    let backups = done["clients"][1]["files"].as_array().unwrap().iter().filter_map(|file| file["backup"].as_str());
+    assert!(backups.into_iter().all(|backup| backup.ends_with(".gemini/settings.json.surehand-backup")));
+    let failed =
+        machine.write("project/.mcp.json", "{").json(&["init", "claude", "--scope", "project", "--mcp", "--json", "--yes"]);
     assert!(failed["clients"][0]["error"].as_str().unwrap().contains("line 1"));
     assert_eq!(
         machine.json(&["init", "--json", "--root", "nowhere"]),
@@ -449,7 +1035,7 @@ fn programs_get_an_object() {
 fn the_doctor_finds_a_healthy_machine_healthy() {
     let machine = Machine::new();
     machine.install("claude").install("gemini");
-    machine.run(&["init", "claude", "--yes"]);
+    machine.run(&["init", "claude", "--mcp", "--yes"]);
     machine.run(&["tasks"]);
     assert!(!machine.path("project/.git/surehand").exists(), "looking makes nothing");
     machine.run(&["tasks", "add", "more"]);
@@ -464,30 +1050,37 @@ fn the_doctor_finds_a_healthy_machine_healthy() {
     ok    leftovers: none
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
+    ok    claude: has hooks for you in this project (.claude/settings.local.json)
     ok    claude: the MCP server answers ({time} ms)
     ok    claude: the hooks answer ({time} ms)
-    note  gemini: is installed and not set up
+    note  gemini: is installed and not guarded
           do: surehand init gemini
     ok    hooks: no failure in the last 7 days
+    ok    protection: on for Claude Code
     all is well
     [exit 0]
     ");
     assert!(!machine.path("home/.local").exists(), "a dry run leaves nothing");
     let object = machine.json(&["doctor", "--json"]);
-    assert_eq!(object["ok"], true);
+    assert_eq!((&object["ok"], &object["protected"]), (&true.into(), &true.into()));
+    let expected = serde_json::json!([
+        { "client": "claude", "installed": true, "guarded": true, "scopes": ["me"], "limits": [] },
+        { "client": "gemini", "installed": true, "guarded": false, "scopes": [], "limits": [] },
+    ]);
+    assert_eq!(object["clients"], expected);
     assert!(object["checks"].as_array().unwrap().iter().all(|check| check["state"].is_string() && check["what"].is_string()));
 }
 
 #[test]
 fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let machine = Machine::new();
-    machine.run(&["init", "claude", "--yes"]);
-    machine.run(&["init", "claude", "--user", "--yes"]);
+    machine.run(&["init", "claude", "--scope", "me", "--yes"]);
+    machine.run(&["init", "claude", "--scope", "everywhere", "--mcp", "--yes"]);
     let settings = machine
-        .read("project/.claude/settings.json")
+        .read("project/.claude/settings.local.json")
         .replace("PreToolUse", "Stop")
         .replace("surehand hook", "/gone/surehand hook");
-    machine.write("project/.claude/settings.json", &settings).write("project/surehand.toml", "polcy = 1\n");
+    machine.write("project/.claude/settings.local.json", &settings).write("project/surehand.toml", "polcy = 1\n");
     machine.write("home/.gemini/settings.json", "{");
     let now = now();
     machine.write("home/.local/state/surehand/hooks.log", &format!("{now} claude: it panicked\n"));
@@ -496,25 +1089,27 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     ok    program: surehand 0.1.0 at {program}
     ok    PATH: surehand is this program
     ok    workspace: {machine}/project
-    warn  settings: polcy in surehand.toml of the workspace is ignored: unknown key; did you mean policy.require_read?
+    warn  settings: polcy in surehand.toml of the workspace is ignored: unknown key; did you mean policy.require_read? (line 1)
           do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
     ok    state: none yet; it is made when it is first needed
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
+    ok    claude: has hooks for you in this project (.claude/settings.local.json), and for you in every project (~/.claude/settings.json)
     ok    claude: the MCP server answers ({time} ms)
-    warn  claude: has the hooks twice, in this project and for you everywhere
-          do: surehand init claude --remove
+    warn  claude: has the hooks twice, for you in this project and for you in every project
+          do: surehand init claude --remove --scope me
     fail  claude: starts /gone/surehand, which is not there
-          do: surehand init claude
+          do: surehand init claude --scope me
     ok    claude: the hooks answer ({time} ms)
     fail  gemini: {machine}/home/.gemini/settings.json: line 1: unterminated object
           do: correct the file
-    note  gemini: is installed and not set up
+    note  gemini: is installed and not guarded
           do: surehand init gemini
     warn  hooks: failed lately:
             {moment} claude: it panicked
           do: mend what they name; all failures are in {machine}/home/.local/state/surehand/hooks.log
-    2 failed, 3 could be better
+    fail  protection: off: what is set up does not work, see claude above
+    3 failed, 3 could be better
     [exit 1]
     ");
 }
@@ -529,11 +1124,11 @@ fn the_doctor_lists_what_a_repository_sets_in_vain() {
     };
     machine.write("project/surehand.toml", "[policy]\nrequire_read = false\n[versions]\nbytes = 1\n[model]\nname = \"m\"\n");
     assert_snapshot!(settings(), @"
-    warn  settings: model.name in surehand.toml of the workspace is ignored: only you can set it, in your own settings or in the environment
+    warn  settings: model.name in surehand.toml of the workspace is ignored: only you can set it, in your own settings or in the environment (line 6)
           do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
-    warn  settings: policy.require_read in surehand.toml of the workspace is ignored: a repository may only set `true`: false
+    warn  settings: policy.require_read in surehand.toml of the workspace is ignored: a repository may only set `true`: false (line 2)
           do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
-    warn  settings: versions.bytes in surehand.toml of the workspace is ignored: a repository may only set a number from yours to 4 times that: 1
+    warn  settings: versions.bytes in surehand.toml of the workspace is ignored: a repository may only set a number from yours to 4 times that: 1 (line 4)
           do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
     ");
     fs::remove_file(machine.path("project/surehand.toml")).unwrap();
@@ -544,8 +1139,8 @@ fn the_doctor_lists_what_a_repository_sets_in_vain() {
     ");
     machine.write("home/.config/surehand/surehand.toml", "polcy = 1\n");
     assert_snapshot!(settings(), @"
-    fail  settings: {machine}/home/.config/surehand/surehand.toml: unknown key polcy; did you mean policy.require_read?
-          do: correct it; nothing works until then
+    fail  settings: {machine}/home/.config/surehand/surehand.toml:1: unknown key polcy; did you mean policy.require_read?
+          do: correct it; until then nothing works, and hooks let everything pass
     ");
 }
 
@@ -555,7 +1150,7 @@ fn the_doctor_knows_that_codex_wants_to_be_told_whom_to_trust() {
     machine.run(&["init", "codex", "--yes"]);
     let told = machine.run(&["doctor"]);
     assert!(
-        told.contains("warn  codex: hooks are not trusted yet, so they do not run\n      do: type /hooks in Codex"),
+        told.contains("fail  codex: hooks are not trusted yet, so they do not run\n      do: type /hooks in Codex"),
         "{told}"
     );
     let hooks = machine.path("project/.codex/hooks.json").display().to_string();
@@ -573,13 +1168,82 @@ fn the_doctor_knows_that_codex_wants_to_be_told_whom_to_trust() {
         _ => "trusted_hash = 'sha256:x'\n",
     });
     assert!(!told.contains("hooks are trusted"), "{told}");
-    assert!(told.contains("warn  codex: the hooks for PostCompact are not trusted, so they do not run\n"), "{told}");
-    let off = "warn  codex: the hooks for PreToolUse, PostToolUse are switched off\n      do: type /hooks in Codex and switch them on\n";
+    assert!(told.contains("fail  codex: the hooks for PostCompact are not trusted, so they do not run\n"), "{told}");
+    let off = "fail  codex: the hooks for PreToolUse, PostToolUse are switched off\n      do: type /hooks in Codex and switch them on\n";
     assert!(told.contains(off), "{told}");
 }
 
 fn now() -> String {
     jiff::Timestamp::now().to_string()
+}
+
+#[test]
+fn the_doctor_names_what_cannot_be_guarded() {
+    let machine = Machine::new();
+    machine.install("cn").install("goose").install("cline").install("reasonix");
+    let about = |client: &str| -> String {
+        let told = machine.run(&["doctor"]);
+        let lines = told.lines().skip_while(|line| !line.contains(&format!("  {client}: ")));
+        lines
+            .take_while(|line| line.contains(&format!("  {client}: ")) || line.starts_with(' '))
+            .flat_map(|line| [line, "\n"])
+            .collect()
+    };
+    assert_snapshot!(about("continue"), @"
+    note  continue: is installed and cannot be guarded: it runs no hooks, so its own tools are not guarded: a write of theirs can overwrite a change that it has not seen
+          do: surehand init continue gives it the MCP server, whose tools are
+    ");
+    assert_snapshot!(about("goose"), @"
+    note  goose: is installed and not guarded
+          do: surehand init goose
+    ");
+    let told = machine.run(&["doctor"]);
+    assert!(told.contains("warn  protection: off: no client is guarded\n      do: surehand init\n"), "{told}");
+    machine.run(&["init", "--yes"]);
+    assert_snapshot!(about("continue"), @"
+    ok    continue: the MCP server answers ({time} ms)
+    note  continue: limit: it runs no hooks, so its own tools are not guarded: a write of theirs can overwrite a change that it has not seen
+    ");
+    for (client, limit) in [
+        ("goose", "hooks cannot add to what the model reads, so notes and directory instructions do not reach it"),
+        (
+            "cline",
+            "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
+        ),
+        ("reasonix", "hooks can add to what the model reads only at the start of a session"),
+    ] {
+        assert!(about(client).contains(&format!("note  {client}: limit: {limit}\n")), "{}", about(client));
+    }
+}
+
+#[test]
+fn the_doctor_says_why_protection_is_off() {
+    let machine = Machine::new();
+    machine.install("claude").run(&["init", "--yes"]);
+    let check = |cause: &str, above: &str| {
+        let told = machine.run(&["doctor"]);
+        assert!(told.contains(cause) && told.ends_with("[exit 1]"), "{told}");
+        assert!(
+            told.contains(&format!("fail  protection: off in this workspace, whatever is set up: see {above} above\n")),
+            "{told}"
+        );
+        assert_eq!(machine.json(&["doctor", "--json"])["protected"], false);
+    };
+    machine.write("home/.config/surehand/surehand.toml", "[policy]\n\nrequire_raed = true\n");
+    check("/surehand.toml:3: unknown key policy.require_raed; did you mean policy.require_read?\n", "settings");
+    machine.write("home/.config/surehand/surehand.toml", "[policy\n");
+    check("/surehand.toml: not valid TOML: line 1: ", "settings");
+    fs::remove_file(machine.path("home/.config/surehand/surehand.toml")).unwrap();
+    // No other place is left for the state.
+    machine.write("project/.git/surehand", "in the way").write("home/.local", "in the way");
+    check("/home/.local/state/surehand: cannot use the state directory: ", "state");
+    fs::remove_file(machine.path("home/.local")).unwrap();
+    fs::remove_file(machine.path("project/.git/surehand")).unwrap();
+    machine.write("project/.surehand", "in the way");
+    machine.run(&["tasks", "add", "more"]);
+    let told = machine.run(&["doctor"]);
+    assert!(told.contains("warn  export: .surehand "), "{told}");
+    assert!(told.contains("ok    protection: on for Claude Code\n"), "{told}");
 }
 
 #[test]
@@ -602,9 +1266,9 @@ fn the_doctor_finds_what_was_left_behind() {
           do: look into .surehand/rescued if it is there, then remove .surehand
     ok    room: enough on the disk
     ok    watching: changes of files are heard of
-    warn  clients: none was found
-          do: surehand init CLIENT
     ok    hooks: no failure in the last 7 days
+    warn  protection: off: no client was found
+          do: surehand init CLIENT
     0 failed, 3 could be better
     [exit 1]
     ");

@@ -118,15 +118,18 @@ const COMMANDS: &[Documented] = &[
     Documented {
         name: "init",
         ends: "1 when something was not written because nobody said yes, or no client was found",
-        json: "An object: `root`, `scope` (`project` or `user`), `program` (as it is written), `note` (why it is a whole path, or null) and
-`clients: [{client, installed, state, error, files, next}]`. `state`: `done`, `nothing` (to do), `planned` (a dry run), `not_asked` (without
-`--yes`), `failed` (then `error` says why; the exit code is 2 and the other clients go on). `files: [{path, act, diff, backup, note}]`, `act`: `create`, `change`, `remove`,
-`none`; `backup` is where the file is as it was, or null. `next`: what is left for a person to do.",
+        json: "An object: `root`, `program` (as it is called from here), `note` (why that is a whole path, or null) and
+`clients: [{client, installed, scope, state, error, guarded, limits, files, next}]`, one for each client and scope. `scope`: `me`, `everywhere`, `project`.
+`state`: `done`, `nothing` (to do), `planned` (a dry run), `not_asked` (without `--yes`), `failed` (then `error` says why; the exit code is 2 and the other
+clients go on). `guarded` and `limits` say what is guarded and what cannot be. `files: [{path, act, what, diff, backup, note}]`, `act`: `create`, `change`,
+`remove`, `none`; `what` of ours is in it; `backup` is where the file is as it was, or null. `next`: what is left for a person to do.",
     },
     Documented {
         name: "doctor",
         ends: "1 when a check warns or fails",
-        json: "An object: `ok` and `checks: [{about, state, what, remedy}]`, `state`: `ok`, `note`, `warn`, `fail`; `remedy` may be null.",
+        json: "An object: `ok` (no check warns or fails), `protected` (some client is guarded here), `clients: [{client, installed, guarded, scopes, limits}]`
+(those that are installed or set up; `scopes` are where the hooks are) and `checks: [{about, state, what, remedy}]`, `state`: `ok`, `note`, `warn`, `fail`;
+`remedy` may be null.",
     },
     Documented {
         name: "status",

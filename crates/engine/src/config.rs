@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
-use toml::Value;
+use toml::{Value, de::DeTable};
 
 use crate::{
     disk::{commit::Durability, settings_file},
@@ -43,6 +43,8 @@ pub struct IgnoredSetting {
     pub what: String,
     /// Why not.
     pub why: String,
+    /// The line of the key.
+    pub line: Option<usize>,
 }
 
 /// How the agent makes its prompt.
@@ -632,13 +634,13 @@ impl Config {
         let place = file.display().to_string();
         if let Some(why) = settings_file::whose_else(file) {
             // As with `sudo -E`: the settings of whoever called it.
-            self.ignored.push(IgnoredSetting { what: place, why });
+            self.ignored.push(IgnoredSetting { what: place, why, line: None });
             return Ok(());
         }
         let text = settings_file::of_user(file).map_err(|why| ConfigError::Unreadable { place: place.clone(), why })?;
         let settings = text.as_deref().map(settings).unwrap_or_else(|| Ok(Vec::new()));
-        for (name, value) in settings.map_err(|why| ConfigError::Syntax { place: place.clone(), why })? {
-            self.set(&place, &name, &value)?;
+        for Setting { name, value, line } in settings.map_err(|why| ConfigError::Syntax { place: place.clone(), why })? {
+            self.set(&format!("{place}:{line}"), &name, &value)?;
         }
         Ok(())
     }
@@ -653,12 +655,12 @@ impl Config {
         });
         let settings = match read {
             Ok(settings) => settings,
-            Err(why) => return self.ignore(REPOSITORY_FILE, &why),
+            Err(why) => return self.ignore(REPOSITORY_FILE, &why, None),
         };
         let user = self.clone();
-        for (name, value) in settings {
+        for Setting { name, value, line } in settings {
             if let Err(why) = self.set_for_repository(&user, &name, &value) {
-                self.ignore(&name, &why);
+                self.ignore(&name, &why, Some(line));
             }
         }
     }
@@ -679,8 +681,8 @@ impl Config {
         Ok(())
     }
 
-    fn ignore(&mut self, what: &str, why: &str) {
-        self.ignored.push(IgnoredSetting { what: harmless(what), why: harmless(why) });
+    fn ignore(&mut self, what: &str, why: &str, line: Option<usize>) {
+        self.ignored.push(IgnoredSetting { what: harmless(what), why: harmless(why), line });
     }
 
     /// `policy.durability` is `SUREHAND_POLICY_DURABILITY`. Variables of other sections are not ours to judge.
@@ -714,17 +716,38 @@ impl Config {
 
 const REPOSITORY_FILE: &str = "surehand.toml";
 
+/// A key of a file.
+struct Setting {
+    name: String,
+    value: Value,
+    /// Where it is.
+    line: usize,
+}
+
 /// The keys of a file with their values. An unknown section without keys is given as a key.
-fn settings(text: &str) -> Result<Vec<(String, Value)>, String> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+fn settings(text: &str) -> Result<Vec<Setting>, String> {
+    let line_at = |place: usize| 1 + text.bytes().take(place).filter(|byte| *byte == b'\n').count();
+    let in_words = |error: toml::de::Error| match error.span() {
+        Some(span) => format!("line {}: {}", line_at(span.start), error.message()),
+        None => error.message().to_owned(),
+    };
+    let table: toml::Table = text.parse().map_err(in_words)?;
+    let places = DeTable::parse(text).map_err(in_words)?;
     let mut settings = Vec::new();
     for (section, value) in table {
         let is_known = KEYS.iter().any(|key| key.name.split('.').next() == Some(&section));
+        let keys_at = places.get_ref().get_key_value(section.as_str());
+        let line = keys_at.map_or(1, |(key, _)| line_at(key.span().start));
         match value {
             Value::Table(keys) if is_known || !keys.is_empty() => {
-                settings.extend(keys.into_iter().map(|(key, value)| (format!("{section}.{key}"), value)));
+                let places = keys_at.and_then(|(_, keys)| keys.get_ref().as_table());
+                settings.extend(keys.into_iter().map(|(key, value)| {
+                    let place = places.and_then(|keys| keys.get_key_value(key.as_str()));
+                    let line = place.map_or(line, |(key, _)| line_at(key.span().start));
+                    Setting { name: format!("{section}.{key}"), value, line }
+                }));
             }
-            value => settings.push((section, value)),
+            value => settings.push(Setting { name: section, value, line }),
         }
     }
     Ok(settings)
@@ -971,7 +994,7 @@ mod tests {
         put(&place.path("root/surehand.toml"));
         let config = place.load(&[]).unwrap();
         assert_eq!(config.limits.read_lines, 9);
-        assert_eq!(config.ignored, [IgnoredSetting { what: "surehand.toml".to_owned(), why: why.to_owned() }]);
+        assert_eq!(config.ignored, [IgnoredSetting { what: "surehand.toml".to_owned(), why: why.to_owned(), line: None }]);
     }
 
     #[test]
@@ -1025,7 +1048,7 @@ mod tests {
         let expected = Model { seconds: 600, attempts: 2, pause: 0.5, ..Model::default() };
         assert_eq!(model("[model]\nseconds = 600\nattempts = 2\npause = 3"), Ok(expected));
         let wrong = load_user("[model]\npause = 61", &[]).unwrap_err();
-        assert_eq!(wrong, "surehand.toml: model.pause must be a number from 0 to 60: 61");
+        assert_eq!(wrong, "surehand.toml:2: model.pause must be a number from 0 to 60: 61");
     }
 
     #[test]
@@ -1039,7 +1062,7 @@ mod tests {
         for entry in ["", "a; b", "a > b", "$a", "A=1"] {
             let error = load_user(&format!("[commands]\nallow = [\"ls\", \"{entry}\"]"), &[]).unwrap_err();
             assert!(
-                error.starts_with("surehand.toml: commands.allow must be a list of commands by their first words"),
+                error.starts_with("surehand.toml:2: commands.allow must be a list of commands by their first words"),
                 "{error}"
             );
         }
@@ -1050,12 +1073,12 @@ mod tests {
         let error = |toml| load_user(toml, &[]).unwrap_err();
         assert_eq!(
             error("[policy]\nrequired_read = true"),
-            "surehand.toml: unknown key policy.required_read; did you mean policy.require_read?"
+            "surehand.toml:2: unknown key policy.required_read; did you mean policy.require_read?"
         );
-        assert_eq!(error("[limits]\nread_lines = 0"), "surehand.toml: limits.read_lines must be a whole number from 1 up: 0");
-        assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml: policy.durability must be \"full\" or \"fast\": 3");
-        assert_eq!(error("[polcy]"), "surehand.toml: unknown key polcy; did you mean policy.require_read?");
-        assert!(error("[policy").starts_with("surehand.toml: not valid TOML"));
+        assert_eq!(error("[limits]\nread_lines = 0"), "surehand.toml:2: limits.read_lines must be a whole number from 1 up: 0");
+        assert_eq!(error("[policy]\ndurability = 3"), "surehand.toml:2: policy.durability must be \"full\" or \"fast\": 3");
+        assert_eq!(error("[polcy]"), "surehand.toml:1: unknown key polcy; did you mean policy.require_read?");
+        assert!(error("[policy").starts_with("surehand.toml: not valid TOML: line 1: "));
         let error = load_user("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
         assert_eq!(error, "SUREHAND_POLICY_DURABLITY: unknown key policy.durablity; did you mean policy.durability?");
     }

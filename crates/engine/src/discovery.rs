@@ -51,6 +51,46 @@ pub fn work_tree_of(file: &Path, state: &StateHome) -> Option<PathBuf> {
     git::discover(&directory, state.home.as_deref()).map(|tree| tree.root)
 }
 
+/// A checkout of a git repository, for programs that put files into it. Git itself is not started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitCheckout {
+    root: PathBuf,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+impl GitCheckout {
+    /// The checkout that a directory is in.
+    pub fn around(dir: &Path, state: &StateHome) -> Option<Self> {
+        let tree = git::discover(&dir.canonicalize().ok()?, state.home.as_deref())?;
+        let git = tree.git?;
+        Some(Self { root: tree.root, git_dir: git.own, common_dir: git.common })
+    }
+
+    /// Whether git tracks a file, or something below a directory. An index that cannot be understood may track anything.
+    pub fn tracks(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| git::tracks(&self.git_dir, &path))
+    }
+
+    /// The file with patterns that git ignores here, in all worktrees, for this user only.
+    pub fn exclude_file(&self) -> PathBuf {
+        self.common_dir.join("info/exclude")
+    }
+
+    /// The pattern that makes git ignore this file and no other. `None` for a file elsewhere, or one whose name is no text.
+    pub fn exclude_pattern(&self, path: &Path) -> Option<String> {
+        let is_special = |char: char| matches!(char, '*' | '?' | '[' | '\\');
+        let escaped = |char: char| if is_special(char) { vec!['\\', char] } else { vec![char] };
+        let path = self.relative(path).filter(|path| !path.contains('\n') && !path.ends_with(' '))?;
+        Some(format!("/{}", path.chars().flat_map(escaped).collect::<String>()))
+    }
+
+    fn relative(&self, path: &Path) -> Option<String> {
+        let path = path.strip_prefix(&self.root).ok()?;
+        path.to_str().filter(|path| !path.is_empty()).map(str::to_owned)
+    }
+}
+
 /// The top of the work tree that a directory is in. Where nobody keeps it under version control, it is the directory above that was
 /// worked in before, or else the directory itself.
 pub fn find_root(from: &Path, state: &StateHome) -> Result<PathBuf, FindRootError> {
@@ -70,4 +110,55 @@ pub fn find_root(from: &Path, state: &StateHome) -> Result<PathBuf, FindRootErro
         return Err(FindRootError::Bare { path: root });
     }
     if may_be_root(&root) { Ok(root) } else { Err(FindRootError::Everything { path: root }) }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out repositories")]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+
+    fn git(dir: &Path, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE").env_remove("GIT_WORK_TREE");
+        let output = git.current_dir(dir).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn what_is_excluded_git_does_not_see() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        git(&root, &["init", "-q"]);
+        fs::create_dir(root.join("a")).unwrap();
+        for name in ["a/committed", "a/mine", "a/min*", "a/[x]"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        git(&root, &["add", "a/committed"]);
+        let checkout = GitCheckout::around(&root.join("a"), &StateHome::default()).unwrap();
+        assert!(checkout.tracks(&root.join("a/committed")) && checkout.tracks(&root.join("a")));
+        assert!(!checkout.tracks(&root.join("a/mine")) && !checkout.tracks(dir.path().parent().unwrap()));
+        let patterns = ["a/min*", "a/[x]"].map(|name| checkout.exclude_pattern(&root.join(name)).unwrap());
+        fs::write(checkout.exclude_file(), patterns.join("\n")).unwrap();
+        assert_eq!(git(&root, &["status", "--short", "-uall"]), "A  a/committed\n?? a/mine\n");
+        assert_eq!(checkout.exclude_pattern(Path::new("/elsewhere")), None);
+    }
+
+    #[test]
+    fn worktrees_share_what_is_excluded() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        git(&root, &["init", "-q", "main"]);
+        git(
+            &root.join("main"),
+            &["-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-q", "--allow-empty", "-m", "a"],
+        );
+        git(&root.join("main"), &["worktree", "add", "-q", "../other"]);
+        let checkout = |name: &str| GitCheckout::around(&root.join(name), &StateHome::default()).unwrap();
+        assert_eq!(checkout("main").exclude_file(), checkout("other").exclude_file());
+        assert_eq!(checkout("other").exclude_pattern(&root.join("other/x")).as_deref(), Some("/x"));
+        assert_eq!(GitCheckout::around(&root, &StateHome::default()), None);
+    }
 }

@@ -68,7 +68,7 @@ pub use calls::{Call, ForgetCall, ListCall, NewTask, ReadCall, SearchCall, SetTa
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
-pub use discovery::{FindRootError, find_root, work_tree_of};
+pub use discovery::{FindRootError, GitCheckout, find_root, work_tree_of};
 pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
 pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
 pub use plan::Plan;

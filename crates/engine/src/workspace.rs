@@ -41,6 +41,8 @@ pub struct StateReport {
     pub is_read_only: bool,
     /// State that is in the git directory and is not used, with the reason.
     pub passed_over: Option<PassedOver>,
+    /// Why none could be made, where there is none.
+    pub why_not_made: Option<String>,
     /// Why nothing is exported for other programs to read, if that is so.
     pub export_trouble: Option<String>,
 }
@@ -214,7 +216,13 @@ impl Workspace {
             .state_dir()
             .map(|state| StatePaths { repository: state.path().to_owned(), checkout: state.checkout_path().to_owned() });
         let export_trouble = state.dir().ok().and_then(|dir| state.export().trouble(&dir));
-        StateReport { paths, is_read_only: state.is_read_only(), passed_over: state.passed_over(), export_trouble }
+        StateReport {
+            paths,
+            is_read_only: state.is_read_only(),
+            passed_over: state.passed_over(),
+            why_not_made: state.why_not_made().map(|error| error.to_string()),
+            export_trouble,
+        }
     }
 
     /// The settings.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     git::WorkTree,
-    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateHome, make_dir},
+    state_dir::{self, CheckoutKey, PassedOver, StateDir, StateDirError, StateHome, make_dir},
 };
 
 /// What a workspace shares with its recorder thread.
@@ -125,6 +125,11 @@ impl State {
     pub(crate) fn passed_over(&self) -> Option<PassedOver> {
         let opened = self.state_dir().and_then(|dir| dir.passed_over().cloned());
         opened.or_else(|| state_dir::passed_over(&self.tree, &self.home))
+    }
+
+    /// Why no state could be made where there is none.
+    pub(crate) fn why_not_made(&self) -> Option<StateDirError> {
+        if self.state_dir().is_some() { None } else { state_dir::why_not_made(&self.tree, &self.home) }
     }
 
     /// The random name of this checkout; an empty one where there is no state.

@@ -212,6 +212,22 @@ pub(crate) fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOve
     }
 }
 
+/// Why the state of a tree that has none could not be made. Makes nothing.
+pub(crate) fn why_not_made(tree: &WorkTree, home: &StateHome) -> Option<StateDirError> {
+    let unusable = |path: &Path, errno: Errno| StateDirError::Unusable { path: path.to_owned(), error: errno.into() };
+    if let (Some(git), None) = (&tree.git, &home.fixed)
+        && let Ok(common) = open_if_it_can_hold_state(&git.common)
+        && let Ok(_) = open_private(&common, IN_GIT, Missing::Leave)
+    {
+        return may_write(&common).err().map(|errno| unusable(&git.common.join(IN_GIT), errno));
+    }
+    let Some(base) = home.fixed.as_ref().or(home.user.as_ref()) else { return Some(StateDirError::NoPlace) };
+    // What is missing of the path is made.
+    let there = base.ancestors().find(|dir| dir.symlink_metadata().is_ok())?;
+    let may_write = open_dir(rustix::fs::CWD, &there.canonicalize().ok()?).and_then(|dir| may_write(&dir));
+    may_write.err().map(|errno| unusable(base, errno))
+}
+
 /// The directory for a repository's state.
 struct Place {
     path: PathBuf,

@@ -63,6 +63,25 @@ fn a_repository_holds_its_state_and_other_trees_are_in_the_users_directory() {
 }
 
 #[test]
+fn a_state_that_could_not_be_made_is_known_before() {
+    let fixture = Fixture::new();
+    let why = |path: &str| why_not_made(&fixture.tree(path), &fixture.home).map(|error| error.to_string());
+    assert_eq!((why("repo"), why("plain")), (None, None));
+    assert!(!fixture.at("repo/.git/surehand").exists() && !fixture.at("home").exists(), "asking makes nothing");
+    fs::write(fixture.at("home"), "in the way").unwrap();
+    assert!(why("plain").is_some_and(|why| why.contains("home/state/surehand: cannot use the state directory")));
+    assert_eq!(why("repo"), None);
+    let nowhere = StateHome::default();
+    assert!(matches!(why_not_made(&fixture.tree("plain"), &nowhere), Some(StateDirError::NoPlace)));
+    if !rustix::process::geteuid().is_root() {
+        fs::set_permissions(fixture.at("repo/.git"), fs::Permissions::from_mode(0o500)).unwrap();
+        let why = why("repo");
+        fs::set_permissions(fixture.at("repo/.git"), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(why.is_some_and(|why| why.contains(".git/surehand: cannot use")));
+    }
+}
+
+#[test]
 fn a_state_directory_that_others_could_touch_is_passed_over_and_left_as_it_is() {
     let fixture = Fixture::new();
     let state = fixture.at("repo/.git/surehand");

@@ -1,12 +1,17 @@
-//! Each client: whether it is there, set up, and whether what it starts works.
+//! Each client: whether it is there, whether its tools are guarded and by which files, whether what it starts works, and what
+//! cannot be guarded.
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+use surehand_adapters::hooks;
+
 use super::{Check, State, dry_run};
 use crate::commands::init::{
-    client::{Client, Places, Scope},
+    client::Client,
     json::OurHook,
-    plan::found,
+    places::{Places, Scope},
+    plan::{files_of, found},
     program::{self, is_same, resolve},
     save,
     toml::{self, Leave},
@@ -14,6 +19,40 @@ use crate::commands::init::{
 
 /// What makes Codex run hooks.
 const TRUST: &str = "type /hooks in Codex and trust them";
+
+/// What was found out about a client.
+pub(super) struct Report {
+    pub client: Client,
+    is_installed: bool,
+    /// Where its hooks are.
+    scopes: Vec<Scope>,
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Whether it has hooks.
+    pub(super) fn is_set_up(&self) -> bool {
+        !self.scopes.is_empty()
+    }
+
+    /// Whether its own tools are guarded.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.is_set_up() && self.checks.iter().all(|check| check.state != State::Fail)
+    }
+
+    /// The same for programs.
+    pub(super) fn as_json(&self) -> Value {
+        let scopes: Vec<&str> = self.scopes.iter().map(|scope| scope.name()).collect();
+        let profile = self.client.profile();
+        json!({
+            "client": profile.name,
+            "installed": self.is_installed,
+            "guarded": self.is_guarded(),
+            "scopes": scopes,
+            "limits": profile.limits,
+        })
+    }
+}
 
 /// What a client has of ours.
 #[derive(Default)]
@@ -24,22 +63,22 @@ struct Configured {
     troubles: Vec<String>,
 }
 
-pub(super) fn check(places: &Places) -> Vec<Check> {
-    let mut checks = Vec::new();
-    for client in Client::ALL {
+/// Each client that is there or set up.
+pub(super) fn look(places: &Places) -> Vec<Report> {
+    let look = |client: Client| {
+        let is_installed = client.is_installed(places);
         let configured = configured(client, places);
-        checks.extend(Looked { client, places, configured }.checks());
-    }
-    if checks.is_empty() {
-        checks.push(Check::new("clients", State::Warn, "none was found").remedy("surehand init CLIENT"));
-    }
-    checks
+        let scopes = configured.scopes();
+        let checks = Looked { client, places, configured, is_installed }.checks();
+        Report { client, is_installed, scopes, checks }
+    };
+    Client::ALL.into_iter().map(look).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
 }
 
 fn configured(client: Client, places: &Places) -> Configured {
     let mut all = Configured::default();
-    for scope in [Scope::Project, Scope::User] {
-        for file in client.files(scope, places, program::NAME) {
+    for scope in Scope::ALL {
+        for file in files_of(client, scope, places) {
             match found(&file) {
                 Ok(ours) => {
                     all.servers.extend(ours.server.map(|words| (scope, words)));
@@ -49,13 +88,22 @@ fn configured(client: Client, places: &Places) -> Configured {
             }
         }
     }
+    all.troubles.dedup();
     all
+}
+
+impl Configured {
+    fn scopes(&self) -> Vec<Scope> {
+        let has_hooks = |scope: &Scope| self.hooks.iter().any(|(of, ..)| of == scope);
+        Scope::ALL.into_iter().filter(has_hooks).collect()
+    }
 }
 
 struct Looked<'a> {
     client: Client,
     places: &'a Places,
     configured: Configured,
+    is_installed: bool,
 }
 
 impl Looked<'_> {
@@ -64,16 +112,17 @@ impl Looked<'_> {
         let broken = troubles.iter().map(|trouble| self.check(State::Fail, trouble.clone()).remedy("correct the file"));
         let mut checks: Vec<Check> = broken.collect();
         if servers.is_empty() && hooks.is_empty() {
-            if self.client.is_installed(self.places) {
-                checks.push(self.check(State::Note, "is installed and not set up").remedy(self.init("")));
-            }
+            checks.extend(self.is_installed.then(|| self.not_set_up()));
             return checks;
         }
-        if !self.client.is_installed(self.places) {
+        if !self.is_installed {
             checks.push(self.check(State::Note, "is set up, and not found on this machine"));
         }
+        checks.extend(self.guard());
         checks.extend(self.server());
         checks.extend(self.hooks());
+        let limits = self.client.profile().limits.iter();
+        checks.extend(limits.map(|limit| self.check(State::Note, format!("limit: {limit}"))));
         checks
     }
 
@@ -85,18 +134,46 @@ impl Looked<'_> {
         format!("surehand init {}{words}", self.client.name())
     }
 
-    fn server(&self) -> Vec<Check> {
-        let Some((scope, words)) = self.configured.servers.first() else {
-            return vec![self.check(State::Warn, "has the hooks and not the MCP server").remedy(self.init(""))];
-        };
-        vec![self.program(*scope, words).or_else(|| self.not_tried(words, &["mcp"])).unwrap_or_else(|| {
+    fn not_set_up(&self) -> Check {
+        if self.client.has_hooks() {
+            return self.check(State::Note, "is installed and not guarded").remedy(self.init(""));
+        }
+        let limit = self.client.profile().limits.first().copied().unwrap_or_default();
+        let what = format!("is installed and cannot be guarded: {limit}");
+        self.check(State::Note, what).remedy(format!("{} gives it the MCP server, whose tools are", self.init("")))
+    }
+
+    /// Whether its own tools are guarded, and by what.
+    fn guard(&self) -> Option<Check> {
+        let hooks = &self.configured.hooks;
+        if hooks.is_empty() {
+            let what = "has the MCP server and not the hooks, so its own tools are not guarded";
+            return self.client.has_hooks().then(|| self.check(State::Warn, what).remedy(self.init("")));
+        }
+        let mut places: Vec<String> = Vec::new();
+        for (scope, path, _) in hooks {
+            // Where each event has a file of its own, their directory says it.
+            let path = if self.client == Client::Cline { path.parent().unwrap_or(path) } else { path };
+            let place = format!("{} ({})", scope.in_words(), self.places.shown(path));
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        Some(self.check(State::Ok, format!("has hooks {}", places.join(", and "))))
+    }
+
+    fn server(&self) -> Option<Check> {
+        let (scope, words) = self.configured.servers.first()?;
+        let words = program::started(words);
+        let arguments: &[&str] = if self.client == Client::Vscode { &["mcp", "--root", "${workspaceFolder}"] } else { &["mcp"] };
+        Some(self.program(*scope, words).or_else(|| self.not_tried(words, arguments)).unwrap_or_else(|| {
             match dry_run::server() {
                 Ok(millis) => self.check(State::Ok, format!("the MCP server answers ({millis} ms)")),
                 Err(why) => self
                     .check(State::Fail, format!("the MCP server does not answer: {why}"))
                     .remedy(format!("try {}", words.join(" "))),
             }
-        })]
+        }))
     }
 
     /// The files of a project may have come with it, so nothing that they say is run: only this very program is tried, with the
@@ -109,10 +186,13 @@ impl Looked<'_> {
 
     /// What is wrong with the program that a command starts.
     fn program(&self, scope: Scope, words: &[String]) -> Option<Check> {
-        let word = program::program_of(words)?;
-        let again = self.init(if scope == Scope::User { " --user" } else { "" });
+        let word = words.first()?;
+        let again = self.init(&format!(" --scope {}", scope.name()));
         match resolve(word) {
-            None => Some(self.check(State::Fail, format!("starts {word}, which is not there")).remedy(again)),
+            None => {
+                let remedy = if word.contains('/') { again } else { "put surehand on your PATH".to_owned() };
+                Some(self.check(State::Fail, format!("starts {word}, which is not there")).remedy(remedy))
+            }
             Some(found) => {
                 let this = std::env::current_exe().ok()?;
                 let what = || format!("starts another surehand than this one, {}", found.display());
@@ -123,36 +203,52 @@ impl Looked<'_> {
 
     fn hooks(&self) -> Vec<Check> {
         let hooks = &self.configured.hooks;
+        if hooks.is_empty() {
+            return Vec::new();
+        }
         let mut checks = Vec::new();
         let has = |event: &str| hooks.iter().any(|(.., hook)| hook.event == event);
         let missing: Vec<&str> = self.client.events().iter().map(|(event, _)| *event).filter(|event| !has(event)).collect();
-        if hooks.is_empty() || !missing.is_empty() {
-            let what = match hooks.is_empty() {
-                true => "has the MCP server and not the hooks, so its own tools go unseen".to_owned(),
-                false => format!("has no hook for {}", missing.join(", ")),
-            };
-            checks.push(self.check(State::Warn, what).remedy(self.init("")));
+        if !missing.is_empty() {
+            checks.push(self.check(State::Warn, format!("has no hook for {}", missing.join(", "))).remedy(self.init("")));
         }
-        if [Scope::Project, Scope::User].iter().all(|scope| hooks.iter().any(|(of, ..)| of == scope)) {
-            let what = "has the hooks twice, in this project and for you everywhere";
-            checks.push(self.check(State::Warn, what).remedy(self.init(" --remove")));
+        checks.extend(self.old_hooks());
+        if let [one, other, ..] = self.configured.scopes()[..] {
+            let what = format!("has the hooks twice, {} and {}", one.in_words(), other.in_words());
+            checks.push(self.check(State::Warn, what).remedy(self.init(&format!(" --remove --scope {}", one.name()))));
         }
         checks.extend(self.trust());
-        let mut commands: Vec<&Vec<String>> = hooks.iter().map(|(.., hook)| &hook.words).collect();
-        commands.sort();
-        commands.dedup();
-        checks.extend(commands.into_iter().map(|words| self.dry_run(words)));
+        checks.extend(self.dry_runs());
         checks
     }
 
-    fn dry_run(&self, words: &[String]) -> Check {
-        // The plugin has no words of its own; it starts what the server is started with.
-        let server = || self.configured.servers.first().map_or_else(|| program::NAME.to_owned(), |(_, words)| words[0].clone());
-        let words =
-            if words.is_empty() { vec![server(), "hook".to_owned(), self.client.name().to_owned()] } else { words.to_vec() };
-        let wrong = self.program(Scope::Project, &words);
-        if let Some(wrong) = wrong.or_else(|| self.not_tried(&words, &["hook", self.client.name()])) {
+    /// Hooks of an older version, which are an error where the program is missing.
+    fn old_hooks(&self) -> Option<Check> {
+        let is_old = |hook: &OurHook| hook.is_unguarded();
+        let scope = self.configured.hooks.iter().find(|(.., hook)| is_old(hook)).map(|(scope, ..)| *scope)?;
+        let what = format!("has hooks of an older form {}, which fail where surehand is missing", scope.in_words());
+        Some(self.check(State::Warn, what).remedy(self.init(&format!(" --scope {}", scope.name()))))
+    }
+
+    /// Each command that starts a hook is tried once; the event is not part of it.
+    fn dry_runs(&self) -> Vec<Check> {
+        let mut commands: Vec<(Scope, Vec<String>)> = Vec::new();
+        for (scope, _, hook) in &self.configured.hooks {
+            let words: Vec<String> = program::started(&hook.words).iter().filter(|word| **word != hook.event).cloned().collect();
+            if !commands.iter().any(|(_, known)| *known == words) {
+                commands.push((*scope, words));
+            }
+        }
+        commands.iter().map(|(scope, words)| self.dry_run(*scope, words)).collect()
+    }
+
+    fn dry_run(&self, scope: Scope, words: &[String]) -> Check {
+        let wrong = self.program(scope, words);
+        if let Some(wrong) = wrong.or_else(|| self.not_tried(words, &["hook", self.client.name()])) {
             return wrong;
+        }
+        if hooks::Client::ALL.iter().all(|client| client.name() != self.client.name()) {
+            return self.check(State::Fail, format!("this surehand does not know the hooks of {}", self.client.title()));
         }
         match dry_run::hook(self.client) {
             Ok(millis) => self.check(State::Ok, format!("the hooks answer ({millis} ms)")),
@@ -162,10 +258,11 @@ impl Looked<'_> {
 
     /// Codex runs no hook that nobody has trusted, and none that somebody has switched off.
     fn trust(&self) -> Vec<Check> {
-        if self.client != Client::Codex || self.configured.hooks.is_empty() {
+        if self.client != Client::Codex {
             return Vec::new();
         }
-        let settings = save::read(&self.places.codex().join("config.toml")).ok().flatten().unwrap_or_default();
+        let settings = self.places.in_home("CODEX_HOME", ".codex").join("config.toml");
+        let settings = save::read(&settings).ok().flatten().unwrap_or_default();
         let leave = |file: &Path, hook: &OurHook| toml::leave_of_hook(&settings, &toml::name_of_hook(file, hook));
         let events = |wanted: Leave| -> Vec<&str> {
             let hooks = self.configured.hooks.iter();
@@ -174,15 +271,15 @@ impl Looked<'_> {
         let mut checks = Vec::new();
         let untold = events(Leave::Untold);
         if untold.len() == self.configured.hooks.len() {
-            checks.push(self.check(State::Warn, "hooks are not trusted yet, so they do not run").remedy(TRUST));
+            checks.push(self.check(State::Fail, "hooks are not trusted yet, so they do not run").remedy(TRUST));
         } else if !untold.is_empty() {
             let what = format!("the hooks for {} are not trusted, so they do not run", untold.join(", "));
-            checks.push(self.check(State::Warn, what).remedy(TRUST));
+            checks.push(self.check(State::Fail, what).remedy(TRUST));
         }
         let off = events(Leave::SwitchedOff);
         if !off.is_empty() {
             let what = format!("the hooks for {} are switched off", off.join(", "));
-            checks.push(self.check(State::Warn, what).remedy("type /hooks in Codex and switch them on"));
+            checks.push(self.check(State::Fail, what).remedy("type /hooks in Codex and switch them on"));
         }
         if checks.is_empty() {
             checks.push(self.check(State::Ok, "hooks are trusted"));

@@ -60,13 +60,15 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
         (None, told)
     };
     let read = |event, tool| told(event, json!({ "tool_name": tool, "tool_input": { "file_path": path }, "tool_use_id": "1" }));
+    let start = |event| told(event, json!({ "source": "startup" }));
     match client {
-        Client::Claude => vec![told("SessionStart", json!({ "source": "startup" })), read("PreToolUse", "Read")],
+        Client::Claude => vec![start("SessionStart"), read("PreToolUse", "Read")],
         Client::Codex => {
             let cat = json!({ "tool_name": "Bash", "tool_input": { "command": "cat missing.txt" }, "tool_use_id": "1" });
-            vec![told("SessionStart", json!({ "source": "startup" })), told("PreToolUse", cat)]
+            vec![start("SessionStart"), told("PreToolUse", cat)]
         }
-        Client::Gemini => vec![told("SessionStart", json!({ "source": "startup" })), read("BeforeTool", "read_file")],
+        Client::Gemini => vec![start("SessionStart"), read("BeforeTool", "read_file")],
+        Client::Qwen => vec![start("SessionStart"), read("PreToolUse", "read_file")],
         Client::Cursor => {
             let cursor = |(event, mut input): (Option<&'static str>, Value)| {
                 input["conversation_id"] = session.into();
@@ -81,6 +83,37 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
             let read = json!({ "session": session, "directory": cwd, "tool": "read", "args": { "filePath": path } });
             vec![(Some(event), read)]
         }
+        Client::Copilot => {
+            let start = json!({ "sessionId": session, "cwd": cwd, "source": "new" });
+            let view = json!({ "sessionId": session, "cwd": cwd, "toolName": "view", "toolArgs": { "path": path } });
+            vec![(Some("sessionStart"), start), (Some("preToolUse"), view)]
+        }
+        Client::Goose => {
+            let cat = json!({
+                "event": "PreToolUse", "session_id": session, "working_dir": cwd,
+                "tool_name": "shell", "tool_input": { "command": "cat missing.txt" },
+            });
+            vec![(Some("SessionStart"), json!({ "event": "SessionStart", "session_id": session })), (Some("PreToolUse"), cat)]
+        }
+        Client::Cline => {
+            let start = json!({ "hookName": "agent_start", "taskId": session, "workspaceRoots": [cwd] });
+            let call = json!({ "id": "1", "name": "read_files", "input": { "files": [{ "path": path }] } });
+            let read = json!({ "hookName": "tool_call", "taskId": session, "workspaceRoots": [cwd], "tool_call": call });
+            vec![(Some("TaskStart"), start), (Some("PreToolUse"), read)]
+        }
+        Client::Reasonix => {
+            let told = |event: &'static str, more: Value| {
+                let mut told = json!({ "event": event, "sessionId": session, "cwd": cwd });
+                if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object()) {
+                    told.extend(more.clone());
+                }
+                (Some(event), told)
+            };
+            let read = json!({ "toolName": "read_file", "toolArgs": { "path": path } });
+            vec![told("SessionStart", json!({ "source": "startup" })), told("PreToolUse", read)]
+        }
+        // They run no hooks.
+        Client::Continue | Client::Vscode => Vec::new(),
     }
 }
 

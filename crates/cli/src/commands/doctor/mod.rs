@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::init::{
-    client::Places,
+    places::Places,
     program::{self, is_same, on_path},
 };
 use crate::{args::StateArgs, hook_log, output, place};
@@ -18,18 +18,46 @@ use crate::{args::StateArgs, hook_log, output, place};
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let root = place::root(&args.place)?;
     let places = Places::here(root.clone())?;
+    let workspace = workspace::check(&root);
+    let reports = clients::look(&places);
+    let protection = protection(&workspace, &reports);
+    let clients: Vec<Value> = reports.iter().map(clients::Report::as_json).collect();
     let mut checks = this_program();
-    checks.extend(workspace::check(&root));
-    checks.extend(clients::check(&places));
+    checks.extend(workspace);
+    checks.extend(reports.into_iter().flat_map(|report| report.checks));
     checks.push(hook_failures());
+    let is_protected = protection.is_well();
+    checks.push(protection);
+    let is_well = checks.iter().all(Check::is_well);
     if args.json {
-        let is_well = checks.iter().all(Check::is_well);
         let checks: Vec<Value> = checks.iter().map(Check::as_json).collect();
-        output::print(&format!("{:#}\n", json!({ "ok": is_well, "checks": checks })))?;
+        let report = json!({ "ok": is_well, "protected": is_protected, "clients": clients, "checks": checks });
+        output::print(&format!("{report:#}\n"))?;
         return Ok(exit_code(is_well));
     }
     output::print(&as_text(&checks))?;
-    Ok(exit_code(checks.iter().all(Check::is_well)))
+    Ok(exit_code(is_well))
+}
+
+/// Whether anything guards the files here, and if not, why.
+fn protection(workspace: &[Check], reports: &[clients::Report]) -> Check {
+    if let Some(cause) = workspace.iter().find(|check| check.state == State::Fail) {
+        let what = format!("off in this workspace, whatever is set up: see {} above", cause.about);
+        return Check::new("protection", State::Fail, what);
+    }
+    let guarded: Vec<&str> = reports.iter().filter(|report| report.is_guarded()).map(|report| report.client.title()).collect();
+    if !guarded.is_empty() {
+        return Check::new("protection", State::Ok, format!("on for {}", guarded.join(", ")));
+    }
+    if let Some(report) = reports.iter().find(|report| report.is_set_up()) {
+        let what = format!("off: what is set up does not work, see {} above", report.client.name());
+        return Check::new("protection", State::Fail, what);
+    }
+    let (what, remedy) = match reports.is_empty() {
+        true => ("off: no client was found", "surehand init CLIENT"),
+        false => ("off: no client is guarded", "surehand init"),
+    };
+    Check::new("protection", State::Warn, what).remedy(remedy)
 }
 
 fn exit_code(is_well: bool) -> ExitCode {

@@ -35,7 +35,7 @@ fn settings(root: &Path) -> Vec<Check> {
         Ok(config) => config,
         Err(error) => {
             let check = Check::new("settings", State::Fail, format!("{error:#}"));
-            return vec![check.remedy("correct it; nothing works until then")];
+            return vec![check.remedy("correct it; until then nothing works, and hooks let everything pass")];
         }
     };
     if config.ignored.is_empty() {
@@ -68,12 +68,17 @@ fn state(root: &Path) -> Vec<Check> {
         );
     }
     let Some(state) = report.paths else {
-        checks.push(Check::new("state", State::Ok, "none yet; it is made when it is first needed"));
+        checks.push(match report.why_not_made {
+            None => Check::new("state", State::Ok, "none yet; it is made when it is first needed"),
+            Some(why) => Check::new("state", State::Fail, why)
+                .remedy("make it writable for you, or set SUREHAND_STATE_DIR; until then hooks let everything pass"),
+        });
         return checks;
     };
     if report.is_read_only {
         let what = format!("{} cannot be written", state.repository.display());
-        let remedy = "make it writable for you; until then nothing can be changed through Surehand, and hooks fail";
+        let remedy =
+            "make it writable for you; until then nothing can be changed through Surehand, and hooks let everything pass";
         checks.push(Check::new("state", State::Fail, what).remedy(remedy));
         return checks;
     }

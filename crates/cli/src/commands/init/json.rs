@@ -4,8 +4,8 @@
 use jsonc_parser::ast::{Object, Value};
 
 use super::{
-    jsonc::{Broken, Container, Node, line_of, parse, replaced},
-    program,
+    jsonc::{Broken, Container, Node, line_of, parse, range_of, replaced},
+    program::{self, Launch},
 };
 
 /// What a file is to have.
@@ -13,11 +13,12 @@ use super::{
 pub(crate) enum Wanted {
     /// A number of the whole file without which the client does not take it.
     Version(u64),
-    /// The MCP server, in the object of this name.
+    /// The MCP server.
     Server {
-        table: &'static str,
-        /// Our program; where the client wants program and arguments in one list, it is the first of it.
-        program: String,
+        /// The objects that it is in, the outermost first.
+        table: Vec<String>,
+        presence: Presence,
+        launch: Launch,
         value: Node,
     },
     /// A hook of an event.
@@ -25,15 +26,45 @@ pub(crate) enum Wanted {
         /// Whose, as `surehand hook` calls it.
         client: &'static str,
         event: &'static str,
-        program: String,
+        command: String,
+        /// The tools that it is for, as a pattern.
+        tools: Option<&'static str>,
         value: Node,
     },
+}
+
+/// Whether something is put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It is.
+    Required,
+    /// It is not, but what is there is corrected.
+    IfThere,
+}
+
+impl Wanted {
+    /// Whether it is put in where it is missing.
+    pub(crate) fn is_required(&self) -> bool {
+        !matches!(self, Wanted::Server { presence: Presence::IfThere, .. })
+    }
+
+    fn with_presence(&self, presence: Presence) -> Self {
+        let mut other = self.clone();
+        if let Wanted::Server { presence: there, .. } = &mut other {
+            *there = presence;
+        }
+        other
+    }
 }
 
 /// The name of our server.
 pub(crate) const NAME: &str = "surehand";
 const HOOKS: &str = "hooks";
 const VERSION: &str = "version";
+/// Where clients have the command of a hook.
+const COMMANDS: [&str; 2] = ["command", "bash"];
+/// Where they have the pattern of the tools that it is for.
+const PATTERNS: [&str; 2] = ["matcher", "match"];
 
 /// What is ours in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +75,8 @@ pub(crate) struct Ours {
     pub hooks: Vec<OurHook>,
     /// Somebody else's server has our name.
     pub name_is_taken: bool,
+    /// The file is ours as a whole.
+    pub is_whole: bool,
 }
 
 /// A hook of ours in a file.
@@ -55,12 +88,21 @@ pub(crate) struct OurHook {
     pub place: (usize, usize),
     /// The words of its command.
     pub words: Vec<String>,
+    /// Whether the client runs those words; otherwise a file of ours does.
+    pub is_in_settings: bool,
+}
+
+impl OurHook {
+    /// Whether it is an error where the program is missing. A file of ours looks for the program itself.
+    pub(crate) fn is_unguarded(&self) -> bool {
+        self.is_in_settings && !program::is_guarded(&self.words)
+    }
 }
 
 /// The text with all that is wanted. What is there already stays where it is; a program that has moved is corrected.
 pub(crate) fn add(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
     let (mark, body) = byte_order_mark(text);
-    let mut body = with_root(body)?;
+    let mut body = if wanted.iter().any(Wanted::is_required) { with_root(body)? } else { body.to_owned() };
     for one in wanted {
         body = add_one(&body, one)?;
     }
@@ -70,8 +112,12 @@ pub(crate) fn add(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
 /// The text without anything of ours. `originals` are what the file held before we came, as far as it is known; without any, it was we who
 /// made the file, and when nothing else is in it the answer is that it can go.
 pub(crate) fn remove(text: &str, wanted: &[Wanted], originals: &[String]) -> Result<Option<String>, Broken> {
-    if let Some(original) = originals.iter().find(|original| add(original, wanted).as_deref() == Ok(text)) {
-        return Ok(Some(original.clone()));
+    // Nobody remembers whether the server was asked for.
+    for presence in [Presence::Required, Presence::IfThere] {
+        let wanted: Vec<Wanted> = wanted.iter().map(|one| one.with_presence(presence)).collect();
+        if let Some(original) = originals.iter().find(|original| add(original, &wanted).as_deref() == Ok(text)) {
+            return Ok(Some(original.clone()));
+        }
     }
     let (mark, body) = byte_order_mark(text);
     let mut body = body.to_owned();
@@ -98,8 +144,7 @@ pub(crate) fn find(text: &str, wanted: &[Wanted]) -> Result<Ours, Broken> {
     for one in wanted {
         match one {
             Wanted::Server { table, .. } => {
-                let server = root.get_object(table).and_then(|table| table.get_object(NAME));
-                let words = server.map(command_words);
+                let words = server(&root, table).map(|(_, server)| command_words(server));
                 ours.name_is_taken = words.as_ref().is_some_and(|words| !program::is_ours(words));
                 ours.server = words.filter(|words| program::is_ours(words));
             }
@@ -127,27 +172,21 @@ fn with_root(text: &str) -> Result<String, Broken> {
 
 fn add_one(text: &str, wanted: &Wanted) -> Result<String, Broken> {
     let value = parse(text)?;
+    if value.is_none() && !wanted.is_required() {
+        return Ok(text.to_owned());
+    }
     let root = object(text, value.as_ref(), "the file")?;
-    let whole = Container::of_object(root);
     match wanted {
         Wanted::Version(number) => Ok(match root.get(VERSION) {
             Some(_) => text.to_owned(),
-            None => whole.with_member(text, VERSION, &Node::Number(*number)),
+            None => Container::of_object(root).with_member(text, VERSION, &Node::Number(*number)),
         }),
-        Wanted::Server { table, program, value } => {
-            let Some(servers) = root.get(table) else {
-                return Ok(whole.with_member(text, table, &Node::Object(vec![(NAME, value.clone())])));
-            };
-            let servers = object(text, Some(&servers.value), table)?;
-            match servers.get(NAME) {
-                None => Ok(Container::of_object(servers).with_member(text, NAME, value)),
-                Some(server) => Ok(corrected_server(text, server.value.as_object(), program)),
-            }
-        }
-        Wanted::Hook { client, event, program, value } => {
+        Wanted::Server { table, presence, launch, value } => add_server(text, root, table, (*presence, launch, value)),
+        Wanted::Hook { client, event, command, tools, value } => {
             let entry = || Node::List(vec![value.clone()]);
             let Some(events) = root.get(HOOKS) else {
-                return Ok(whole.with_member(text, HOOKS, &Node::Object(vec![(*event, entry())])));
+                let hooks = entry().nested(&[(*event).to_owned()]);
+                return Ok(Container::of_object(root).with_member(text, HOOKS, &hooks));
             };
             let events = object(text, Some(&events.value), HOOKS)?;
             let Some(list) = events.get(event) else {
@@ -156,36 +195,75 @@ fn add_one(text: &str, wanted: &Wanted) -> Result<String, Broken> {
             let Some(array) = list.value.as_array() else { return Err(wrong_kind(text, &list.value, event, "a list")) };
             match hooks(root, client).into_iter().find(|hook| hook.event == *event) {
                 None => Ok(Container::of_array(array).with_element(text, value)),
-                Some(hook) => Ok(corrected_hook(text, root, &hook, client, program)),
+                Some(hook) => Ok(corrected_hook(text, root, &hook, (client, command, *tools))),
             }
         }
     }
 }
 
-/// The command of a server that is there: ours may have moved, somebody else's is left alone.
-fn corrected_server(text: &str, server: Option<&Object<'_>>, program: &str) -> String {
+fn add_server(
+    text: &str,
+    root: &Object<'_>,
+    table: &[String],
+    (presence, launch, value): (Presence, &Launch, &Node),
+) -> Result<String, Broken> {
+    let mut holder = root;
+    for (depth, name) in table.iter().enumerate() {
+        match holder.get(name) {
+            Some(inner) => holder = object(text, Some(&inner.value), name)?,
+            None if presence == Presence::IfThere => return Ok(text.to_owned()),
+            None => {
+                let inner = [&table[depth + 1..], &[NAME.to_owned()]].concat();
+                return Ok(Container::of_object(holder).with_member(text, name, &value.clone().nested(&inner)));
+            }
+        }
+    }
+    match holder.get(NAME) {
+        None if presence == Presence::IfThere => Ok(text.to_owned()),
+        None => Ok(Container::of_object(holder).with_member(text, NAME, value)),
+        Some(server) => Ok(corrected_server(text, server.value.as_object(), launch)),
+    }
+}
+
+/// The command of a server that is there: ours may be started in another way now, somebody else's is left alone.
+fn corrected_server(text: &str, server: Option<&Object<'_>>, launch: &Launch) -> String {
     let Some(server) = server.filter(|server| program::is_ours(&command_words(server))) else { return text.to_owned() };
-    let command = server.get("command").map(|command| match &command.value {
-        Value::Array(words) => words.elements.first(),
-        plain => Some(plain),
-    });
-    match command.flatten() {
-        Some(Value::StringLit(there)) if there.value != program => replaced(text, there, program),
+    let there = command_words(server);
+    let wanted = launch.corrected(&there);
+    let command = server.get("command").map(|command| &command.value);
+    match (command, server.get("args").map(|args| &args.value)) {
+        _ if there == wanted => text.to_owned(),
+        (Some(Value::Array(list)), None) => replaced(text, vec![(range_of(list), Node::texts(&wanted))]),
+        (Some(Value::StringLit(command)), Some(Value::Array(args))) => {
+            let (program, arguments) = (Node::text(&wanted[0]), Node::texts(&wanted[1..]));
+            replaced(text, vec![(range_of(command), program), (range_of(args), arguments)])
+        }
         _ => text.to_owned(),
     }
 }
 
-/// A hook that somebody has made longer is left as it is.
-fn corrected_hook(text: &str, root: &Object<'_>, hook: &Hook, client: &str, program: &str) -> String {
+/// What a version of ours has written becomes what this one writes. A command that somebody has made longer stays, and so does a
+/// pattern with other tools in it.
+fn corrected_hook(text: &str, root: &Object<'_>, hook: &Hook, (client, command, tools): (&str, &str, Option<&str>)) -> String {
     let Some(handler) = follow(root, &hook.path).and_then(Value::as_object) else { return text.to_owned() };
-    let command = match handler.get_array("args") {
-        Some(_) => program.to_owned(),
-        None => program::hook_command(program, client),
-    };
-    match handler.get_string("command") {
-        Some(there) if hook.words.len() == 3 && hook.words[0] != program => replaced(text, there, &command),
-        _ => text.to_owned(),
+    if !program::is_plain_hook(&hook.words, client) || handler.get("args").is_some() {
+        return text.to_owned();
     }
+    let mut parts = Vec::new();
+    if let Some(there) = COMMANDS.iter().find_map(|name| handler.get_string(name)).filter(|there| there.value != command) {
+        parts.push((range_of(there), Node::text(command)));
+    }
+    let group = follow(root, &hook.path[..hook.depth]).and_then(Value::as_object);
+    let pattern = PATTERNS.iter().find_map(|name| group?.get_string(name));
+    if let Some((there, tools)) = pattern.zip(tools).filter(|(there, tools)| is_part(&there.value, tools)) {
+        parts.push((range_of(there), Node::text(tools)));
+    }
+    replaced(text, parts)
+}
+
+/// Whether all tools of a pattern are in another, larger one.
+fn is_part(pattern: &str, of: &str) -> bool {
+    pattern != of && pattern.split('|').all(|tool| of.split('|').any(|other| other == tool))
 }
 
 fn object<'v, 'a>(text: &str, value: Option<&'v Value<'a>>, name: &str) -> Result<&'v Object<'a>, Broken> {
@@ -206,7 +284,7 @@ fn command_words(entry: &Object<'_>) -> Vec<String> {
         list.elements.iter().filter_map(Value::as_string_lit).map(|text| text.value.to_string()).collect()
     };
     let args = entry.get_array("args").map(texts).unwrap_or_default();
-    let mut words = match entry.get("command").map(|command| &command.value) {
+    let mut words = match COMMANDS.iter().find_map(|name| entry.get(name)).map(|command| &command.value) {
         Some(Value::StringLit(line)) if entry.get_array("args").is_some() => vec![line.value.to_string()],
         Some(Value::StringLit(line)) => program::words(&line.value),
         Some(Value::Array(list)) => texts(list),
@@ -229,7 +307,7 @@ struct Hook {
 impl From<Hook> for OurHook {
     fn from(hook: Hook) -> Self {
         let place = (hook.path[2], hook.path.get(4).copied().unwrap_or_default());
-        Self { event: hook.event, place, words: hook.words }
+        Self { event: hook.event, place, words: hook.words, is_in_settings: true }
     }
 }
 
@@ -270,6 +348,17 @@ fn member<'v, 'a>(object: &'v Object<'a>, name: &str) -> Option<(usize, &'v Valu
     Some((at, &object.properties[at].value))
 }
 
+/// The server of our name, with where it is.
+fn server<'v, 'a>(root: &'v Object<'a>, table: &[String]) -> Option<(Vec<usize>, &'v Object<'a>)> {
+    let (mut path, mut object) = (Vec::new(), root);
+    for name in table.iter().map(String::as_str).chain([NAME]) {
+        let (at, value) = member(object, name)?;
+        path.push(at);
+        object = value.as_object()?;
+    }
+    Some((path, object))
+}
+
 fn follow<'v, 'a>(root: &'v Object<'a>, path: &[usize]) -> Option<&'v Value<'a>> {
     let (first, rest) = path.split_first()?;
     let mut value = &root.properties.get(*first)?.value;
@@ -289,9 +378,8 @@ fn next_of_ours(text: &str, wanted: &[Wanted]) -> Result<Option<Vec<usize>>, Bro
     let path = wanted.iter().find_map(|one| match one {
         Wanted::Version(_) => None,
         Wanted::Server { table, .. } => {
-            let (at_table, servers) = member(&root, table)?;
-            let (at, server) = member(servers.as_object()?, NAME)?;
-            program::is_ours(&command_words(server.as_object()?)).then_some(vec![at_table, at])
+            let (path, server) = server(&root, table)?;
+            program::is_ours(&command_words(server)).then_some(path)
         }
         Wanted::Hook { client, .. } => {
             let mut hook = hooks(&root, client).pop()?;

@@ -1,7 +1,7 @@
 //! Putting an item into a JSON object or array, and taking one out, in the text itself: order, comments, indentation and everything else
 //! stay as they are, and taking out what was put in gives the text that was there. What is put in or taken out is for `json` to say.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use jsonc_parser::{
     CollectOptions, ParseOptions,
@@ -26,7 +26,7 @@ pub(crate) enum Node {
     Number(u64),
     Yes,
     List(Vec<Node>),
-    Object(Vec<(&'static str, Node)>),
+    Object(Vec<(Cow<'static, str>, Node)>),
 }
 
 /// A part of the text and what comes in its place.
@@ -178,9 +178,14 @@ impl Container {
     }
 }
 
-/// The text with this in place of a part of it.
-pub(super) fn replaced(text: &str, part: &impl Ranged, value: &str) -> String {
-    spliced(text, vec![(part.start()..part.end(), quoted(value))])
+/// The text with these values in place of parts of it.
+pub(super) fn replaced(text: &str, parts: Vec<(Range<usize>, Node)>) -> String {
+    spliced(text, parts.into_iter().map(|(part, value)| (part, value.in_a_line())).collect())
+}
+
+/// Where a part of a text is.
+pub(super) fn range_of(part: &impl Ranged) -> Range<usize> {
+    part.start()..part.end()
 }
 
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
@@ -261,6 +266,26 @@ fn quoted(text: &str) -> String {
 }
 
 impl Node {
+    /// A text.
+    pub(crate) fn text(text: &str) -> Self {
+        Node::Text(text.to_owned())
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(texts: &[String]) -> Self {
+        Node::List(texts.iter().cloned().map(Node::Text).collect())
+    }
+
+    /// An object with these members.
+    pub(crate) fn object(members: impl IntoIterator<Item = (&'static str, Node)>) -> Self {
+        Node::Object(members.into_iter().map(|(name, value)| (name.into(), value)).collect())
+    }
+
+    /// This in an object, that in an object, and so on; the first name is the outermost.
+    pub(crate) fn nested(self, names: &[String]) -> Self {
+        names.iter().rev().fold(self, |inner, name| Node::Object(vec![(name.clone().into(), inner)]))
+    }
+
     fn is_plain(&self) -> bool {
         !matches!(self, Node::List(_) | Node::Object(_))
     }
@@ -273,7 +298,7 @@ impl Node {
             Node::Yes => "true".to_owned(),
             Node::List(items) => format!("[{}]", joined(items.iter().map(Node::in_a_line).collect())),
             Node::Object(members) => {
-                let member = |(name, value): &(&str, Node)| format!("{}: {}", quoted(name), value.in_a_line());
+                let member = |(name, value): &(Cow<'static, str>, Node)| format!("{}: {}", quoted(name), value.in_a_line());
                 format!("{{ {} }}", joined(members.iter().map(member).collect()))
             }
         }
@@ -304,7 +329,7 @@ impl Node {
                 format!("[{newline}{inner}{items}{newline}{indent}]")
             }
             Node::Object(members) => {
-                let member = |(name, value): &(&str, Node)| format!("{}: {}", quoted(name), value.in_lines(deeper));
+                let member = |(name, value): &(Cow<'static, str>, Node)| format!("{}: {}", quoted(name), value.in_lines(deeper));
                 let members = lines(members.iter().map(member).collect());
                 format!("{{{newline}{inner}{members}{newline}{indent}}}")
             }
@@ -381,10 +406,10 @@ mod tests {
 
     #[test]
     fn values_are_written_as_the_file_is() {
-        let value = Node::Object(vec![
-            ("command", Node::Text("a\"b".to_owned())),
-            ("args", Node::List(vec![Node::Text("mcp".to_owned()), Node::Yes])),
-            ("more", Node::List(vec![Node::Object(vec![("n", Node::Number(2))])])),
+        let value = Node::object([
+            ("command", Node::text("a\"b")),
+            ("args", Node::List(vec![Node::text("mcp"), Node::Yes])),
+            ("more", Node::List(vec![Node::object([("n", Node::Number(2))])])),
         ]);
         let in_lines = "{\n\t\"x\": 1,\n\t\"k\": {\n\t\t\"command\": \"a\\\"b\",\n\t\t\"args\": [\"mcp\", true],\n\t\t\"more\": [{ \"n\": 2 }]\n\t}\n}";
         let text = "{\n\t\"x\": 1\n}";

@@ -1,11 +1,15 @@
-//! `surehand init`: sets up clients, or takes out again what it put in. Shows what it will write, asks, and keeps what was there.
+//! `surehand init`: sets up clients, or takes out again what it put in. Says what it will write, asks, and keeps what was there.
 
 pub(crate) mod client;
+mod exclude;
+pub(crate) mod files;
 pub(crate) mod json;
 mod jsonc;
+pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod program;
 pub(crate) mod save;
+mod summary;
 pub(crate) mod toml;
 
 use std::{
@@ -16,18 +20,15 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_agent::Cancel;
-use surehand_engine::core::file_diff::DiffHunk;
 
 use self::{
-    client::{Client, Places, Scope},
-    plan::{Aim, Step, has_any, plan},
+    client::Client,
+    files::{Request, files, server_by_hand},
+    places::{Places, Scope},
+    plan::{Aim, Step, has_any, plan, wants_server},
     program::Program,
 };
-use crate::{
-    args::InitArgs,
-    output, place,
-    view::{Keyboard, diff::coloured_hunks},
-};
+use crate::{args::InitArgs, output, place, view::Keyboard};
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let setup = Setup::new(args)?;
@@ -37,11 +38,13 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     }
     let mut outcomes = Vec::new();
     for client in clients {
-        let outcome = setup.one(client)?;
-        if !args.json {
-            output::print(&outcome.ending(&setup))?;
+        for scope in setup.scopes(client) {
+            let outcome = setup.one(client, scope)?;
+            if !args.json {
+                output::print(&summary::ending(&outcome, &setup))?;
+            }
+            outcomes.push(outcome);
         }
-        outcomes.push(outcome);
     }
     if args.json {
         output::print(&format!("{:#}\n", setup.as_json(&outcomes)))?;
@@ -74,9 +77,12 @@ enum Consent {
 struct Setup {
     places: Places,
     program: Program,
-    scope: Scope,
+    request: Request,
+    scope: Option<Scope>,
     aim: Aim,
     consent: Consent,
+    /// Whether each change is shown.
+    shows_diff: bool,
     /// Whether things are told as they come; otherwise they are told as JSON, at the end.
     tells: bool,
 }
@@ -84,6 +90,7 @@ struct Setup {
 /// What came of a client.
 struct Outcome {
     client: Client,
+    scope: Scope,
     state: State,
     /// Each file, with where its copy is.
     files: Vec<(Step, Option<PathBuf>)>,
@@ -107,12 +114,15 @@ impl Setup {
             _ if sees_a_question => Consent::Ask,
             _ => Consent::Nobody,
         };
+        let program = Program::here()?;
         Ok(Self {
             places: Places::here(place::root(&args.place)?)?,
-            program: Program::here()?,
-            scope: if args.user { Scope::User } else { Scope::Project },
+            request: Request { program: program.word.clone(), with_server: args.mcp },
+            program,
+            scope: args.scope(),
             aim: if args.remove { Aim::Remove } else { Aim::Add },
             consent,
+            shows_diff: args.diff,
             tells: !args.json,
         })
     }
@@ -122,38 +132,68 @@ impl Setup {
         let is_meant = |client: &Client| match self.aim {
             _ if !args.clients.is_empty() => args.clients.contains(client),
             Aim::Add => client.is_installed(&self.places),
-            Aim::Remove => has_any(*client, self.scope, &self.places),
+            Aim::Remove => !self.scopes(*client).is_empty(),
         };
         Client::ALL.into_iter().filter(is_meant).collect()
     }
 
-    fn say_what_comes_first(&self, clients: &[Client], args: &InitArgs) -> anyhow::Result<()> {
-        if let Some(note) = self.program.note.as_ref().filter(|_| self.aim == Aim::Add && !clients.is_empty()) {
-            output::print(&format!("note: {note}: {}\n", self.program.word))?;
+    /// Where a client is set up: as asked for, or else where it is set up already, or else for me. To take out, that is all of the
+    /// project.
+    fn scopes(&self, client: Client) -> Vec<Scope> {
+        let has_any = |scope: &Scope| has_any(client, *scope, &self.places);
+        let here: Vec<Scope> = [Scope::Me, Scope::Project].into_iter().filter(has_any).collect();
+        match (self.scope, self.aim) {
+            (Some(scope), Aim::Add) => vec![scope],
+            (Some(scope), Aim::Remove) => Some(scope).into_iter().filter(has_any).collect(),
+            (None, Aim::Remove) => here,
+            (None, Aim::Add) if !here.is_empty() => here,
+            (None, Aim::Add) if has_any(&Scope::Everywhere) => vec![Scope::Everywhere],
+            (None, Aim::Add) => vec![Scope::Me],
         }
-        if !clients.is_empty() || !args.clients.is_empty() {
-            return Ok(());
+    }
+
+    fn say_what_comes_first(&self, clients: &[Client], args: &InitArgs) -> anyhow::Result<()> {
+        let is_anything = clients.iter().any(|client| !self.scopes(*client).is_empty());
+        if is_anything {
+            return match &self.program.note {
+                Some(note) if self.aim == Aim::Add => output::print(&format!("note: {note}{}\n", self.about_program())),
+                _ => Ok(()),
+            };
         }
         let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
         output::print(&match self.aim {
             Aim::Add => format!("no client was found; name one to set it up all the same: surehand init {}\n", names.join("|")),
-            Aim::Remove => format!("nothing to do{}\n", self.elsewhere()),
+            Aim::Remove => format!("nothing to do{}\n", self.elsewhere(&args.clients)),
         })
     }
 
+    /// What it means that the name does not lead to this program.
+    fn about_program(&self) -> String {
+        match self.scope {
+            Some(Scope::Project) => {
+                "; what is written for the project looks for it there, and does nothing until it is".to_owned()
+            }
+            _ => format!(", so the whole path is written: {}", self.program.word),
+        }
+    }
+
     /// Where there is something of ours after all.
-    fn elsewhere(&self) -> &'static str {
-        let (other, hint) = match self.scope {
-            Scope::Project => (Scope::User, " in this project; what is set up for you everywhere goes with --user"),
-            Scope::User => (Scope::Project, " for you everywhere; what is set up in this project goes without --user"),
+    fn elsewhere(&self, clients: &[Client]) -> String {
+        let is_meant = |client: &Client| clients.is_empty() || clients.contains(client);
+        let has_any = |scope: &Scope| {
+            Client::ALL.iter().filter(|client| is_meant(client)).any(|client| has_any(*client, *scope, &self.places))
         };
-        if Client::ALL.iter().any(|client| has_any(*client, other, &self.places)) { hint } else { "" }
+        let others = Scope::ALL.into_iter().filter(|scope| self.scope != Some(*scope));
+        match others.into_iter().find(has_any) {
+            Some(scope) => format!("; what is set up {} goes with --scope {}", scope.in_words(), scope.name()),
+            None => String::new(),
+        }
     }
 
     /// Sets up one client. What goes wrong with it is told, and the others go on.
-    fn one(&self, client: Client) -> anyhow::Result<Outcome> {
-        let outcome = |state, files| Outcome { client, state, files };
-        let steps = match plan(client, self.scope, &self.places, &self.program.word, self.aim) {
+    fn one(&self, client: Client, scope: Scope) -> anyhow::Result<Outcome> {
+        let outcome = |state, files| Outcome { client, scope, state, files };
+        let steps = match plan(client, scope, &self.places, &self.request, self.aim) {
             Ok(steps) => steps,
             Err(error) => return Ok(outcome(State::Failed(format!("{error:#}")), Vec::new())),
         };
@@ -162,7 +202,7 @@ impl Setup {
             return Ok(outcome(State::Nothing, untouched(steps)));
         }
         if self.tells {
-            output::print(&self.announcement(client, &steps))?;
+            output::print(&summary::announcement(client, scope, &steps, self))?;
         }
         if let Some(refused) = self.may_write()? {
             return Ok(outcome(refused, untouched(steps)));
@@ -175,20 +215,6 @@ impl Setup {
             }
         }
         Ok(outcome(State::Done, files))
-    }
-
-    fn announcement(&self, client: Client, steps: &[Step]) -> String {
-        let mut text = format!("\x1b[1m{}\x1b[0m\n", client.title());
-        for step in steps.iter().filter(|step| !step.is_nothing()) {
-            let what = match step.act() {
-                "create" => " (new)",
-                "remove" => " (removed: nothing else is in it)",
-                _ => "",
-            };
-            text.push_str(&format!("  {}{what}\n", self.places.shown(&step.path)));
-            coloured_hunks(step.diff().hunks()).lines().for_each(|line| text.push_str(&format!("    {line}\n")));
-        }
-        text
     }
 
     /// Nothing if it may be written, or else why not.
@@ -205,26 +231,34 @@ impl Setup {
         if step.is_nothing() {
             return Ok(None);
         }
-        let top = if self.scope == Scope::Project { &self.places.root } else { &self.places.home };
+        let top = if step.path.starts_with(&self.places.root) { &self.places.root } else { &self.places.home };
         let copy = match (&step.before, &step.after) {
             (Some(before), None) => save::remove(&step.path, before, top).map(|()| None)?,
             (before, Some(after)) => {
-                let copies = if step.copy.is_some() { save::Copies::None } else { save::Copies::Keep };
-                save::replace(&step.path, before.as_deref(), after, copies)?
+                let manner = save::Manner { keeps_copy: step.keeps_copy, is_program: step.is_program };
+                save::replace(&step.path, before.as_deref(), after, manner)?
             }
             (None, None) => None,
         };
-        step.copy.iter().for_each(|copy| save::forget(copy));
+        step.old_copy.iter().for_each(|copy| save::forget(copy));
         Ok(copy)
+    }
+
+    /// Why the server that was asked for is not written, with what to do instead.
+    fn server_by_hand(&self, client: Client, scope: Scope) -> Option<&'static str> {
+        let has_place = || files(client, scope, &self.places, &self.request).iter().any(wants_server);
+        if self.aim == Aim::Add && !client.has_hooks() && scope == Scope::Project && !self.request.with_server {
+            return Some("it has no hooks, only the MCP server: that is written for a project with --mcp");
+        }
+        server_by_hand(client, scope).filter(|_| self.aim == Aim::Add && self.request.with_server && !has_place())
     }
 
     fn as_json(&self, outcomes: &[Outcome]) -> Value {
         json!({
             "root": self.places.root,
-            "scope": if self.scope == Scope::Project { "project" } else { "user" },
             "program": self.program.word,
             "note": self.program.note,
-            "clients": outcomes.iter().map(|outcome| outcome.as_json(self)).collect::<Vec<_>>(),
+            "clients": outcomes.iter().map(|outcome| summary::as_json(outcome, self)).collect::<Vec<_>>(),
         })
     }
 }
@@ -241,58 +275,5 @@ fn ask() -> anyhow::Result<bool> {
             "n" | "no" => return Ok(false),
             _ => {}
         }
-    }
-}
-
-impl Outcome {
-    /// What is said when it is over.
-    fn ending(&self, setup: &Setup) -> String {
-        let title = self.client.title();
-        let mut text = match &self.state {
-            State::Nothing => format!("{title}: nothing to do\n"),
-            State::Failed(why) => format!("{title}: \x1b[31mfailed\x1b[0m: {why}\n"),
-            State::Planned => "  not written: a dry run\n".to_owned(),
-            State::Declined => "  not written\n".to_owned(),
-            State::NotAsked => "  not written: nobody is there to be asked; --yes writes without asking\n".to_owned(),
-            State::Done => String::new(),
-        };
-        for (step, copy) in &self.files {
-            let path = setup.places.shown(&step.path);
-            if matches!(self.state, State::Done | State::Failed(_)) && !step.is_nothing() {
-                let verb = if step.after.is_none() { "removed" } else { "wrote" };
-                let copy = copy.as_ref().map(|copy| format!(" (as it was: {})", setup.places.shown(copy))).unwrap_or_default();
-                text.push_str(&format!("  {verb} {path}{copy}\n"));
-            }
-            text.extend(step.note.iter().map(|note| format!("  {path} {note}\n")));
-        }
-        self.notes(setup).iter().for_each(|note| text.push_str(&format!("  next: {note}\n")));
-        text
-    }
-
-    fn notes(&self, setup: &Setup) -> Vec<&'static str> {
-        match (&self.state, setup.aim) {
-            (State::Done, Aim::Add) => self.client.notes(setup.scope),
-            _ => Vec::new(),
-        }
-    }
-
-    fn as_json(&self, setup: &Setup) -> Value {
-        let (state, error) = match &self.state {
-            State::Done => ("done", None),
-            State::Nothing => ("nothing", None),
-            State::Planned => ("planned", None),
-            State::Declined | State::NotAsked => ("not_asked", None),
-            State::Failed(why) => ("failed", Some(why)),
-        };
-        let hunks = |step: &Step| step.diff().hunks().iter().map(DiffHunk::to_string).collect::<String>();
-        let file = |(step, copy): &(Step, Option<PathBuf>)| json!({ "path": step.path, "act": step.act(), "diff": hunks(step), "backup": copy, "note": step.note });
-        json!({
-            "client": self.client.name(),
-            "installed": self.client.is_installed(&setup.places),
-            "state": state,
-            "error": error,
-            "files": self.files.iter().map(file).collect::<Vec<_>>(),
-            "next": self.notes(setup),
-        })
     }
 }

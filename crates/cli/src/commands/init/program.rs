@@ -1,4 +1,4 @@
-//! Our program as others start it: by which name, and how a command that starts it is known again.
+//! Our program as others start it: by which name, in which command, and how a command that starts it is known again.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,16 @@ use anyhow::Context;
 
 /// The name of the program.
 pub(crate) const NAME: &str = "surehand";
+
+/// For `sh -c`, with the program and its arguments behind it: runs the program if it is there. If it is not, the input is read
+/// all the same, because Codex reports a hook that leaves its input unread as failed; nothing is printed.
+const HOOK_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@"; cat >/dev/null 2>&1; exit 0"#;
+
+/// The same for a server: without the program it ends at once, so that no client waits for its answer.
+const SERVER_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@"; exit 0"#;
+
+/// What all guards have in common, those of other versions as well.
+const GUARD_MARK: &str = r#"exec "$0" "$@""#;
 
 /// How this program is called in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +36,33 @@ impl Program {
         }
         let word = this.to_str().with_context(|| format!("{}: the path of this program is not UTF-8", this.display()))?;
         let why = match found {
-            Some(other) => format!("the surehand on PATH is another one ({}), so the whole path is written", other.display()),
-            None => "surehand is not on PATH, so the whole path is written".to_owned(),
+            Some(other) => format!("the surehand on PATH is another one ({})", other.display()),
+            None => "surehand is not on PATH".to_owned(),
         };
         Ok(Self { word: word.to_owned(), note: Some(why) })
+    }
+}
+
+/// How an MCP server is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Launch {
+    /// The program.
+    pub program: String,
+    /// Whether it is started only if it is there.
+    pub is_guarded: bool,
+}
+
+impl Launch {
+    /// The command with these arguments.
+    pub(crate) fn words(&self, arguments: &[String]) -> Vec<String> {
+        let guard: &[&str] = if self.is_guarded { &["sh", "-c", SERVER_GUARD] } else { &[] };
+        let words = guard.iter().copied().chain([self.program.as_str()]);
+        words.chain(arguments.iter().map(String::as_str)).map(str::to_owned).collect()
+    }
+
+    /// A command that starts our server, started in this way; it keeps its arguments.
+    pub(crate) fn corrected(&self, words: &[String]) -> Vec<String> {
+        self.words(started(words).get(1..).unwrap_or_default())
     }
 }
 
@@ -56,9 +89,22 @@ fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The command of a hook, for a shell.
-pub(crate) fn hook_command(program: &str, client: &str) -> String {
-    format!("{} hook {client}", in_shell(program))
+/// The command of a hook, for any shell: some clients take the user's own. `event` is for clients that do not tell what happens.
+pub(crate) fn hook_command(program: &str, client: &str, event: Option<&str>) -> String {
+    let event = event.map(|event| format!(" {event}")).unwrap_or_default();
+    format!("sh -c {} {} hook {client}{event}", in_shell(HOOK_GUARD), in_shell(program))
+}
+
+/// The same as a script, for a client that wants a file.
+pub(crate) fn hook_script(program: &str, client: &str, title: &str, event: &str) -> String {
+    let program = in_shell(program);
+    format!(
+        "#!/bin/sh\n\
+         # Surehand guards the file tools of {title}. Written by `surehand init`; without the program this does nothing.\n\
+         command -v {program} >/dev/null 2>&1 && exec {program} hook {client} {event}\n\
+         cat >/dev/null 2>&1\n\
+         exit 0\n"
+    )
 }
 
 fn is_of_a_name(char: char) -> bool {
@@ -73,19 +119,36 @@ fn in_shell(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Whether a command starts our program, perhaps with variables before it.
+/// What a command starts in the end: without the variables before it, and without the guard.
+pub(crate) fn started(words: &[String]) -> &[String] {
+    let is_variable = |word: &&String| word.split_once('=').is_some_and(|(name, _)| name.chars().all(is_of_a_name));
+    let words = &words[words.iter().take_while(is_variable).count()..];
+    match words {
+        [sh, c, script, rest @ ..] if sh == "sh" && c == "-c" && script.contains(GUARD_MARK) => rest,
+        _ => words,
+    }
+}
+
+/// Whether a command does nothing where our program is missing.
+pub(crate) fn is_guarded(words: &[String]) -> bool {
+    words.iter().any(|word| word.contains(GUARD_MARK))
+}
+
+/// Whether a command starts our program.
 pub(crate) fn is_ours(words: &[String]) -> bool {
-    program_of(words).is_some_and(|word| Path::new(word).file_stem().is_some_and(|name| name == NAME))
+    started(words).first().is_some_and(|word| Path::new(word).file_stem().is_some_and(|name| name == NAME))
 }
 
 /// Whether a command is our hook for a client.
 pub(crate) fn is_our_hook(words: &[String], client: &str) -> bool {
-    is_ours(words) && words.windows(2).any(|pair| pair == ["hook", client])
+    is_ours(words) && started(words).windows(2).any(|pair| pair == ["hook", client])
 }
 
-/// The program that a command starts.
-pub(crate) fn program_of(words: &[String]) -> Option<&String> {
-    words.iter().find(|word| !word.split_once('=').is_some_and(|(name, _)| name.chars().all(is_of_a_name)))
+/// Whether a command is our hook and nothing more, as some version of ours writes it.
+pub(crate) fn is_plain_hook(words: &[String], client: &str) -> bool {
+    let has_variables = words.first().is_some_and(|word| word.contains('='));
+    let is_plain = matches!(started(words), [_, hook, name] | [_, hook, name, _] if hook == "hook" && name == client);
+    is_ours(words) && is_plain && !has_variables
 }
 
 /// The words of a plain command line. Quotes are taken off; nothing is expanded.
@@ -131,7 +194,9 @@ mod tests {
     fn a_command_survives_its_quotes() {
         for program in ["surehand", "/usr/bin/surehand", "/a b/it's/surehand", "/ü/surehand", "/a$b/surehand", "/a\\b/surehand"]
         {
-            assert_eq!(words(&hook_command(program, "claude")), [program, "hook", "claude"]);
+            let words = words(&hook_command(program, "claude", Some("Stop")));
+            assert_eq!(words, ["sh", "-c", HOOK_GUARD, program, "hook", "claude", "Stop"]);
+            assert_eq!(started(&words), [program, "hook", "claude", "Stop"]);
         }
     }
 
@@ -139,10 +204,33 @@ mod tests {
     fn our_commands_are_known_again() {
         let ours = |line: &str| is_our_hook(&words(line), "claude");
         assert!(ours("surehand hook claude"));
+        assert!(ours(&hook_command("/opt/a b/surehand", "claude", None)));
         assert!(ours("RUST_BACKTRACE=1 '/opt/a b/surehand' hook claude"));
         assert!(!ours("surehand hook codex"));
         assert!(!ours("surehand-like hook claude"));
         assert!(!ours("echo surehand hook claude"));
         assert!(!ours(""));
+    }
+
+    #[test]
+    fn only_what_we_wrote_is_corrected() {
+        let plain = |line: &str| is_plain_hook(&words(line), "goose");
+        assert!(plain("surehand hook goose"));
+        assert!(plain("'/old place/surehand' hook goose Stop"));
+        assert!(plain(&hook_command("surehand", "goose", Some("Stop"))));
+        assert!(!plain("A=1 surehand hook goose"));
+        assert!(!plain(&format!("A=1 {}", hook_command("surehand", "goose", None))));
+        assert!(!plain("surehand hook goose && mine"));
+        assert!(!plain("surehand --root /x hook goose"));
+    }
+
+    #[test]
+    fn a_server_keeps_its_arguments() {
+        let launch = |program: &str, is_guarded| Launch { program: program.to_owned(), is_guarded };
+        let plain = words("/old/surehand mcp --root /x");
+        assert_eq!(launch("surehand", false).corrected(&plain), words("surehand mcp --root /x"));
+        let guarded = launch("surehand", true).corrected(&plain);
+        assert_eq!(guarded, ["sh", "-c", SERVER_GUARD, "surehand", "mcp", "--root", "/x"]);
+        assert_eq!(launch("/old/surehand", false).corrected(&guarded), plain);
     }
 }

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use tempfile::NamedTempFile;
 
 /// Added to the name of a file for what it held before.
-const BACKUP: &str = ".surehand-backup";
+pub(super) const BACKUP: &str = ".surehand-backup";
 
 /// What a file holds; nothing if there is none.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
@@ -65,22 +65,23 @@ fn backup_path(path: &Path, number: usize) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether a copy is made.
+/// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Copies {
-    /// What was there is kept.
-    Keep,
-    /// What comes is what was there before us.
-    None,
+pub(crate) struct Manner {
+    /// Whether what was there is kept in a copy.
+    pub keeps_copy: bool,
+    /// Whether it is run.
+    pub is_program: bool,
 }
 
 /// Puts a new text in the place of what was shown. What was there is kept first; the answer is where.
-pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, copies: Copies) -> anyhow::Result<Option<PathBuf>> {
+pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: Manner) -> anyhow::Result<Option<PathBuf>> {
     let what = || format!("{}: cannot be written", path.display());
     let Some(before) = before else {
         let directory = parent(path);
         fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
-        let file = written(path, after, None).with_context(what)?;
+        let mode = if manner.is_program { 0o777 } else { 0o666 };
+        let file = written(path, after, Like::Mode(mode)).with_context(what)?;
         return match file.persist_noclobber(path) {
             Ok(_) => Ok(None),
             Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => anyhow::bail!(changed(path)),
@@ -91,8 +92,8 @@ pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, copies: Co
     let real = path.canonicalize().with_context(what)?;
     let there = fs::metadata(&real).with_context(what)?;
     rustix::fs::access(&real, rustix::fs::Access::WRITE_OK).map_err(std::io::Error::from).with_context(what)?;
-    let file = written(&real, after, Some(&there)).with_context(what)?;
-    let backup = (copies == Copies::Keep).then(|| keep(path, before, &there)).transpose().with_context(what)?;
+    let file = written(&real, after, Like::File(&there)).with_context(what)?;
+    let backup = manner.keeps_copy.then(|| keep(path, before, &there)).transpose().with_context(what)?;
     ensure!(read(&real)?.as_deref() == Some(before), changed(path));
     file.persist(&real).map_err(|failed| failed.error).with_context(what)?;
     Ok(backup)
@@ -126,12 +127,23 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file beside the one that it is to become, with the same mode and owner.
-fn written(path: &Path, text: &str, like: Option<&fs::Metadata>) -> std::io::Result<NamedTempFile> {
-    let mode = like.map_or(0o666, |like| like.mode() & 0o7777);
+/// What a file is to be like.
+enum Like<'a> {
+    /// A new one, with this mode as far as the user's mask allows it.
+    Mode(u32),
+    /// This one: its mode and owner.
+    File(&'a fs::Metadata),
+}
+
+/// A file beside the one that it is to become.
+fn written(path: &Path, text: &str, like: Like<'_>) -> std::io::Result<NamedTempFile> {
+    let mode = match like {
+        Like::Mode(mode) => mode,
+        Like::File(file) => file.mode() & 0o7777,
+    };
     let mut builder = tempfile::Builder::new();
     let mut file = builder.prefix(".surehand-").permissions(fs::Permissions::from_mode(mode)).tempfile_in(parent(path))?;
-    if let Some(like) = like {
+    if let Like::File(like) = like {
         // Only root may give files away; for others it is theirs already.
         let _ = std::os::unix::fs::fchown(file.as_file(), Some(like.uid()), Some(like.gid()));
         file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
@@ -150,7 +162,7 @@ fn keep(path: &Path, text: &str, like: &fs::Metadata) -> std::io::Result<PathBuf
             Ok(there) if there == text.as_bytes() => return Ok(backup),
             Ok(_) => number += 1,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return match written(path, text, Some(like))?.persist_noclobber(&backup) {
+                return match written(path, text, Like::File(like))?.persist_noclobber(&backup) {
                     Ok(_) => Ok(backup),
                     Err(failed) => Err(failed.error),
                 };

@@ -5,25 +5,29 @@ use std::{ops::Range, path::Path};
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    json::{NAME, OurHook},
+    json::{NAME, OurHook, Presence},
     jsonc::{Broken, line_of},
-    program,
+    program::{self, Launch},
 };
 
 const SERVERS: &str = "mcp_servers";
 
+/// Our server, as a file is to have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TomlServer {
+    /// Whether it is put in.
+    pub presence: Presence,
+    /// How it is started.
+    pub launch: Launch,
+}
+
 /// The text with our server.
-pub(crate) fn add(text: &str, program: &str) -> Result<String, Broken> {
+pub(crate) fn add(text: &str, server: &TomlServer) -> Result<String, Broken> {
     let root = parse(text)?;
-    if let Some(there) = command(root.get_ref()) {
-        let is_ours = program::is_ours(&words(root.get_ref()));
-        if !is_ours || text[there.clone()] == quoted(program) || value_at(&text[there.clone()]) == Some(program.to_owned()) {
-            return Ok(text.to_owned());
-        }
-        return Ok(format!("{}{}{}", &text[..there.start], quoted(program), &text[there.end..]));
+    if let Some((_, entry)) = entry(root.get_ref()) {
+        return Ok(corrected(text, entry, &server.launch));
     }
-    if entry(root.get_ref()).is_some() {
-        // Somebody has a server of this name that no program starts.
+    if server.presence == Presence::IfThere {
         return Ok(text.to_owned());
     }
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -32,7 +36,12 @@ pub(crate) fn add(text: &str, program: &str) -> Result<String, Broken> {
         _ if text.ends_with('\n') => newline.to_owned(),
         _ => newline.repeat(2),
     };
-    let with = format!("{text}{apart}[{SERVERS}.{NAME}]{newline}command = {}{newline}args = [\"mcp\"]{newline}", quoted(program));
+    let words = server.launch.words(&["mcp".to_owned()]);
+    let with = format!(
+        "{text}{apart}[{SERVERS}.{NAME}]{newline}command = {}{newline}args = {}{newline}",
+        quoted(&words[0]),
+        quoted_list(&words[1..])
+    );
     parse(&with).map_err(|_| {
         let line = root
             .get_ref()
@@ -44,9 +53,27 @@ pub(crate) fn add(text: &str, program: &str) -> Result<String, Broken> {
     Ok(with)
 }
 
+/// The text with our server started in this way. Somebody else's of our name, and one that no program starts, is left alone.
+fn corrected(text: &str, entry: &toml::Spanned<DeValue<'_>>, launch: &Launch) -> String {
+    let there = words_of(entry);
+    let wanted = launch.corrected(&there);
+    let part = |name: &str| entry.get_ref().get(name).map(toml::Spanned::span);
+    let (Some(command), true) = (part("command"), program::is_ours(&there) && there != wanted) else { return text.to_owned() };
+    let mut parts = vec![(command, quoted(&wanted[0]))];
+    if there[1..] != wanted[1..] {
+        let Some(args) = part("args") else { return text.to_owned() };
+        parts.push((args, quoted_list(&wanted[1..])));
+    }
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.start));
+    let mut text = text.to_owned();
+    parts.into_iter().for_each(|(part, with)| text.replace_range(part, &with));
+    text
+}
+
 /// The text without our server; nothing if it was we who made the file and nothing else is in it.
-pub(crate) fn remove(text: &str, program: &str, originals: &[String]) -> Result<Option<String>, Broken> {
-    if let Some(original) = originals.iter().find(|original| add(original, program).as_deref() == Ok(text)) {
+pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> Result<Option<String>, Broken> {
+    let server = TomlServer { presence: Presence::Required, ..server.clone() };
+    if let Some(original) = originals.iter().find(|original| add(original, &server).as_deref() == Ok(text)) {
         return Ok(Some(original.clone()));
     }
     let root = parse(text)?;
@@ -130,26 +157,24 @@ fn entry<'t, 'a>(root: &'t DeTable<'a>) -> Option<Entry<'t, 'a>> {
     servers.iter().find(|(key, _)| *key.get_ref() == NAME).map(|(key, value)| (key.span(), value))
 }
 
-/// Where the command is.
-fn command(root: &DeTable<'_>) -> Option<Range<usize>> {
-    Some(entry(root)?.1.get_ref().get("command")?.span())
+fn words(root: &DeTable<'_>) -> Vec<String> {
+    entry(root).map(|(_, entry)| words_of(entry)).unwrap_or_default()
 }
 
-fn words(root: &DeTable<'_>) -> Vec<String> {
-    let Some((_, entry)) = entry(root) else { return Vec::new() };
+fn words_of(entry: &toml::Spanned<DeValue<'_>>) -> Vec<String> {
     let command = entry.get_ref().get("command").and_then(|command| command.get_ref().as_str());
     let args = entry.get_ref().get("args").and_then(|args| args.get_ref().as_array());
     let args = args.into_iter().flat_map(|args| args.iter()).filter_map(|word| word.get_ref().as_str());
     command.into_iter().chain(args).map(str::to_owned).collect()
 }
 
-fn value_at(text: &str) -> Option<String> {
-    DeValue::parse(text).ok()?.get_ref().as_str().map(str::to_owned)
-}
-
 fn quoted(text: &str) -> String {
     // The escapes of JSON are escapes of TOML as well.
     serde_json::Value::from(text).to_string()
+}
+
+fn quoted_list(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
 }
 
 /// The parts of the text that make an entry: the headings of tables, and keys with their values.
@@ -188,12 +213,17 @@ mod tests {
 
     const OURS: &str = "[mcp_servers.surehand]\ncommand = \"surehand\"\nargs = [\"mcp\"]\n";
 
+    fn server(program: &str) -> TomlServer {
+        let launch = Launch { program: program.to_owned(), is_guarded: false };
+        TomlServer { presence: Presence::Required, launch }
+    }
+
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let with = add(text, "surehand").unwrap();
+        let with = add(text, &server("surehand")).unwrap();
         assert_eq!(with, expected);
-        assert_eq!(add(&with, "surehand").unwrap(), with, "a second time changes nothing");
-        assert_eq!(remove(&with, "surehand", &[text.to_owned()]).unwrap().as_deref(), Some(text));
+        assert_eq!(add(&with, &server("surehand")).unwrap(), with, "a second time changes nothing");
+        assert_eq!(remove(&with, &server("surehand"), &[text.to_owned()]).unwrap().as_deref(), Some(text));
         assert_eq!(find(&with).unwrap(), ["surehand", "mcp"]);
     }
 
@@ -208,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_came_since_stays() {
-        let removed = |text: &str| remove(text, "surehand", &[]).unwrap();
+        let removed = |text: &str| remove(text, &server("surehand"), &[]).unwrap();
         assert_eq!(removed(OURS), None);
         assert_eq!(removed(&format!("a = 1\n\n{OURS}")).as_deref(), Some("a = 1\n"));
         assert_eq!(removed(&format!("a = 1\r\n\r\n{}", OURS.replace('\n', "\r\n"))).as_deref(), Some("a = 1\r\n"));
@@ -222,28 +252,43 @@ mod tests {
 
     #[test]
     fn a_program_that_has_moved_is_corrected() {
-        let moved = add(&OURS.replace("\"surehand\"\n", "'/old/surehand' # here\n"), "/new/surehand").unwrap();
+        let moved = add(&OURS.replace("\"surehand\"\n", "'/old/surehand' # here\n"), &server("/new/surehand")).unwrap();
         assert_eq!(moved, OURS.replace("\"surehand\"\n", "\"/new/surehand\" # here\n"));
+    }
+
+    #[test]
+    fn a_server_is_guarded_in_its_place() {
+        let launch = Launch { program: "surehand".to_owned(), is_guarded: true };
+        let guarded = TomlServer { presence: Presence::IfThere, launch };
+        let old = "[mcp_servers.surehand]\nargs = ['mcp'] # mine\ncommand = \"/old/surehand\"\n";
+        let new = add(old, &guarded).unwrap();
+        assert!(
+            new.starts_with("[mcp_servers.surehand]\nargs = [\"-c\", ") && new.ends_with("# mine\ncommand = \"sh\"\n"),
+            "{new}"
+        );
+        assert_eq!(add(&new, &guarded).unwrap(), new);
+        assert_eq!(remove(&new, &guarded, &[]).unwrap(), None);
+        assert_eq!(add("a = 1\n", &guarded).unwrap(), "a = 1\n");
     }
 
     #[test]
     fn somebody_elses_server_is_left_alone() {
         for theirs in ["[mcp_servers.surehand]\ncommand = \"npx\"\n", "[mcp_servers.surehand]\nurl = \"http://x\"\n"] {
-            assert_eq!(add(theirs, "surehand").unwrap(), theirs);
-            assert_eq!(remove(theirs, "surehand", &[]).unwrap().as_deref(), Some(theirs));
+            assert_eq!(add(theirs, &server("surehand")).unwrap(), theirs);
+            assert_eq!(remove(theirs, &server("surehand"), &[]).unwrap().as_deref(), Some(theirs));
         }
     }
 
     #[test]
     fn what_cannot_be_done_is_told_with_its_line() {
-        let line = |text: &str| add(text, "surehand").unwrap_err().line;
+        let line = |text: &str| add(text, &server("surehand")).unwrap_err().line;
         assert_eq!(line("a = 1\nb = = 2\n"), 2);
         assert_eq!(line("a = 1\n\nmcp_servers = { a = { command = \"a\" } }\n"), 3);
     }
 
     #[track_caller]
     fn check_leave(state: &str, expected: Leave) {
-        let place = OurHook { event: "PreToolUse".to_owned(), place: (1, 0), words: Vec::new() };
+        let place = OurHook { event: "PreToolUse".to_owned(), place: (1, 0), ..OurHook::default() };
         let name = name_of_hook(Path::new("/a.b/hooks.json"), &place);
         assert_eq!(leave_of_hook(state, &name), expected, "{state}");
     }
@@ -277,10 +322,10 @@ mod tests {
                 text.push_str(&format!("{blank}[mcp_servers.{table}x]\ncommand = '{table}'\n"));
             }
             let text = format!("{}{at_the_end}", text.trim_end()).replace('\n', ending);
-            let with = add(&text, "/a b/surehand").unwrap();
-            prop_assert_eq!(remove(&with, "/a b/surehand", std::slice::from_ref(&text)).unwrap(), Some(text.clone()));
+            let with = add(&text, &server("/a b/surehand")).unwrap();
+            prop_assert_eq!(remove(&with, &server("/a b/surehand"), std::slice::from_ref(&text)).unwrap(), Some(text.clone()));
             if text.ends_with('\n') && !text.trim().is_empty() {
-                prop_assert_eq!(remove(&with, "/a b/surehand", &[]).unwrap().unwrap_or_default(), text);
+                prop_assert_eq!(remove(&with, &server("/a b/surehand"), &[]).unwrap().unwrap_or_default(), text);
             }
         }
     }

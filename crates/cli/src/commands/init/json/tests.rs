@@ -4,12 +4,21 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::commands::init::client::{Client, Needs, Places, Scope};
+use crate::commands::init::{
+    client::Client,
+    files::{Needs, Request, files},
+    places::{Places, Scope},
+};
 
-/// All that a client's JSON files need.
+/// All that a client's JSON files need, everywhere.
 fn wanted(client: Client, program: &str) -> Vec<Vec<Wanted>> {
+    wanted_in(client, Scope::Everywhere, program)
+}
+
+fn wanted_in(client: Client, scope: Scope, program: &str) -> Vec<Vec<Wanted>> {
     let places = Places::at("/project".into(), "/home".into());
-    let files = client.files(Scope::Project, &places, program).into_iter();
+    let request = Request { program: program.to_owned(), with_server: true };
+    let files = files(client, scope, &places, &request).into_iter();
     files.filter_map(|file| if let Needs::Json(wanted) = file.needs { Some(wanted) } else { None }).collect()
 }
 
@@ -57,12 +66,12 @@ fn what_others_have_stays_as_it_is() {
         "AfterTool": [
           { "matcher": "write_file", "hooks": [{ "type": "command", "command": "prettier --write" }] },
           {
-            "matcher": "read_file|read_many_files|write_file|replace|run_shell_command",
+            "matcher": "read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command",
             "hooks": [
               {
                 "name": "surehand",
                 "type": "command",
-                "command": "surehand hook gemini",
+                "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook gemini",
                 "timeout": 30000
               }
             ]
@@ -74,7 +83,7 @@ fn what_others_have_stays_as_it_is() {
               {
                 "name": "surehand",
                 "type": "command",
-                "command": "surehand hook gemini",
+                "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook gemini",
                 "timeout": 30000
               }
             ]
@@ -86,7 +95,7 @@ fn what_others_have_stays_as_it_is() {
               {
                 "name": "surehand",
                 "type": "command",
-                "command": "surehand hook gemini",
+                "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook gemini",
                 "timeout": 30000
               }
             ]
@@ -94,12 +103,12 @@ fn what_others_have_stays_as_it_is() {
         ],
         "BeforeTool": [
           {
-            "matcher": "read_file|read_many_files|write_file|replace|run_shell_command",
+            "matcher": "read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command",
             "hooks": [
               {
                 "name": "surehand",
                 "type": "command",
-                "command": "surehand hook gemini",
+                "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook gemini",
                 "timeout": 30000
               }
             ]
@@ -180,6 +189,76 @@ fn a_program_that_has_moved_is_corrected_in_its_place() {
     let own = r#"{"mcpServers": {"surehand": {"command": "surehand", "args": ["mcp", "--root", "/x"], "env": {"A": "b"}}}}"#;
     let server = &everything("/new/surehand")[..1];
     assert_eq!(add(own, server).unwrap(), own.replace("\"surehand\", \"args\"", "\"/new/surehand\", \"args\""));
+}
+
+#[test]
+fn what_release_0_1_wrote_becomes_what_this_one_writes() {
+    let old = r#"{
+  "mcpServers": { "surehand": { "command": "/old/surehand", "args": ["mcp"] } },
+  "hooks": {
+    "BeforeTool": [
+      { "matcher": "read_file|read_many_files|write_file|replace|run_shell_command", "hooks": [{ "command": "'/old/surehand' hook gemini" }] }
+    ],
+    "AfterTool": [
+      { "matcher": "read_file|mine", "hooks": [{ "command": "surehand hook gemini" }] }
+    ],
+    "SessionStart": [
+      { "hooks": [{ "command": "A=1 surehand hook gemini" }] }
+    ],
+    "BeforeAgent": [
+      { "hooks": [{ "command": "surehand", "args": ["hook", "gemini"] }] }
+    ]
+  }
+}
+"#;
+    let mut wanted = wanted_in(Client::Gemini, Scope::Project, "surehand").remove(0);
+    wanted[0] = wanted[0].with_presence(Presence::IfThere);
+    let new = add(old, &wanted).unwrap();
+    assert_eq!(add(&new, &wanted).unwrap(), new);
+    assert_snapshot!(new, @r#"
+    {
+      "mcpServers": { "surehand": { "command": "sh", "args": ["-c", "command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; exit 0", "surehand", "mcp"] } },
+      "hooks": {
+        "BeforeTool": [
+          { "matcher": "read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command", "hooks": [{ "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook gemini" }] }
+        ],
+        "AfterTool": [
+          { "matcher": "read_file|mine", "hooks": [{ "command": "sh -c 'command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; cat >/dev/null 2>&1; exit 0' surehand hook gemini" }] }
+        ],
+        "SessionStart": [
+          { "hooks": [{ "command": "A=1 surehand hook gemini" }] }
+        ],
+        "BeforeAgent": [
+          { "hooks": [{ "command": "surehand", "args": ["hook", "gemini"] }] }
+        ]
+      }
+    }
+    "#);
+    assert_eq!(remove(&new, &wanted, &[]).unwrap(), None);
+}
+
+#[test]
+fn a_server_that_is_not_asked_for_is_not_put_in() {
+    let wanted: Vec<Wanted> = everything("surehand").iter().map(|one| one.with_presence(Presence::IfThere)).collect();
+    for text in ["", "{}", "{ \"mcpServers\": {} }", "// nothing\n"] {
+        assert_eq!(add(text, &wanted[..1]).unwrap(), text);
+        let with_hooks = add(text, &wanted).unwrap();
+        assert_eq!(find(&with_hooks, &wanted).unwrap().server, None);
+        // Nobody knows later what was asked for.
+        assert_eq!(remove(&with_hooks, &everything("surehand"), &[text.to_owned()]).unwrap().as_deref(), Some(text));
+    }
+}
+
+#[test]
+fn a_server_may_lie_deep() {
+    let wanted = wanted_in(Client::Claude, Scope::Me, "surehand").remove(1);
+    for text in
+        ["", "{ \"a\": 1 }\n", "{\n  \"projects\": { \"/other\": {} }\n}\n", "{ \"projects\": { \"/project\": { \"b\": 2 } } }"]
+    {
+        let with = add(text, &wanted).unwrap();
+        assert_eq!(find(&with, &wanted).unwrap().server, Some(vec!["surehand".to_owned(), "mcp".to_owned()]), "{with}");
+        assert_eq!(remove(&with, &wanted, &[]).unwrap().unwrap_or_default(), text);
+    }
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! What `surehand init` says about a client: before it writes, a line for each file; after it, what was done and what is left to do.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use surehand_engine::core::{file_diff::DiffHunk, render::count};
+
+use super::{
+    Outcome, Setup, State,
+    client::Client,
+    places::Scope,
+    plan::{Aim, Step},
+};
+use crate::view::diff::coloured_hunks;
+
+/// What will be written, and what it guards.
+pub(super) fn announcement(client: Client, scope: Scope, steps: &[Step], setup: &Setup) -> String {
+    let mut text = format!("\x1b[1m{}\x1b[0m {}\n", client.title(), scope.in_words());
+    let changes: Vec<&Step> = steps.iter().filter(|step| !step.is_nothing()).collect();
+    for together in changes.chunk_by(|one, other| !setup.shows_diff && are_alike(one, other)) {
+        text.push_str(&line(together, setup));
+        if setup.shows_diff {
+            coloured_hunks(together[0].diff().hunks()).lines().for_each(|line| text.push_str(&format!("    {line}\n")));
+        }
+    }
+    if setup.aim == Aim::Add {
+        let profile = client.profile();
+        text.push_str(&format!("  guarded: {}\n", profile.guarded));
+        profile.limits.iter().for_each(|limit| text.push_str(&format!("  limit: {limit}\n")));
+    }
+    text
+}
+
+/// Whether two files are told in one line: scripts of one directory.
+fn are_alike(one: &Step, other: &Step) -> bool {
+    one.is_program && other.is_program && one.act() == other.act() && one.path.parent() == other.path.parent()
+}
+
+fn line(together: &[&Step], setup: &Setup) -> String {
+    let first = together[0];
+    let (path, what) = match (together, first.path.parent()) {
+        ([_, _, ..], Some(directory)) => (format!("{}/", setup.places.shown(directory)), count(together.len(), "hook")),
+        _ => (setup.places.shown(&first.path), first.what.clone()),
+    };
+    let what = if what.is_empty() { what } else { format!(": {what}") };
+    format!("  {} {path}{what}\n", first.act())
+}
+
+/// What is said when it is over.
+pub(super) fn ending(outcome: &Outcome, setup: &Setup) -> String {
+    let title = outcome.client.title();
+    let mut text = match &outcome.state {
+        State::Nothing if setup.aim == Aim::Add => format!("{title} {}: nothing to do\n", outcome.scope.in_words()),
+        State::Nothing => format!("{title}: nothing to do\n"),
+        State::Failed(why) => format!("{title}: \x1b[31mfailed\x1b[0m: {why}\n"),
+        State::Planned => "  not written: a dry run\n".to_owned(),
+        State::Declined => "  not written\n".to_owned(),
+        State::NotAsked => "  not written: nobody is there to be asked; --yes writes without asking\n".to_owned(),
+        State::Done => "  done\n".to_owned(),
+    };
+    for (step, copy) in &outcome.files {
+        let path = setup.places.shown(&step.path);
+        if matches!(outcome.state, State::Failed(_)) && !step.is_nothing() {
+            let verb = if step.after.is_none() { "removed" } else { "wrote" };
+            text.push_str(&format!("  {verb} {path}\n"));
+        }
+        text.extend(copy.iter().map(|copy| format!("  as it was: {}\n", setup.places.shown(copy))));
+        text.extend(step.note.iter().map(|note| format!("  {path} {note}\n")));
+    }
+    next_steps(outcome, setup).iter().for_each(|step| text.push_str(&format!("  next: {step}\n")));
+    text
+}
+
+fn next_steps(outcome: &Outcome, setup: &Setup) -> Vec<&'static str> {
+    let by_hand = setup.server_by_hand(outcome.client, outcome.scope);
+    let steps = match (&outcome.state, setup.aim) {
+        (State::Done, Aim::Add) => outcome.client.next_steps(outcome.scope, setup.request.with_server),
+        _ => Vec::new(),
+    };
+    steps.into_iter().chain(by_hand).collect()
+}
+
+/// The same for programs.
+pub(super) fn as_json(outcome: &Outcome, setup: &Setup) -> Value {
+    let (state, error) = match &outcome.state {
+        State::Done => ("done", None),
+        State::Nothing => ("nothing", None),
+        State::Planned => ("planned", None),
+        State::Declined | State::NotAsked => ("not_asked", None),
+        State::Failed(why) => ("failed", Some(why)),
+    };
+    let hunks = |step: &Step| step.diff().hunks().iter().map(DiffHunk::to_string).collect::<String>();
+    let file = |(step, copy): &(Step, Option<PathBuf>)| {
+        json!({
+            "path": step.path,
+            "act": step.act(),
+            "what": step.what,
+            "diff": hunks(step),
+            "backup": copy,
+            "note": step.note,
+        })
+    };
+    let profile = outcome.client.profile();
+    json!({
+        "client": profile.name,
+        "installed": outcome.client.is_installed(&setup.places),
+        "scope": outcome.scope.name(),
+        "state": state,
+        "error": error,
+        "guarded": profile.guarded,
+        "limits": profile.limits,
+        "files": outcome.files.iter().map(file).collect::<Vec<_>>(),
+        "next": next_steps(outcome, setup),
+    })
+}
