@@ -24,6 +24,7 @@
 //! ```
 
 mod ancestry;
+mod client_instructions;
 pub mod hooks;
 mod locked_json;
 pub mod mcp;

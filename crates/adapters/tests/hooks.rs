@@ -813,8 +813,8 @@ fn instructions_are_given_once_unless_the_client_gives_them() {
         let (root, nested) = (said.matches("root rules").count(), said.matches("nested rules").count());
         let expected = match agent.client {
             // Those of what is read as well; opencode says so, which it does not here.
-            Client::Claude => (0, 0),
-            Client::Codex | Client::Cursor | Client::Opencode | Client::Qwen | Client::Copilot | Client::Cline => (0, 1),
+            Client::Claude | Client::Copilot => (0, 0),
+            Client::Codex | Client::Cursor | Client::Opencode | Client::Qwen | Client::Cline => (0, 1),
             Client::Gemini | Client::Generic => (1, 1),
             Client::Goose | Client::Reasonix => (0, 0),
         };
@@ -832,6 +832,24 @@ fn claude_gives_its_own_file_where_there_is_one() {
     told(Agent::new(Client::Claude, &place).read("a.txt", None), &["root rules"]);
     place.write("CLAUDE.md", "See @AGENTS.md\n");
     passes(Agent::named(Client::Claude, &place, "s2").read("a.txt", None));
+}
+
+/// With a `CLAUDE.md` at the root, Claude Code gives no `AGENTS.md` at all; nobody but Copilot gives one in lower case.
+#[test]
+fn what_a_client_does_not_load_is_given() {
+    let files = &[("CLAUDE.md", "own rules\n"), ("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n")];
+    for_every_client(files, |agent, _| {
+        let said = agent.read("sub/b.txt", None).unwrap();
+        let is_loaded = matches!(agent.client, Client::Copilot) || agent.is_deaf();
+        assert_eq!(said.matches("nested rules").count(), usize::from(!is_loaded), "{said}");
+    });
+    let files = &[("agents.md", "root rules\n"), ("sub/agents.md", "nested rules\n"), ("sub/b.txt", "one\n")];
+    for_every_client(files, |agent, _| {
+        let said = agent.read("sub/b.txt", None).unwrap();
+        let is_loaded = matches!(agent.client, Client::Copilot) || agent.is_deaf();
+        let counts = (said.matches("root rules").count(), said.matches("nested rules").count());
+        assert_eq!(counts, if is_loaded { (0, 0) } else { (1, 1) }, "{said}");
+    });
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::{
     changes::fresh_change,
     command::Command,
     files::{keep_bytes, keep_first},
+    instructions::ClientInstructions,
     lookout::{Changed, who_and_when},
     plan::PlanStep,
     session::{BaseVersion, PlanBasis, Session},
@@ -437,23 +438,39 @@ impl ForeignTools<'_> {
         self.session.tell_instructions(&[directory])
     }
 
-    /// The client has given the model the instructions of a directory and of those above, as far as it had none of them. Where a
-    /// file with one of the names in `instead` stands beside, it gave that one, which may take ours in.
-    pub fn were_instructed(&mut self, directory: &str, instead: &[&str]) {
+    /// The client has given the model the instructions of a directory and of those above, by its own rules, as far as it had none of
+    /// them.
+    pub fn were_instructed(&mut self, directory: &str, client: &ClientInstructions) {
         let workspace = self.session.workspace().clone();
         let Ok(directory) = workspace.root().spell_place(directory) else { return };
-        let names = &workspace.config().instructions.names;
+        let is_passed_by = client.instead.iter().any(|name| self.text_at(name).is_some());
         for directory in chain(directory.as_ref()) {
-            let text_at = |tools: &mut Self, name: &str| match directory {
-                "" => tools.text_at(name),
-                directory => tools.text_at(&format!("{directory}/{name}")),
-            };
-            let ours = names.iter().find_map(|name| Some((name, text_at(self, name)?)));
-            let Some((name, (path, text))) = ours else { continue };
-            let theirs = instead.iter().find_map(|name| text_at(self, name));
-            if theirs.is_none_or(|(_, theirs)| theirs == text || theirs.as_str().contains(&format!("@{name}"))) {
-                self.give_if_first(&path, &text);
-            }
+            self.were_instructed_in(directory, client, is_passed_by && !directory.is_empty());
+        }
+    }
+
+    fn were_instructed_in(&mut self, directory: &str, client: &ClientInstructions, is_passed_by: bool) {
+        let workspace = self.session.workspace().clone();
+        let text_at = |tools: &mut Self, name: &str| match directory {
+            "" => tools.text_at(name),
+            directory => tools.text_at(&format!("{directory}/{name}")),
+        };
+        let names = &workspace.config().instructions.names;
+        let ours = names.iter().find_map(|name| Some((name.as_str(), text_at(self, name)?)));
+        let Some((name, (path, text))) = ours.filter(|(name, _)| client.names.contains(name)) else { return };
+        let is_given = match client.instead.iter().filter(|other| **other != name).find_map(|name| text_at(self, name)) {
+            Some((_, theirs)) => theirs == text || theirs.as_str().contains(&format!("@{name}")),
+            None => !is_passed_by || client.instead.contains(&name),
+        };
+        if is_given {
+            self.give_if_first(&path, &text);
+        }
+    }
+
+    /// The same for the root, once in a context: for a client of which nothing else is heard.
+    pub fn were_instructed_at_start(&mut self, client: &ClientInstructions) {
+        if !std::mem::replace(&mut self.session.instructions.is_client_heeded, true) {
+            self.were_instructed("", client);
         }
     }
 

@@ -40,6 +40,20 @@ pub(crate) struct Instructions {
     round: u64,
     /// What a session was given of which nobody keeps track.
     given: Given,
+    /// Whether it is on record what the client of the session has given by itself.
+    pub(crate) is_client_heeded: bool,
+}
+
+/// Which files a client gives its model as instructions by itself, by its own rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientInstructions {
+    /// The names that it looks for, in its spelling, in the directory that it works in and those above.
+    pub names: &'static [&'static str],
+    /// Files for which it passes those by, if one stands beside them or at the root. Where one stands beside, it may take in what it
+    /// stands beside.
+    pub instead: &'static [&'static str],
+    /// Whether it also looks in the directories from which its own tools read files.
+    pub where_files_are_read: bool,
 }
 
 /// What was found in a directory.
@@ -106,6 +120,7 @@ impl Instructions {
     /// Forgets what a session was given of which nobody keeps track.
     pub(crate) fn forget(&mut self) {
         self.given = Given::default();
+        self.is_client_heeded = false;
     }
 
     /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.

@@ -71,6 +71,7 @@ pub use course::Course;
 pub use discovery::{FindRootError, GitCheckout, find_root, work_tree_of};
 pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
 pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
+pub use instructions::ClientInstructions;
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
 pub use repo_tracker::RepoTracker;

@@ -32,7 +32,7 @@ pub struct Session {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) tracker: Option<FileTracker>,
     pub(crate) files: Files,
-    instructions: Instructions,
+    pub(crate) instructions: Instructions,
     /// How far it has listened to the watcher.
     cursor: Option<Cursor>,
     lookout: Lookout,

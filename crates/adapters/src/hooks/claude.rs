@@ -4,10 +4,11 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
     cut::{self, Size},
     edit, line_number, replacements, say_as_claude, several_edits, some_edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::WriteFile, "Write"),
@@ -20,7 +21,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
-    loads: Loads::AboveAndRead { instead: &["CLAUDE.md", ".claude/CLAUDE.md"] },
+    instructions: &client_instructions::CLAUDE,
     transcript: Transcript::HoldsFiles,
 };
 

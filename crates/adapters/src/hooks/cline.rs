@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What,
+    Beginning, Denial, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What,
     cut::{self, Size},
     decide::Verdict,
     edit, in_a_row, some_edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("read_files").with(Tool::EditFile, "editor").with(Tool::WriteFile, "editor"),
@@ -23,7 +24,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say,
     person: None,
-    loads: Loads::Above,
+    instructions: &client_instructions::CLINE,
     transcript: Transcript::Unread,
 };
 

@@ -4,7 +4,8 @@
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{Denial, Dialect, EVENT, Heard, Loads, ToolOutcome, Transcript, Use, What, beginning, cut, say_as_claude, text};
+use super::{Denial, Dialect, EVENT, Heard, ToolOutcome, Transcript, Use, What, beginning, cut, say_as_claude, text};
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || {
@@ -21,7 +22,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
-    loads: Loads::Above,
+    instructions: &client_instructions::CODEX,
     transcript: Transcript::Unread,
 };
 

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning, cut, decide::Verdict, edit, text,
-    write,
+    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning, cut, decide::Verdict, edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("view").with(Tool::EditFile, "edit").with(Tool::WriteFile, "create"),
@@ -20,7 +20,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say,
     person: None,
-    loads: Loads::Above,
+    instructions: &client_instructions::COPILOT,
     transcript: Transcript::Unread,
 };
 

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, any_text, decide::Verdict, edit,
+    Beginning, Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, any_text, decide::Verdict, edit,
     in_a_row, line_number, replacement, several_edits, some_edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Write").with(Tool::WriteFile, "Write"),
@@ -21,7 +22,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say,
     person: Some("user_message"),
-    loads: Loads::Above,
+    instructions: &client_instructions::CURSOR,
     transcript: Transcript::Unread,
 };
 

@@ -8,7 +8,7 @@ use surehand_engine::{
 };
 
 use super::{
-    Beginning, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What,
+    Beginning, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What,
     goose_record::{self, ToolResult},
     located,
     notebook::Notebook,
@@ -159,12 +159,7 @@ fn forget(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
 
 /// The client has given the model the instructions of its directory.
 fn instructed(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
-    let instead = match dialect.loads {
-        Loads::Nothing => return,
-        Loads::Above => &[][..],
-        Loads::AboveAndRead { instead } => instead,
-    };
-    places.home().foreign_tools().were_instructed(&heard.directory, instead);
+    places.home().foreign_tools().were_instructed(&heard.directory, dialect.instructions);
 }
 
 /// What is said before a tool runs, or why it must not.
@@ -403,16 +398,12 @@ enum Manner {
 /// The instructions for work on these files that the model does not have, from the client or from us.
 fn instructions(places: &mut Places<'_>, dialect: &Dialect, paths: &[String], manner: Manner, names: &ToolNames) -> String {
     // Without a beginning that we heard of, those of the root are what the client has given in any case.
-    match (dialect.loads, manner) {
-        (Loads::Nothing, _) => {}
-        (Loads::Above, _) => places.home().foreign_tools().were_instructed("", &[]),
-        (Loads::AboveAndRead { instead }, Manner::Other) => places.home().foreign_tools().were_instructed("", instead),
-        (Loads::AboveAndRead { instead }, Manner::Read) => {
-            for path in paths {
-                let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                let session = places.instructing(path);
-                session.into_iter().for_each(|session| session.foreign_tools().were_instructed(directory, instead));
-            }
+    places.home().foreign_tools().were_instructed("", dialect.instructions);
+    if manner == Manner::Read && dialect.instructions.where_files_are_read {
+        for path in paths {
+            let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let session = places.instructing(path);
+            session.into_iter().for_each(|session| session.foreign_tools().were_instructed(directory, dialect.instructions));
         }
     }
     let told = paths.iter().filter_map(|path| places.instructing(path)?.foreign_tools().instructions(path));

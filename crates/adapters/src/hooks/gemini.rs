@@ -7,11 +7,12 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
     cut::{self, Size},
     decide::Verdict,
     edit, line_number, references, say_as_claude, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "replace").with(Tool::WriteFile, "write_file"),
@@ -25,7 +26,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     say,
     person: Some("systemMessage"),
     // It gives its own GEMINI.md.
-    loads: Loads::Nothing,
+    instructions: &client_instructions::GEMINI,
     transcript: Transcript::TellsLoss,
 };
 

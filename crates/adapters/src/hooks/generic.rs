@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, line_number,
+    Beginning, Denial, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, line_number,
     replacements, several_edits, some_edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     // An agent that calls them otherwise can tell its model so.
@@ -26,7 +27,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say,
     person: Some("person"),
-    loads: Loads::Nothing,
+    instructions: &client_instructions::NOTHING,
     transcript: Transcript::Unread,
 };
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{Beginning, Denial, Dialect, Heard, Loads, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, text, write};
+use super::{Beginning, Denial, Dialect, Heard, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, text, write};
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("shell (cat)").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
@@ -20,7 +21,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say,
     person: None,
-    loads: Loads::Above,
+    instructions: &client_instructions::GOOSE,
     transcript: Transcript::HoldsResults,
 };
 

@@ -24,7 +24,7 @@ mod search;
 mod transcript;
 
 use serde_json::Value;
-use surehand_engine::{Edit, SessionId, ToolNames, core::edit::Replacement};
+use surehand_engine::{ClientInstructions, Edit, SessionId, ToolNames, core::edit::Replacement};
 
 use self::{decide::Verdict, places::Places};
 pub use self::{
@@ -95,7 +95,7 @@ struct Dialect {
     /// The field of an answer that is shown to the person.
     person: Option<&'static str>,
     /// Which instructions it gives the model itself.
-    loads: Loads,
+    instructions: &'static ClientInstructions,
     /// What its record of the conversation is good for.
     transcript: Transcript,
 }
@@ -120,20 +120,6 @@ enum Transcript {
     HoldsFiles,
     /// It is goose's database of sessions, which has the results of the tools: its hooks do not tell them.
     HoldsResults,
-}
-
-/// Which instructions (`AGENTS.md`) a client gives the model itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loads {
-    /// None.
-    Nothing,
-    /// Those of the directory that it works in, and above.
-    Above,
-    /// Those as well of the directories from which a file is read. Where one of these names stands beside, it gives that file instead.
-    AboveAndRead {
-        /// The names.
-        instead: &'static [&'static str],
-    },
 }
 
 /// What a client tells a hook, in our words.

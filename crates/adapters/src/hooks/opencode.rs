@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, cut, decide::Verdict, edit,
-    in_a_row, replacements, several_edits, text, write,
+    Beginning, Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, cut, decide::Verdict, edit, in_a_row,
+    replacements, several_edits, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("read").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
@@ -21,7 +22,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     say,
     person: Some("person"),
     // It says with each read which ones it gave.
-    loads: Loads::Above,
+    instructions: &client_instructions::OPENCODE,
     transcript: Transcript::Unread,
 };
 

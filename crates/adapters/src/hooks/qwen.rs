@@ -5,10 +5,11 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
     cut::{self, Size},
     edit, gemini, line_number, references, say_as_claude, some_edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write_file"),
@@ -21,7 +22,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
-    loads: Loads::Above,
+    instructions: &client_instructions::QWEN,
     transcript: Transcript::Unread,
 };
 

@@ -5,11 +5,12 @@ use serde_json::Value;
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, Heard, Loads, Shown, ToolOutcome, Transcript, Use, What, beginning,
+    Denial, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
     cut::{self, Size},
     decide::Verdict,
     edit, in_a_row, replacements, several_edits, some_edit, text, write,
 };
+use crate::client_instructions;
 
 pub(super) const DIALECT: Dialect = Dialect {
     names: || {
@@ -28,7 +29,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     hear,
     say,
     person: None,
-    loads: Loads::Above,
+    instructions: &client_instructions::REASONIX,
     transcript: Transcript::Unread,
 };
 

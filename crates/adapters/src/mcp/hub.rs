@@ -12,7 +12,7 @@ use std::{
 use rmcp::model::{JsonObject, MetaObject, Tool as Offered, ToolAnnotations};
 use serde_json::Value;
 use surehand_engine::{
-    Course, Outcome, Refusal, Session, SessionId, Tool, ToolNames, Workspace,
+    ClientInstructions, Course, Outcome, Refusal, Session, SessionId, Tool, ToolNames, Workspace,
     core::{Cause, EditDialect, ToolKind, outcome::Refused},
     render, tools,
 };
@@ -137,6 +137,7 @@ impl Hub {
 /// Calls a tool. A fault of ours in one call must not be the end of the others.
 pub(super) fn call(session: &mut Session, course: &Course, call: &ToolCall) -> RenderedAnswer {
     let called = panic::catch_unwind(AssertUnwindSafe(|| {
+        session.foreign_tools().were_instructed_at_start(call.instructions);
         let outcome = session.run_tool(course, &call.tool, &call.arguments);
         RenderedAnswer::of(outcome, call)
     }));
@@ -155,6 +156,8 @@ pub(super) struct ToolCall {
     pub names: Arc<ToolNames>,
     /// Whether the client wants the outcome as an object as well.
     pub wants_object: bool,
+    /// What the client gives the model by itself.
+    pub instructions: &'static ClientInstructions,
 }
 
 /// What came of a call, as the client gets it. It is rendered where the call was carried out, because that may take a while.

@@ -41,6 +41,7 @@ use rmcp::{
 use serde_json::Value;
 use surehand_engine::{Course, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, core::EditDialect, render};
 
+use crate::client_instructions;
 use crate::{ancestry::Process, hooks::conversation};
 
 pub use self::{
@@ -158,8 +159,7 @@ impl Server {
 
     /// The tools, by the names that the model of this client sees.
     fn names_for(&self, context: &RequestContext<RoleServer>) -> Arc<ToolNames> {
-        let client = context.client_info().map(|client| client.name).unwrap_or_default();
-        client_names::as_seen_by(&client, &self.hub.names).map_or_else(|| self.hub.names.clone(), Arc::new)
+        client_names::as_seen_by(&client_name(context), &self.hub.names).map_or_else(|| self.hub.names.clone(), Arc::new)
     }
 
     /// Carries out a call where it disturbs nobody.
@@ -405,6 +405,7 @@ impl ServerHandler for Server {
             arguments: Value::Object(request.arguments.unwrap_or_default()),
             names: self.names_for(&context),
             wants_object: wants_object(&context),
+            instructions: client_instructions::of_mcp_client(&client_name(&context)),
         };
         let answer = match self.hub.refuse_hidden(&tool_call.tool) {
             Some(refused) => RenderedAnswer::of(refused, &tool_call),
@@ -442,4 +443,9 @@ fn touched(outcome: &Outcome) -> Touched {
         Ok(Done::Tasks(_)) => Touched::Tasks,
         _ => Touched::Nothing,
     }
+}
+
+/// What the client calls itself.
+fn client_name(context: &RequestContext<RoleServer>) -> String {
+    context.client_info().map(|client| client.name).unwrap_or_default()
 }
