@@ -1714,3 +1714,28 @@ fn a_formatter_that_runs_after_each_edit_is_not_in_the_way() {
         assert!(place.content("a.rs").contains("h();\n    let b = f(1, 2);\n    let c = g(3);\n"));
     });
 }
+
+#[test]
+fn a_file_that_has_gone_is_made_anew_and_that_is_said() {
+    for_every_client(&[("sub/a.txt", "alpha\nbeta\n")], |agent, place| {
+        passes(agent.read("sub/a.txt", None));
+        fs::rename(place.root().join("sub"), place.root().join("moved")).unwrap();
+        let said = agent.write("sub/a.txt", "mine\n").unwrap() + &agent.shell("true").unwrap();
+        assert!(agent.is_deaf() || said.contains("sub/a.txt was deleted or moved since you read it"), "{said}");
+    });
+}
+
+#[test]
+fn what_a_command_prints_in_a_nested_repository_is_read_there() {
+    for client in Client::ALL {
+        eprintln!("{client:?}");
+        let place = nested();
+        let agent = Agent { directory: "vendor/lib", ..Agent::new(*client, &place) };
+        passes(agent.shell("cat a.txt"));
+        let path = if *client == Client::Codex { "a.txt" } else { "vendor/lib/a.txt" };
+        let apply = || place.write("vendor/lib/a.txt", "alpha\nBETA\ngamma\n");
+        passes(agent.edit_by(path, "beta", "BETA", apply));
+        assert_eq!(log_of(&place, "vendor/lib"), ["a.txt"]);
+        assert!(log_of(&place, "").is_empty());
+    }
+}

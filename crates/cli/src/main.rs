@@ -54,8 +54,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// To the clients exit code 2 of a hook is a no, and any other one a hook that does not work, without which they go on.
-const HOOK_FAILED: u8 = 1;
+/// To most clients exit code 2 of a hook is a no, and to one of them every other code as well. A hook that does not work says no to nobody.
+const HOOK_FAILED: u8 = 0;
 
 /// What was typed is no command of ours. So it is when help is asked for, too, which is no mistake.
 fn mistyped(error: &clap::Error) -> ExitCode {

@@ -154,17 +154,17 @@ each change.",
         name: "log",
         ends: "",
         json: "An array of changes, newest first: `[{change, at, session, tool, undone, files}]`, `files: [{path, moved_to, before, after, undoes}]`;
-`before` and `after` are versions, null where there was no file; `undoes` names the changes that it took back.",
+`before` and `after` are versions, null where there was no file; `undoes` names the changes that it took back. With `--session`, a change in another workspace has its root in `workspace`.",
     },
     Documented {
         name: "diff",
         ends: "",
-        json: "An array of files: `[{path, from, before, after, diff}]`; `from` is its path before, `diff` a unified diff.",
+        json: "An array of files: `[{path, from, before, after, diff, workspace}]`; `from` is its path before, `diff` a unified diff, `workspace` the root that the paths are of.",
     },
     Documented {
         name: "undo",
         ends: "1 when it is refused, because of what was done since or because there is nothing to undo",
-        json: "A result object (below), with `undone: [change]`.",
+        json: "A result object (below), with `undone: [change]`. With `--session`, if the session has worked in several workspaces, an array of them, each with its `workspace`.",
     },
     Documented {
         name: "scan",

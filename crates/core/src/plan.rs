@@ -66,6 +66,7 @@ pub struct Planned {
     replacements: usize,
     rebased: Option<Rebased>,
     origin: Option<Origin>,
+    is_made_anew: bool,
 }
 
 /// The file that a new one continues, under another name and edited.
@@ -151,6 +152,11 @@ impl Planned {
         self.base.is_none()
     }
 
+    /// Whether it creates a file that the session has seen and that has gone since.
+    pub fn is_made_anew(&self) -> bool {
+        self.is_made_anew
+    }
+
     /// What else had changed, if the edit was moved to its new place.
     pub fn rebased(&self) -> Option<&Rebased> {
         self.rebased.as_ref()
@@ -164,7 +170,8 @@ impl Planned {
     /// A change that is not a sum of edits.
     fn whole(target: &Target<'_>, act: Act, map: LineMap, view_after: Option<View>) -> Self {
         let (path, base) = (target.path.clone(), target.present.content());
-        Self { path, base, act, map, provenance: None, view_after, replacements: 1, rebased: None, origin: None }
+        let is_made_anew = base.is_none() && target.view().is_some();
+        Self { path, base, act, map, provenance: None, view_after, replacements: 1, rebased: None, origin: None, is_made_anew }
     }
 }
 
@@ -608,7 +615,8 @@ impl<'a> Draft<'a> {
         }
         let act = written(text);
         let (path, base) = (self.target.path.clone(), base.cloned().map(Content::Text));
-        Ok(Planned { path, base, act, map, provenance, view_after, replacements: self.replacements, rebased, origin: None })
+        let (replacements, is_made_anew) = (self.replacements, base.is_none() && self.target.view().is_some());
+        Ok(Planned { path, base, act, map, provenance, view_after, replacements, rebased, origin: None, is_made_anew })
     }
 
     /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.

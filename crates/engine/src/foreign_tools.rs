@@ -64,6 +64,8 @@ pub struct Allowed {
     pub edit: AllowedEdit,
     /// What else has changed in its files since the session saw them. It is known from here on, so the model must be told.
     pub changed_before: Vec<ChangedBefore>,
+    /// Files that it makes and that were there when the session last saw them.
+    pub gone_before: Vec<RelPath>,
 }
 
 impl AllowedEdit {
@@ -113,11 +115,11 @@ impl ForeignTools<'_> {
             Err(refusal) => {
                 return match self.refusal_of(edit, refusal) {
                     Some(refusal) => Err(self.report(edit, refusal)),
-                    None => Ok(Allowed { edit: self.allow(edit), changed_before: Vec::new() }),
+                    None => Ok(Allowed { edit: self.allow(edit), changed_before: Vec::new(), gone_before: Vec::new() }),
                 };
             }
         };
-        let mut changed_before = Vec::new();
+        let (mut changed_before, mut gone_before) = (Vec::new(), Vec::new());
         match step {
             // Whoever sends all of what is there knows it, also where somebody else has written it.
             PlanStep::Nothing(path, text) => self.session.show(&path, &text, &LineSet::whole(text.line_count())),
@@ -127,11 +129,12 @@ impl ForeignTools<'_> {
                         return Err(self.report(edit, refusal));
                     }
                     changed_before.extend(self.catch_up(file.planned.path(), file.planned.rebased()));
+                    gone_before.extend(file.planned.is_made_anew().then(|| file.planned.path().clone()));
                 }
             }
             PlanStep::Undo(_) => {}
         }
-        Ok(Allowed { edit: self.allow(edit), changed_before })
+        Ok(Allowed { edit: self.allow(edit), changed_before, gone_before })
     }
 
     /// The same for one file of an edit of which we know only what it does to the file. Nothing if it may be done.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use surehand_engine::{
-    AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
+    Allowed, AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
     render::{self, snapshot::format_for_prompt},
 };
 
@@ -205,8 +205,13 @@ fn judge_edit(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> Result
     let Some(session) = places.of(path) else { return Ok(String::new()) };
     let judged = session.foreign_tools().judge(edit, &running);
     let allowed = judged.map_err(|refused| refusal_in(place.as_deref(), *refused, names))?;
-    let changed = said_in(place.as_deref(), &render::changed_before(&allowed.changed_before, names));
+    let changed = said_in(place.as_deref(), &since_seen(&allowed, names));
     Ok(begins_edit(places, allowed.edit) + &changed)
+}
+
+/// What has become of the files of an edit since the session saw them.
+fn since_seen(allowed: &Allowed, names: &ToolNames) -> String {
+    render::gone_before(&allowed.gone_before) + &render::changed_before(&allowed.changed_before, names)
 }
 
 /// A refusal, with the file as it is seen from the home.
@@ -250,7 +255,7 @@ fn judge_patch(places: &mut Places<'_>, patch: &Patch, room: usize, names: &Tool
         let mut tools = session.foreign_tools();
         let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path, &running));
         match by_intent.map_or_else(|| tools.judge(edit, &running), Err) {
-            Ok(allowed) => said.push_str(&said_in(place.as_deref(), &render::changed_before(&allowed.changed_before, names))),
+            Ok(allowed) => said.push_str(&said_in(place.as_deref(), &since_seen(&allowed, names))),
             Err(outcome) => refused.push_str(&refusal_in(place.as_deref(), *outcome, names)),
         }
     }
@@ -348,7 +353,7 @@ fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names:
 
 /// In all workspaces that a command may be about: those that the session has worked in, and the one that it runs in.
 fn working_in<'a>(places: &'a mut Places<'_>, directory: &str) -> impl Iterator<Item = &'a mut Session> {
-    let _ = places.of(&format!("{directory}/."));
+    let _ = places.of(&format!("{directory}/any file"));
     places.all()
 }
 

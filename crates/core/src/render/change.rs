@@ -63,7 +63,8 @@ fn headline(planned: &Planned, names: &ToolNames) -> String {
         (Act::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
         (Act::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
         (Act::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
-            format!("{path} created ({})", size(Some(content)))
+            let anew = if planned.is_made_anew() { "; it was gone since you read it, deleted or moved" } else { "" };
+            format!("{path} created ({}{anew})", size(Some(content)))
         }
         (Act::Write { content, .. }, Some(_)) if matches!(planned.base(), Some(Content::Blob(_))) => {
             let held = back(&format!("back the {} that it held", size(planned.base())));
@@ -168,6 +169,11 @@ pub(super) fn touched(paths: &[RelPath], most: usize) -> String {
     let named: Vec<&str> = paths.iter().take(most).map(RelPath::as_str).collect();
     let more = if paths.len() > most { format!(" and {} more", paths.len() - most) } else { String::new() };
     format!("note: touched while the command ran: {}{more}\n", named.join(", "))
+}
+
+/// Said before a tool that is not ours makes files that the session has seen and that have gone since.
+pub(super) fn gone_before(path: &RelPath) -> String {
+    format!("note: {path} was deleted or moved since you read it; this makes it anew\n")
 }
 
 /// Said before a tool that is not ours edits files: what else is new to the session in them.

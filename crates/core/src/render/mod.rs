@@ -23,6 +23,7 @@ use crate::{
     lines::LineSet,
     notice::Notice,
     outcome::{ChangedBefore, CommandEffects, Done, Forgotten, Outcome, OutcomeNotes},
+    path::RelPath,
     tool::ToolNames,
 };
 
@@ -148,6 +149,11 @@ pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
 /// What else has changed in files that a tool of the model's client is about to edit.
 pub fn changed_before(files: &[ChangedBefore], names: &ToolNames) -> String {
     files.iter().map(|file| change::changed_before(file, Audience::new(names))).collect()
+}
+
+/// Files that a tool of the model's client is about to make and that were there when the model last saw them.
+pub fn gone_before(paths: &[RelPath]) -> String {
+    paths.iter().map(change::gone_before).collect()
 }
 
 /// What the model should know of what a command changed.
