@@ -63,9 +63,10 @@ impl Mentioned {
                 continue;
             }
             match place(workspace.root(), &spelling) {
-                Ok(Place::File(path)) => add(&mut self.files, path),
+                Ok(Place::File(path)) if workspace.owns(&path) => add(&mut self.files, path),
+                Ok(Place::File(_)) => {}
                 Ok(Place::Dir(directory)) => add(&mut self.directories, directory),
-                Err(_) => self.absent.extend(workspace.root().spell(&spelling)),
+                Err(_) => self.absent.extend(workspace.root().spell(&spelling).ok().filter(|path| workspace.owns(path))),
             }
         }
     }
@@ -90,7 +91,8 @@ impl Mentioned {
         if !names.is_empty() {
             found.extend(files_below(workspace, here.as_ref(), &Globs::all(), &|name| names.contains(name)));
         }
-        let mut found: Vec<RelPath> = found.into_iter().filter(|path| !self.files.contains(path)).collect();
+        let is_other = |path: &RelPath| !self.files.contains(path) && workspace.owns(path);
+        let mut found: Vec<RelPath> = found.into_iter().filter(is_other).collect();
         found.sort_unstable();
         found.truncate(MOST_POSSIBLE);
         found
