@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn descriptions_are_short_and_whole() {
         let glob = field(EditDialect::Text, "list_files", "glob")["description"].clone();
-        assert_eq!(glob, json!("Only files that match: `*.rs`, `src/**`, `*.{js,ts}`, or `!*.min.js` for all others"));
+        assert_eq!(glob, json!("`*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js` for all others"));
         let status = field(EditDialect::Text, "update_tasks", "set")["items"]["properties"]["status"]["enum"].clone();
         assert_eq!(status, json!(["pending", "in_progress", "completed"]));
     }

@@ -18,6 +18,8 @@ struct Client {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
+    /// What the server said to begin with.
+    hello: Value,
 }
 
 impl Client {
@@ -31,9 +33,9 @@ impl Client {
         command.env("SUREHAND_POLICY_DURABILITY", "fast").env_remove("CLAUDE_CODE_SESSION_ID").envs(environment.iter().copied());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut client = Self { child, stdin, stdout };
+        let mut client = Self { child, stdin, stdout, hello: Value::Null };
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": { "name": name, "version": "0" } });
-        client.ask("initialize", &hello);
+        client.hello = client.ask("initialize", &hello)["result"].take();
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
     }
@@ -282,4 +284,20 @@ fn a_search_that_was_cancelled_is_not_answered_and_the_server_goes_on() {
         assert_eq!(answer["id"], 2, "{answer}");
         assert!(text(&answer["result"]).contains("1|one"), "{answer}");
     }
+}
+
+/// What every request of a model carries because of us.
+#[test]
+fn the_tools_and_the_rules_are_short() {
+    let dir = surehand_testkit::repository();
+    let mut client = Client::start(dir.path(), &[]);
+    let listed = client.ask("tools/list", &json!({}))["result"]["tools"].take();
+    let shown =
+        |tool: &Value| json!({ "name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"] });
+    let tools: Vec<Value> = listed.as_array().unwrap().iter().map(shown).collect();
+    let count = |text: &str| bpe_openai::o200k_base().count(text);
+    let of_tools: Vec<(usize, &Value)> = tools.iter().map(|tool| (count(&tool.to_string()), &tool["name"])).collect();
+    let rules = count(client.hello["instructions"].as_str().unwrap());
+    let all = count(&Value::Array(tools.clone()).to_string()) + rules;
+    assert!(all < 2000, "{all} tokens, of which {rules} for the rules: {of_tools:?}");
 }

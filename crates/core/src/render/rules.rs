@@ -8,7 +8,7 @@ pub fn instructions(names: &ToolNames) -> String {
     let edits =
         names.any_of(&[Tool::EditFile, Tool::MultiEdit, Tool::EditLines, Tool::ApplyPatch, Tool::DeleteFile, Tool::MoveFile]);
     let mut text = String::from(
-        "Surehand reads and edits the files of this workspace and keeps everybody's changes safe. Prefer its tools to built-in ones for reading and editing files here.\n",
+        "Surehand reads and edits the files of this workspace and keeps everybody's changes safe. Prefer its tools to built-in ones here.\n",
     );
     let mut rule = |rule: String| text.push_str(&format!("- {rule}\n"));
     if let Some(search) = names.get(Tool::SearchFiles) {
@@ -18,26 +18,24 @@ pub fn instructions(names: &ToolNames) -> String {
     let over = names.get(Tool::WriteFile).map(|write| format!("; the whole file before {write} over it")).unwrap_or_default();
     let edits = if edits.is_empty() { "an edit".to_owned() } else { edits };
     rule(format!("Read before you edit: {read} (any part) before {edits}{over}. Your own writes count as read."));
-    rule("A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes at once.".to_owned());
-    rule("A refusal changes nothing on disk. Do not send a refused call again unchanged; do what it says.".to_owned());
+    rule("A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes.".to_owned());
+    rule("A refusal changes nothing. Do not send the same call again unless it says so.".to_owned());
     let batch = names.all_of(&[Tool::MultiEdit, Tool::ApplyPatch]);
     let both = [Tool::MultiEdit, Tool::ApplyPatch].iter().all(|tool| names.get(*tool).is_some());
     let is = if both { "are" } else { "is" };
-    let batch = if batch.is_empty() { String::new() } else { format!("{batch} {is} all or nothing across files. ") };
+    let batch = if batch.is_empty() { String::new() } else { format!("{batch} {is} all or nothing. ") };
     let undo = names.get(Tool::Undo).map(|undo| format!("{undo} takes back your last change.")).unwrap_or_default();
     if !batch.is_empty() || !undo.is_empty() {
         rule(format!("{batch}{undo}").trim_end().to_owned());
     }
     rule("A note \"changed since you read it\" names files that somebody else changed: read them again before you rely on what you saw.".to_owned());
-    rule("A reply may end with instructions from the owner of this repository for the directory that it is about: follow them in your work there.".to_owned());
+    rule("A reply may end with instructions from the owner of this repository for a directory: follow them there.".to_owned());
     if let (Some(state), Some(tasks)) = (names.get(Tool::RepoState), names.get(Tool::UpdateTasks)) {
-        rule(format!(
-            "{state} tells what is open, changed and done; keep the list with {tasks}, and look there instead of doing things twice."
-        ));
+        rule(format!("{state} tells what is open, changed and done; keep the list with {tasks} instead of doing things twice."));
     }
     if let Some(forget) = names.get(Tool::Forget) {
         rule(format!(
-            "After your context was compacted, truncated or reset, what you had read no longer counts: call {forget}, then read again what you need."
+            "After your context was compacted or reset, what you had read no longer counts: call {forget}, then read again what you need."
         ));
     }
     text

@@ -11,9 +11,9 @@ use crate::calls::Call;
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ApplyPatch>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "Apply a patch to one or more files, all or nothing: the `*** Begin Patch` format (`*** Add File:`, `*** Update File:`, `*** Delete File:`, `*** Move to:`, chunks\n\
-     under `@@` lines) or a unified diff. Every file it changes must have been read in this session and be unchanged since. Lines of context must match exactly and name\n\
-     one place; put the function or class after `@@` where they do not."
+    "Apply a patch to one or more files, all or nothing: `*** Begin Patch` (Add File, Update File, Delete File, Move to, chunks under `@@`) or a unified \
+     diff. Every file it changes must have been read in this session and be unchanged since. Context must match exactly and name one place; if not, put \
+     the function or class after `@@`."
         .to_owned()
 }
 
@@ -21,7 +21,6 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ApplyPatch {
-    /// The patch.
     patch: String,
 }
 

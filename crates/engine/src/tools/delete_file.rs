@@ -13,8 +13,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema:
 fn describe(names: &ToolNames) -> String {
     let back = names.get(Tool::Undo).map(|undo| format!(" `{undo}` brings it back.")).unwrap_or_default();
     format!(
-        "Delete a file. A text file must have been read in this session (any part) and be unchanged since; otherwise nothing is deleted and the refusal shows\n\
-         what changed.{back} Not for directories."
+        "Delete a file, not a directory. Some of a text file must have been read in this session, and it must be unchanged since.{back}"
     )
 }
 
@@ -22,7 +21,6 @@ fn describe(names: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DeleteFile {
-    /// Path of the file, relative to the workspace root or absolute.
     path: String,
 }
 

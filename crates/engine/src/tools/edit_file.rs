@@ -11,8 +11,8 @@ use crate::calls::Call;
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<EditFile>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "Replace one exact piece of text in a file. The file must have been read in this session and be unchanged since; otherwise nothing is\n\
-     written and the refusal shows what to do. `old_string` must be in the file exactly once, or set `replace_all`. An empty `old_string` creates a new file."
+    "Replace an exact text in a file that was read in this session and is unchanged since; otherwise nothing is written and the refusal shows what to do. \
+     `old_string` must be there exactly once, or set `replace_all`. An empty one creates a new file."
         .to_owned()
 }
 
@@ -20,13 +20,10 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EditFile {
-    /// Path of the file, relative to the workspace root or absolute.
     path: String,
-    /// The exact text to replace, white space included, without LINE| prefixes. Empty to create the file.
+    /// With white space, without LINE| prefixes.
     old_string: String,
-    /// The text to put in its place.
     new_string: String,
-    /// Replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }

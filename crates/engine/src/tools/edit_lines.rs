@@ -13,8 +13,8 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema:
 fn describe(names: &ToolNames) -> String {
     let shown_by = names.all_of(&[Tool::ReadFile, Tool::SearchFiles]);
     format!(
-        "Edit lines of a file by the anchors (`LINE#HASH`) that {shown_by} with `anchors: true` show. All edits of a call refer to the numbering of the last\n\
-         read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use instead."
+        "Edit lines by the anchors (`LINE#HASH`) that {shown_by} show with `anchors: true`. All edits of a call refer to the numbers of the last \
+         read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use."
     )
 }
 
@@ -22,9 +22,7 @@ fn describe(names: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EditLines {
-    /// Path of the file, relative to the workspace root or absolute.
     path: String,
-    /// The edits.
     edits: Vec<OneEdit>,
 }
 
@@ -32,13 +30,12 @@ struct EditLines {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    /// What to do.
     op: Op,
-    /// The first line, as LINE#HASH. Not for append and prepend.
+    /// First line, LINE#HASH; not for append and prepend.
     at: Option<String>,
-    /// The last line, as LINE#HASH, for replace and delete of several lines.
+    /// Last line, for replace and delete of several.
     to: Option<String>,
-    /// The new lines, without anchors. Not for delete.
+    /// New lines without anchors; not for delete.
     text: Option<String>,
 }
 

@@ -11,8 +11,7 @@ use crate::calls::{Call, ForgetCall};
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ForgetArguments>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "Say that what you had read is no longer in your context (after a compaction, truncation or reset): all of it, or the files in `paths`.\n\
-     Before the next edit of a forgotten file, read it again."
+    "Say that what you had read is no longer in your context, after a compaction or reset: all of it, or these files. Read them again before you edit them."
         .to_owned()
 }
 
@@ -20,7 +19,6 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetArguments {
-    /// The files to forget; without it, everything.
     paths: Option<Vec<String>>,
 }
 

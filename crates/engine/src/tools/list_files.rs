@@ -11,8 +11,7 @@ use crate::calls::{Call, ListCall};
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ListFiles>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "List the files of the workspace, or below `path`, one per line. Hidden files are listed; what .gitignore or .ignore names is not, nor are links.\n\
-     Where there are too many, directories come as counts. Names only: before an edit, read the file."
+    "List the files of the workspace, or below `path`, without what .gitignore or .ignore names. Where there are too many, directories come as counts."
         .to_owned()
 }
 
@@ -20,11 +19,10 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListFiles {
-    /// Directory to list, relative to the workspace root or absolute; without it, the whole workspace.
     path: Option<String>,
-    /// Only files that match: `*.rs`, `src/**`, `*.{js,ts}`, or `!*.min.js` for all others. One with a slash is relative to the workspace root.
+    /// `*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js` for all others.
     glob: Option<String>,
-    /// At most so many lines; 200 by default.
+    /// 200 by default.
     limit: Option<Number>,
 }
 

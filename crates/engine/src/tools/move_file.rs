@@ -11,8 +11,7 @@ use crate::calls::Call;
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<MoveFile>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "Move or rename a file; missing directories are made. A text file must have been read in this session (any part) and be unchanged since. Nothing may be\n\
-     at the new path. What was read of the file counts for its new path."
+    "Move or rename a file to a path where nothing is. Some of a text file must have been read in this session, and it must be unchanged since."
         .to_owned()
 }
 
@@ -20,9 +19,7 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MoveFile {
-    /// Path of the file, relative to the workspace root or absolute.
     from: String,
-    /// The path that it gets.
     to: String,
 }
 

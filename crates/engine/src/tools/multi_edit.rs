@@ -11,8 +11,8 @@ use crate::calls::Call;
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<MultiEdit>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "Make several replacements in one or more files, all or nothing: if one cannot be made, none is. Every file must have been read in this session\n\
-     and be unchanged since. Later edits see the result of earlier ones on the same file. An empty `old_string` creates a new file."
+    "Several replacements in one or more files, all or nothing. Every file must have been read in this session and be unchanged since. \
+     Later edits see what earlier ones made of a file."
         .to_owned()
 }
 
@@ -20,7 +20,6 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MultiEdit {
-    /// The edits, in order.
     edits: Vec<OneEdit>,
 }
 
@@ -28,13 +27,9 @@ struct MultiEdit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    /// Path of the file, relative to the workspace root or absolute.
     path: String,
-    /// The exact text to replace. Empty to create the file.
     old_string: String,
-    /// The text to put in its place.
     new_string: String,
-    /// Replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }

@@ -11,17 +11,14 @@ use crate::calls::{Call, ReadCall, WantedLines};
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ReadFile>, parse };
 
 fn describe(names: &ToolNames) -> String {
-    let anchors =
-        names.get(Tool::EditLines).map(|edit| format!(", with anchors as `LINE#HASH|text` for {edit}")).unwrap_or_default();
     let any_part = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
-    let any_part = if any_part.is_empty() { any_part } else { format!("any part of a file allows {any_part} in it") };
-    let lines = names.get(Tool::EditLines).map(|edit| format!("{edit} needs the lines it names")).unwrap_or_default();
-    let whole = names.get(Tool::WriteFile).map(|write| format!("{write} needs the whole file")).unwrap_or_default();
+    let any_part = if any_part.is_empty() { any_part } else { format!("any part for {any_part}") };
+    let lines = names.get(Tool::EditLines).map(|edit| format!("the lines themselves for {edit}")).unwrap_or_default();
+    let whole = names.get(Tool::WriteFile).map(|write| format!("all for {write}")).unwrap_or_default();
     let needs: Vec<String> = [any_part, lines, whole].into_iter().filter(|need| !need.is_empty()).collect();
     let needs = if needs.is_empty() { String::new() } else { format!(": {}", needs.join(", ")) };
     format!(
-        "Read a text file of the workspace, whole or in part. Lines come as `LINE|text`{anchors}.\n\
-         What is shown counts as read{needs}.\n\
+        "Read a text file, whole or in part. Lines come as `LINE|text`. What is shown counts as read{needs}. \
          After your context was compacted or reset, read again what you want to edit."
     )
 }
@@ -30,15 +27,15 @@ fn describe(names: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadFile {
-    /// Path of the file, relative to the workspace root or absolute.
+    /// Relative to the workspace root, or absolute.
     path: String,
-    /// First line to show, from 1.
+    /// First line, from 1.
     offset: Option<Number>,
-    /// How many lines to show.
+    /// How many lines.
     limit: Option<Number>,
-    /// Several ranges at once, 1-based and inclusive; overrides offset and limit.
+    /// Several ranges, both ends included, instead of offset and limit.
     ranges: Option<Vec<Range>>,
-    /// Show each line with its anchor, LINE#HASH.
+    /// Show lines as LINE#HASH|text.
     #[serde(default)]
     anchors: bool,
 }
@@ -47,9 +44,7 @@ struct ReadFile {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Range {
-    /// First line, from 1.
     start: Number,
-    /// Last line, included.
     end: Number,
 }
 

@@ -11,8 +11,8 @@ use crate::calls::{Call, StateFormat};
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<RepoStateArguments>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "The state of the repository in a few hundred tokens: open tasks, files that changed since you read them, files that were created or changed, the rest as\n\
-     counts. Use it instead of looking everything up again, above all after your context was compacted. It does not count as a read of the files."
+    "The state of the repository in a few hundred tokens: open tasks, files that changed since you read them, files created or changed, the rest as \
+     counts. Use it after your context was compacted instead of looking everything up again."
         .to_owned()
 }
 
@@ -20,7 +20,7 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RepoStateArguments {
-    /// "text" (default), or "json" for all of it.
+    /// json for all of it.
     #[serde(default)]
     format: Format,
 }

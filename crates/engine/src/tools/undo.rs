@@ -14,8 +14,8 @@ use crate::calls::Call;
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<UndoArguments>, parse };
 
 fn describe(_: &ToolNames) -> String {
-    "Take back a change that these tools made: the last one of this session, the last one of a file, or a named one with all its files. If a file has changed\n\
-     since, nothing is undone and the refusal shows what would be lost. Undoing again goes further back; what comes back is shown and counts as read."
+    "Take back the last change of this session, of a file, or a named one with all its files. If a file has changed since, nothing is undone \
+     and the refusal shows what would be lost."
         .to_owned()
 }
 
@@ -23,14 +23,13 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UndoArguments {
-    /// Take back the last change of this file only.
     path: Option<String>,
-    /// The name of a change, as the result of an edit or the log gives it.
+    /// Its name, as the log gives it.
     change: Option<String>,
-    /// Take back everything that this session changed.
+    /// Everything that this session changed.
     #[serde(default)]
     all: bool,
-    /// Overwrite what has been done since.
+    /// Overwrite what was done since.
     #[serde(default)]
     force: bool,
 }

@@ -14,8 +14,8 @@ fn describe(names: &ToolNames) -> String {
     let shown =
         names.get(Tool::RepoState).map(|state| format!("; {state} shows what is open, so you can read there what is left"));
     format!(
-        "Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your context and\n\
-         restarts{}. When no task is open, everything is done.",
+        "Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your \
+         context{}. When no task is open, everything is done.",
         shown.unwrap_or_else(|| ", and every call shows what is left, so read its reply".to_owned())
     )
 }
@@ -24,11 +24,9 @@ fn describe(names: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateTasks {
-    /// Tasks to add, in order.
     add: Option<Vec<TaskToAdd>>,
-    /// Tasks to change.
     set: Option<Vec<TaskToSet>>,
-    /// What the work is about: the name or number of a story or ticket.
+    /// Name or number of the story or ticket.
     story: Option<String>,
 }
 
@@ -36,9 +34,8 @@ struct UpdateTasks {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskToAdd {
-    /// What is to be done, in a line.
     description: String,
-    /// 1 comes first. Without it the task comes last.
+    /// 1 comes first.
     priority: Option<Number>,
 }
 
@@ -46,13 +43,9 @@ struct TaskToAdd {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskToSet {
-    /// The number of the task.
     id: Number,
-    /// How far it is.
     status: Option<Status>,
-    /// Another description.
     description: Option<String>,
-    /// Another priority.
     priority: Option<Number>,
 }
 

@@ -14,8 +14,7 @@ fn describe(names: &ToolNames) -> String {
     let part = names.any_of(&[Tool::EditFile, Tool::EditLines, Tool::ApplyPatch]);
     let part = if part.is_empty() { String::new() } else { format!(" For a change of a part, use {part}.") };
     format!(
-        "Write a whole file. A new file needs nothing; over an existing file the whole of it must have been read in this session and be unchanged since.\n\
-         Writing what is there already changes nothing.{part}"
+        "Write a whole file. A new one needs nothing; of an existing one all must have been read in this session and be unchanged since.{part}"
     )
 }
 
@@ -23,9 +22,7 @@ fn describe(names: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteFile {
-    /// Path of the file, relative to the workspace root or absolute. Missing directories are made.
     path: String,
-    /// The whole content.
     content: String,
 }
 
