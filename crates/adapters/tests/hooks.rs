@@ -1583,6 +1583,21 @@ fn calls_of_one_answer_are_nobody_elses_changes() {
 }
 
 #[test]
+fn calls_of_one_answer_on_several_files_are_nobody_elses_changes() {
+    for_every_client(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "alpha\nbeta\n"), ("c.txt", "alpha\nbeta\n")], |agent, place| {
+        let change = |path: &str| place.write(path, "alpha\nBETA\n");
+        ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| passes(agent.read(path, None)));
+        // All are asked about, then all are made, then all are told.
+        passes(agent.edit_by("a.txt", "beta", "BETA", || {
+            passes(agent.edit_by("b.txt", "beta", "BETA", || {
+                passes(agent.edit_by("c.txt", "beta", "BETA", || ["a.txt", "b.txt", "c.txt"].into_iter().for_each(change)));
+            }));
+        }));
+        passes(agent.shell("true"));
+    });
+}
+
+#[test]
 fn an_edit_of_an_unread_file_is_shown_its_lines_and_then_passes() {
     for_every_client(TEN, |agent, place| {
         denied(

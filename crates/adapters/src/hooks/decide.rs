@@ -189,8 +189,9 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
 /// Names the files that are not what the session saw.
 fn changed_elsewhere(places: &mut Places<'_>) -> String {
     let home = places.home().workspace().path().to_owned();
+    let running = note(places.home(), |notebook| notebook.running());
     let said = |session: &mut Session| {
-        let changed = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere());
+        let changed = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere(&running));
         said_in(name_from(&home, session).as_deref(), &changed)
     };
     places.opened().map(said).collect()
@@ -374,9 +375,17 @@ fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &
     working_in(places, &heard.directory).for_each(|session| drop(session.foreign_tools().printed(&printed)));
 }
 
-/// Records an edit that a tool has made.
+/// Records an edit that a tool has made. It is running until that is done, or the hook of another call would take it for somebody
+/// else's change.
 fn record(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
-    let (made, running) = note(places.home(), |notebook| (notebook.ends(edit), notebook.running()));
+    let said = adopt(places, edit, names);
+    note(places.home(), |notebook| drop(notebook.ends(edit)));
+    said
+}
+
+fn adopt(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
+    let running = note(places.home(), |notebook| notebook.running());
+    let made = running.iter().find(|running| running.edit == *edit).cloned();
     let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
     let paths = edit.paths();
     let Some(path) = paths.first() else { return String::new() };
