@@ -1657,6 +1657,22 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
 }
 
 #[test]
+fn what_a_command_shows_of_a_nested_repository_counts_there() {
+    for client in Client::ALL {
+        for command in ["cd vendor/lib && cat a.txt", "cat vendor/lib/a.txt", "grep -rn a vendor"] {
+            eprintln!("{client:?} {command}");
+            let place = nested();
+            let agent = Agent::new(*client, &place);
+            passes(agent.shell(command));
+            passes(agent.edit("vendor/lib/a.txt", "beta", "BETA"));
+            passes(agent.shell("true"));
+            assert_eq!(log_of(&place, "vendor/lib"), ["a.txt"]);
+            assert!(log_of(&place, "").is_empty());
+        }
+    }
+}
+
+#[test]
 fn a_file_of_another_worktree_is_guarded_there_and_that_is_said_once() {
     for_every_client(ABC, |agent, place| {
         let other = place.dir.path().canonicalize().unwrap().join("other");
