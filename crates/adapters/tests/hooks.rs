@@ -1583,6 +1583,21 @@ fn calls_of_one_answer_are_nobody_elses_changes() {
 }
 
 #[test]
+fn calls_of_one_answer_on_several_files_are_nobody_elses_changes() {
+    for_every_client(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "alpha\nbeta\n"), ("c.txt", "alpha\nbeta\n")], |agent, place| {
+        let change = |path: &str| place.write(path, "alpha\nBETA\n");
+        ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| passes(agent.read(path, None)));
+        // All are asked about, then all are made, then all are told.
+        passes(agent.edit_by("a.txt", "beta", "BETA", || {
+            passes(agent.edit_by("b.txt", "beta", "BETA", || {
+                passes(agent.edit_by("c.txt", "beta", "BETA", || ["a.txt", "b.txt", "c.txt"].into_iter().for_each(change)));
+            }));
+        }));
+        passes(agent.shell("true"));
+    });
+}
+
+#[test]
 fn an_edit_of_an_unread_file_is_shown_its_lines_and_then_passes() {
     for_every_client(TEN, |agent, place| {
         denied(
@@ -1637,6 +1652,22 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
         assert!(agent.is_deaf() || said.matches("Repository state").count() == 2, "{said}");
         for path in ["a.txt", "vendor/lib/a.txt"] {
             denied(edit(path, "gamma", "G"), &["was not read this session"]);
+        }
+    }
+}
+
+#[test]
+fn what_a_command_shows_of_a_nested_repository_counts_there() {
+    for client in Client::ALL {
+        for command in ["cd vendor/lib && cat a.txt", "cat vendor/lib/a.txt", "grep -rn a vendor"] {
+            eprintln!("{client:?} {command}");
+            let place = nested();
+            let agent = Agent::new(*client, &place);
+            passes(agent.shell(command));
+            passes(agent.edit("vendor/lib/a.txt", "beta", "BETA"));
+            passes(agent.shell("true"));
+            assert_eq!(log_of(&place, "vendor/lib"), ["a.txt"]);
+            assert!(log_of(&place, "").is_empty());
         }
     }
 }

@@ -423,9 +423,12 @@ impl ForeignTools<'_> {
         is_shown
     }
 
-    /// Files that the session has seen lately and that are something else now, each once.
-    pub fn changed_elsewhere(&mut self) -> Vec<ChangedFile> {
-        let paths = self.lately_viewed();
+    /// Files that the session has seen lately and that are something else now, each once. Those of edits that are still being made are
+    /// looked at when they are made.
+    pub fn changed_elsewhere(&mut self, running: &[AllowedEdit]) -> Vec<ChangedFile> {
+        let edited: Vec<String> = running.iter().flat_map(|allowed| allowed.edit.paths()).collect();
+        let edited: HashSet<RelPath> = edited.iter().filter_map(|path| self.session.path_of(path).ok()).collect();
+        let paths = self.lately_viewed().into_iter().filter(|path| !edited.contains(path)).collect();
         let changed = self.session.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths)).unwrap_or_default();
         self.session.name_changed(changed)
     }

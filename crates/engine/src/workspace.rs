@@ -102,8 +102,6 @@ pub struct Workspace {
     store: StoreHandle,
     repo: Arc<Mutex<Repo>>,
     watches: AtomicBool,
-    /// Whether files of work trees below the root are left to the workspaces of those.
-    leaves_nested: AtomicBool,
     watch: OnceLock<Watch>,
 }
 
@@ -178,8 +176,7 @@ impl Workspace {
     }
 
     fn new(copy: Arc<WorkingCopy>, config: Config, store: StoreHandle, repo: Arc<Mutex<Repo>>) -> Self {
-        let (watches, leaves_nested) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { copy, config, store, repo, watches, leaves_nested, watch: OnceLock::new() }
+        Self { copy, config, store, repo, watches: AtomicBool::new(false), watch: OnceLock::new() }
     }
 
     /// Where the tree is.
@@ -356,18 +353,6 @@ impl Drop for Workspace {
 }
 
 impl Workspace {
-    /// For whoever opens a workspace for each work tree: files of those below this one are not taken for its own.
-    pub fn leave_nested_trees(&self) {
-        self.leaves_nested.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a file belongs to this workspace, and not to one of a work tree below it.
-    pub(crate) fn owns(&self, path: &RelPath) -> bool {
-        let is_tree = |directory: &str| self.path().join(directory).join(".git").symlink_metadata().is_ok();
-        let above = path.as_str().match_indices('/').map(|(end, _)| &path.as_str()[..end]);
-        !self.leaves_nested.load(Ordering::Relaxed) || !above.into_iter().any(is_tree)
-    }
-
     /// For a process that ends at once and is one of many: what takes long is left to others.
     pub fn pass_by(&self) {
         self.repo().is_passing_by = true;

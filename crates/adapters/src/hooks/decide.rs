@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use surehand_engine::{
     Allowed, AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
+    core::shell::mentions,
     render::{self, snapshot::format_for_prompt},
 };
 
@@ -120,7 +121,7 @@ fn see_results(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
     }
     for ToolResult { command, text } in &looked.results {
         let printed = Command { line: command, directory: &heard.directory, output: text };
-        working_in(places, &heard.directory).for_each(|session| drop(session.foreign_tools().printed(&printed)));
+        working_in(places, &printed).for_each(|session| drop(session.foreign_tools().printed(&printed)));
     }
     note(places.home(), |notebook| notebook.transcript = looked.until);
 }
@@ -180,7 +181,7 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
             let said = changed_elsewhere(places);
             let directory = shell_directory(heard, directory.as_deref());
             let command = Command { line: command, directory: &directory, output: "" };
-            working_in(places, &directory).for_each(|session| session.foreign_tools().about_to_run(&command));
+            working_in(places, &command).for_each(|session| session.foreign_tools().about_to_run(&command));
             Ok(said)
         }
     }
@@ -189,8 +190,9 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
 /// Names the files that are not what the session saw.
 fn changed_elsewhere(places: &mut Places<'_>) -> String {
     let home = places.home().workspace().path().to_owned();
+    let running = note(places.home(), |notebook| notebook.running());
     let said = |session: &mut Session| {
-        let changed = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere());
+        let changed = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere(&running));
         said_in(name_from(&home, session).as_deref(), &changed)
     };
     places.opened().map(said).collect()
@@ -342,7 +344,7 @@ fn after(
 fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names: &ToolNames) -> String {
     let home = places.home().workspace().path().to_owned();
     let (mut said, mut read) = (String::new(), Vec::new());
-    for session in working_in(places, command.directory) {
+    for session in working_in(places, command) {
         let effects = session.foreign_tools().ran(command);
         let root = session.workspace().path().to_owned();
         read.extend(effects.read.iter().filter_map(|lines| root.join(lines.path.as_str()).to_str().map(str::to_owned)));
@@ -351,9 +353,20 @@ fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names:
     said + &instructions(places, dialect, &read, Manner::Other, names)
 }
 
-/// In all workspaces that a command may be about: those that the session has worked in, and the one that it runs in.
-fn working_in<'a>(places: &'a mut Places<'_>, directory: &str) -> impl Iterator<Item = &'a mut Session> {
-    let _ = places.of(&format!("{directory}/any file"));
+/// In all workspaces that a command may be about: those that the session has worked in, the one that it runs in, and those of the files
+/// and directories that it names.
+fn working_in<'a>(places: &'a mut Places<'_>, command: &Command<'_>) -> impl Iterator<Item = &'a mut Session> {
+    const MOST_BASES: usize = 6;
+    const MOST_NAMES: usize = 100;
+    let mentioned = mentions::in_command(command.line);
+    let bases = [".".to_owned()].into_iter().chain(mentioned.directories).take(MOST_BASES);
+    let bases: Vec<String> = bases.map(|base| located(command.directory, &base)).collect();
+    let names: Vec<String> = mentioned.paths.into_iter().chain(mentions::in_output(command.output)).take(MOST_NAMES).collect();
+    let named = bases.iter().flat_map(|base| names.iter().map(move |name| located(base, name)));
+    let inside = bases.iter().filter(|base| Path::new(base).is_dir()).map(|base| format!("{base}/any file"));
+    for path in inside.chain(named.filter(|path| Path::new(path).is_file())) {
+        let _ = places.of(&path);
+    }
     places.all()
 }
 
@@ -376,12 +389,20 @@ fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &
     search::hits(printed, only).iter().for_each(|hit| drop(see(places, heard, hit)));
     let line = paths.join(" ");
     let printed = Command { line: &line, directory: &heard.directory, output: printed };
-    working_in(places, &heard.directory).for_each(|session| drop(session.foreign_tools().printed(&printed)));
+    working_in(places, &printed).for_each(|session| drop(session.foreign_tools().printed(&printed)));
 }
 
-/// Records an edit that a tool has made.
+/// Records an edit that a tool has made. It is running until that is done, or the hook of another call would take it for somebody
+/// else's change.
 fn record(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
-    let (made, running) = note(places.home(), |notebook| (notebook.ends(edit), notebook.running()));
+    let said = adopt(places, edit, names);
+    note(places.home(), |notebook| drop(notebook.ends(edit)));
+    said
+}
+
+fn adopt(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
+    let running = note(places.home(), |notebook| notebook.running());
+    let made = running.iter().find(|running| running.edit == *edit).cloned();
     let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
     let paths = edit.paths();
     let Some(path) = paths.first() else { return String::new() };

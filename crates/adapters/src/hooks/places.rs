@@ -158,7 +158,6 @@ fn open_session(
 ) -> Result<Session, String> {
     let OpenedWorkspace { workspace, trouble } = (around.open)(root)?;
     workspace.pass_by();
-    workspace.leave_nested_trees();
     troubles.extend(trouble);
     Ok(Session::continued(workspace, session.clone()))
 }

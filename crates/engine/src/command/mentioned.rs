@@ -2,7 +2,8 @@
 //! what is not in this one is passed over.
 
 use std::{
-    collections::HashSet,
+    cell::RefCell,
+    collections::{HashMap, HashSet},
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -11,6 +12,7 @@ use surehand_core::{RelPath, shell::mentions::Mentions};
 
 use crate::{
     course::Course,
+    discovery::work_tree_of,
     disk::walk::{Entry, Globs, Kind, Place, Visitor, place, walk_on},
     workspace::Workspace,
 };
@@ -40,15 +42,34 @@ pub(super) struct Mentioned {
     pub(super) absent: HashSet<RelPath>,
     /// What has been looked up.
     known: HashSet<String>,
+    reach: Reach,
+    /// Whether files in these directories are in reach.
+    reached: RefCell<HashMap<Option<RelPath>, bool>>,
+}
+
+/// Which of the files below the root a session answers for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All.
+    Everything,
+    /// Not those of a repository in the repository: they have a workspace of their own.
+    OwnTree,
 }
 
 impl Mentioned {
     /// Looks up the paths of a command that runs in this directory.
-    pub(super) fn of(workspace: &Workspace, directory: &str, mentions: &Mentions) -> Self {
+    pub(super) fn of(workspace: &Workspace, directory: &str, mentions: &Mentions, reach: Reach) -> Self {
         let located = |place: &String| Path::new(directory).join(place).to_string_lossy().into_owned();
         let bases = [directory.to_owned()].into_iter().chain(mentions.directories.iter().map(located)).take(MOST_BASES).collect();
-        let mut mentioned =
-            Self { bases, files: Vec::new(), directories: Vec::new(), absent: HashSet::new(), known: HashSet::new() };
+        let mut mentioned = Self {
+            bases,
+            files: Vec::new(),
+            directories: Vec::new(),
+            absent: HashSet::new(),
+            known: HashSet::new(),
+            reach,
+            reached: RefCell::default(),
+        };
         mentioned.look_up(workspace, &mentions.paths);
         mentioned
     }
@@ -63,10 +84,10 @@ impl Mentioned {
                 continue;
             }
             match place(workspace.root(), &spelling) {
-                Ok(Place::File(path)) if workspace.owns(&path) => add(&mut self.files, path),
-                Ok(Place::File(_)) => {}
+                Ok(Place::File(path)) if !self.reaches(workspace, &path) => {}
+                Ok(Place::File(path)) => add(&mut self.files, path),
                 Ok(Place::Dir(directory)) => add(&mut self.directories, directory),
-                Err(_) => self.absent.extend(workspace.root().spell(&spelling).ok().filter(|path| workspace.owns(path))),
+                Err(_) => self.absent.extend(workspace.root().spell(&spelling)),
             }
         }
     }
@@ -91,11 +112,20 @@ impl Mentioned {
         if !names.is_empty() {
             found.extend(files_below(workspace, here.as_ref(), &Globs::all(), &|name| names.contains(name)));
         }
-        let is_other = |path: &RelPath| !self.files.contains(path) && workspace.owns(path);
-        let mut found: Vec<RelPath> = found.into_iter().filter(is_other).collect();
+        let is_new = |path: &RelPath| !self.files.contains(path) && self.reaches(workspace, path);
+        let mut found: Vec<RelPath> = found.into_iter().filter(is_new).collect();
         found.sort_unstable();
         found.truncate(MOST_POSSIBLE);
         found
+    }
+
+    /// Whether this session answers for a file.
+    fn reaches(&self, workspace: &Workspace, path: &RelPath) -> bool {
+        let is_own = || {
+            let tree = work_tree_of(&workspace.path().join(path.as_str()), &workspace.config().state);
+            tree.is_none_or(|tree| tree == workspace.path())
+        };
+        self.reach == Reach::Everything || *self.reached.borrow_mut().entry(path.parent()).or_insert_with(is_own)
     }
 }
 

@@ -16,7 +16,7 @@ use surehand_store::{ChangeId, Event, Record};
 
 use self::{
     before::{FileBefore, FilesBefore},
-    mentioned::Mentioned,
+    mentioned::{Mentioned, Reach},
 };
 use crate::{
     changes::fresh_change,
@@ -57,6 +57,13 @@ const MOST_MOVED: usize = 200;
 /// A larger file is not kept before a command that may change it, unless the session has seen it.
 const MOST_KEPT: u64 = 256 * 1024;
 
+impl Running {
+    /// A foreign command is told to the workspace of every file that it is about.
+    fn reach(&self) -> Reach {
+        if self.among.is_some() { Reach::OwnTree } else { Reach::Everything }
+    }
+}
+
 /// A file that a command has changed, as far as that is settled.
 struct OwnChange<'a> {
     command: &'a Command<'a>,
@@ -74,12 +81,12 @@ impl Session {
             watch.hints(&mut cursor);
             cursor
         });
-        Running { changed_before, named_before: self.files_before(command), cursor, among: None }
+        Running { changed_before, named_before: self.files_before(command, Reach::Everything), cursor, among: None }
     }
 
     /// The same where another process will say that it has ended.
     pub(crate) fn foreign_command_begins(&mut self, command: &Command<'_>) {
-        if let Some(before) = self.files_before(command) {
+        if let Some(before) = self.files_before(command, Reach::OwnTree) {
             before.keep(self.workspace(), &self.id(), command);
         }
     }
@@ -93,13 +100,13 @@ impl Session {
 
     /// The files that a command names, if it may change them. What the session has not seen of them is kept, if it is little: when the
     /// command has run it is nowhere else.
-    fn files_before(&mut self, command: &Command<'_>) -> Option<FilesBefore> {
+    fn files_before(&mut self, command: &Command<'_>, reach: Reach) -> Option<FilesBefore> {
         if shell::only_reads(command.line) {
             return None;
         }
         let mut before = FilesBefore::default();
         let workspace = self.workspace().clone();
-        let mentioned = Mentioned::of(&workspace, command.directory, &mentions::in_command(command.line));
+        let mentioned = Mentioned::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
         for (number, path) in mentioned.files.into_iter().enumerate() {
             let gathered = (number < MOST_NAMED).then(|| self.files.gather_up_to(&workspace, path.as_str(), MOST_KEPT));
             let is_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
@@ -118,7 +125,7 @@ impl Session {
     pub fn command_ended(&mut self, running: Running, command: &Command<'_>) -> CommandEffects {
         let mentions = mentions::in_command(command.line);
         let workspace = self.workspace().clone();
-        let mentioned = Mentioned::of(&workspace, command.directory, &mentions);
+        let mentioned = Mentioned::of(&workspace, command.directory, &mentions, running.reach());
         let (change, own_text) = (fresh_change(), OwnText::of(command.line));
         let own = OwnChange { command, change: &change, own_text: &own_text };
         let changed = self.changed_by(&running, &own, &mentioned);
@@ -134,7 +141,7 @@ impl Session {
     pub(crate) fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
-        let mentioned = Mentioned::of(&workspace, printed.directory, &mentions);
+        let mentioned = Mentioned::of(&workspace, printed.directory, &mentions, Reach::OwnTree);
         self.count_as_read(printed, &mentions, mentioned)
     }
 
