@@ -1,12 +1,12 @@
 //! The economy of tokens: what an edit costs in each dialect, without and with outside changes, over real histories. Every edit goes
 //! through a real session, from the first read to the right content; the tokens are those of a real tokenizer.
 
-mod change;
-mod dialect;
+pub(crate) mod change;
+pub(crate) mod dialect;
 mod packages;
 mod play;
 mod report;
-mod succession;
+pub(crate) mod succession;
 mod tally;
 
 use std::path::{Path, PathBuf};

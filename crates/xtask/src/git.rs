@@ -1,8 +1,9 @@
 //! What a git repository remembers of its files.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use surehand_core::Text;
@@ -19,9 +20,62 @@ pub(crate) fn versions(repository: &Path) -> Result<BTreeMap<String, Vec<String>
     Ok(versions)
 }
 
-/// What an object holds; nothing if that is no text.
-pub(crate) fn text(repository: &Path, id: &str) -> Result<Option<Text>> {
-    Ok(Text::new(git(repository, &["cat-file", "blob", id])?).ok())
+/// A file that a commit changed, with the names of the objects that it was before and after.
+pub(crate) struct Modification {
+    pub path: String,
+    pub before: String,
+    pub after: String,
+}
+
+/// All modifications of files, newest first.
+pub(crate) fn modifications(repository: &Path) -> Result<Vec<Modification>> {
+    let log = git(repository, &["log", "--no-merges", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=M", "--format="])?;
+    let modification = |line: &str| {
+        let (meta, path) = line.split_once('\t')?;
+        let mut ids = meta.split(' ').skip(2);
+        Some(Modification { path: path.to_owned(), before: ids.next()?.to_owned(), after: ids.next()?.to_owned() })
+    };
+    Ok(String::from_utf8_lossy(&log).lines().filter_map(modification).collect())
+}
+
+/// The objects of a repository, from one process for all questions.
+pub(crate) struct Objects {
+    git: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Objects {
+    pub(crate) fn open(repository: &Path) -> Result<Self> {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(repository).args(["cat-file", "--batch"]);
+        let mut git = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("git")?;
+        let questions = git.stdin.take().context("it is piped")?;
+        let answers = BufReader::new(git.stdout.take().context("it is piped")?);
+        Ok(Self { git, questions, answers })
+    }
+
+    /// What an object holds; nothing if that is no text, or the repository does not have it.
+    pub(crate) fn text(&mut self, id: &str) -> Result<Option<Text>> {
+        writeln!(self.questions, "{id}")?;
+        let mut header = String::new();
+        self.answers.read_line(&mut header)?;
+        // `ID blob SIZE`, or `ID missing`.
+        let Some(size) = header.split(' ').nth(2) else { return Ok(None) };
+        let size: usize = size.trim_end().parse().with_context(|| header.clone())?;
+        let mut content = vec![0; size + 1];
+        self.answers.read_exact(&mut content)?;
+        content.pop();
+        Ok(Text::new(content).ok())
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // It only waits for the next question.
+        let _ = self.git.kill();
+        let _ = self.git.wait();
+    }
 }
 
 /// What git prints when it is asked this.

@@ -1,6 +1,8 @@
 //! Rebase over real histories: of two successive commits of a file the first is what somebody else does, the second is the edit
 //! of a session that has only seen the file before both. Where the edit is rebased, the result must be the one of a session
-//! that saw the first commit; where it touches what that commit changed, it must be refused.
+//! that saw the first commit; where it touches what that commit changed, it must be refused. [`divided`] takes both from one commit.
+
+pub(crate) mod divided;
 
 use std::path::Path;
 
@@ -9,7 +11,8 @@ use surehand_core::edit::lines::LineEdit;
 use surehand_core::edit::replace::Replace;
 use surehand_core::gate::Tracking;
 use surehand_core::{
-    Anchor, Hunk, Limits, LineMap, LineNo, OnChange, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, plan,
+    Anchor, Hunk, Limits, LineMap, LineNo, OnChange, Planned, Policy, Present, Refusal, RefusalCode, RelPath, Target, Text, View,
+    plan,
 };
 
 use crate::git;
@@ -30,13 +33,14 @@ pub(crate) struct Tally {
 /// Replays the history of a repository, newest commits first, at most so many pairs.
 pub(crate) fn replay(repository: &Path, most: usize) -> Result<Tally> {
     let mut tally = Tally::default();
+    let mut objects = git::Objects::open(repository)?;
     for versions in git::versions(repository)?.into_values() {
         // Newest first: the edit, the outside change, and what was there before both.
         for three in versions.windows(3) {
             if tally.pairs == most {
                 return Ok(tally);
             }
-            let texts = three.iter().map(|id| git::text(repository, id)).collect::<Result<Option<Vec<Text>>>>()?;
+            let texts = three.iter().map(|id| objects.text(id)).collect::<Result<Option<Vec<Text>>>>()?;
             if let Some([edited, outside, seen]) = texts.as_deref() {
                 tally.pairs += 1;
                 replay_pair(&mut tally, seen, outside, edited)?;
@@ -55,6 +59,10 @@ fn replay_pair(tally: &mut Tally, seen: &Text, outside: &Text, edited: &Text) ->
         let edit = EditOf { theirs: &theirs, outside, edited, hunk };
         for dialect in [EditOf::by_text, EditOf::by_lines] {
             let Some((rebased, known)) = dialect(&edit, seen) else { continue };
+            if known.as_ref().is_err_and(|refusal| refusal.code() == RefusalCode::NoChange) {
+                // A last line that only gets an ending, say: put in lines, that is no edit.
+                continue;
+            }
             tally.edits += 1;
             match rebased {
                 Ok(rebased) => {
@@ -64,7 +72,7 @@ fn replay_pair(tally: &mut Tally, seen: &Text, outside: &Text, edited: &Text) ->
                     tally.rebased += 1;
                 }
                 Err(refusal) => {
-                    ensure!(refusal.code() == surehand_core::RefusalCode::Stale, "refused as {}", refusal.code());
+                    ensure!(refusal.code() == RefusalCode::Stale, "refused as {}", refusal.code());
                     tally.refused += 1;
                 }
             }

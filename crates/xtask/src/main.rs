@@ -26,6 +26,7 @@ use crate::bench::floor::Durability;
 use crate::bench::peer::Wanted;
 use crate::bench::{Bench, Pace};
 use crate::economy::{Economy, Packages};
+use crate::histories::divided;
 
 /// What was typed after `cargo xtask`.
 #[derive(Parser)]
@@ -115,9 +116,12 @@ struct HistoriesArgs {
     /// The repository
     #[arg(default_value = ".")]
     repository: PathBuf,
-    /// At most so many pairs of successive commits of a file
+    /// At most so many pairs of successive commits of a file, and so many commits of a file that change it in several places
     #[arg(long, default_value_t = 10_000)]
     limit: usize,
+    /// Name every edit of a divided commit that was not made in its place
+    #[arg(long)]
+    list: bool,
 }
 
 /// The flags of `floor`.
@@ -177,6 +181,10 @@ fn histories(args: &HistoriesArgs) -> Result<()> {
         "{} pairs of commits, {} edits: {} rebased, every one as if made by somebody who saw the change; {} refused",
         tally.pairs, tally.edits, tally.rebased, tally.refused
     );
+    let report = divided::replay(&args.repository, args.limit)?;
+    print!("\n{report}");
+    report.failures.iter().filter(|_| args.list).for_each(|failure| println!("{failure}"));
+    ensure!(report.wrong() == 0, "{} edits were made in a wrong place", report.wrong());
     Ok(())
 }
 

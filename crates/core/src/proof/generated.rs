@@ -266,7 +266,8 @@ impl Count {
 }
 
 /// Several changes can hide each other: one removes a line, another puts an equal one in its place. No proof from contents is safe
-/// from that. Elimination places more edits, and the share that goes wrong must stay what it is with unique lines alone.
+/// from that. Elimination places more edits, and the share that goes wrong must stay close to what it is with unique lines alone:
+/// most of these are lines that were removed and for which an equal one came in the same place.
 #[test]
 fn several_acts_make_elimination_no_less_sure_than_unique_lines() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

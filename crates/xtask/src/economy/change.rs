@@ -24,13 +24,13 @@ pub(crate) enum Contact {
 }
 
 /// The changes that make one text of another, from top to bottom.
-pub(super) fn between(from: &Text, to: &Text) -> Vec<Change> {
+pub(crate) fn between(from: &Text, to: &Text) -> Vec<Change> {
     let hunks = LineMap::between(from, to);
     hunks.hunks().iter().map(|hunk| Change { lines: hunk.before.clone(), with: lines(to, hunk.after.clone()) }).collect()
 }
 
 /// The text with these changes made.
-pub(super) fn applied(text: &Text, changes: &[Change]) -> Text {
+pub(crate) fn applied(text: &Text, changes: &[Change]) -> Text {
     let old: Vec<&str> = text.full_lines().collect();
     let mut new = String::with_capacity(text.as_str().len());
     let mut at = 0;

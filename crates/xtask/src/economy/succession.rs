@@ -27,12 +27,13 @@ impl Succession {
     /// The commits of a repository.
     pub(super) fn of_repository(name: String, repository: &Path) -> Result<Self> {
         let mut files = Vec::new();
+        let mut objects = git::Objects::open(repository)?;
         for (path, ids) in git::versions(repository)? {
             // What a single commit made was never edited.
             if !is_written(&path) || ids.len() < 2 {
                 continue;
             }
-            let texts = ids.iter().rev().map(|id| git::text(repository, id)).collect::<Result<Vec<_>>>()?;
+            let texts = ids.iter().rev().map(|id| objects.text(id)).collect::<Result<Vec<_>>>()?;
             files.push((path, texts.into_iter().flatten().collect()));
         }
         Ok(Self { name, files: files.into_iter().filter_map(with_versions).collect() })
@@ -68,7 +69,7 @@ fn is_written(path: &str) -> bool {
 
 /// Whether the lines that a read shows are all there is: other line endings and a last line that does not end would make
 /// every dialect a case of its own.
-fn is_plain(text: &Text) -> bool {
+pub(crate) fn is_plain(text: &Text) -> bool {
     let content = text.as_str();
     let is_long = |line: &str| line.chars().nth(Limits::default().line_chars).is_some();
     content.ends_with('\n') && !content.contains('\r') && !text.has_bom() && !content.lines().any(is_long)
