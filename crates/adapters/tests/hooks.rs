@@ -910,15 +910,18 @@ fn a_notebook_is_edited_by_who_has_read_it_as_it_is() {
 }
 
 #[test]
-fn what_goose_finds_late_counts_as_far_as_it_is_still_there() {
+fn what_goose_finds_late_is_what_the_files_were_then() {
     let place = Place::with(ABC);
     let agent = Agent::new(Client::Goose, &place);
     passes(agent.shell("cat a.txt"));
     // Nobody has looked at the result yet.
-    place.write("a.txt", "alpha\nbeta\nOUTSIDE\n");
-    denied(agent.write("a.txt", "all\n"), &["line 3 of a.txt was not read"]);
-    passes(agent.edit("a.txt", "beta", "BETA"));
-    assert_eq!(place.content("a.txt"), "alpha\nBETA\nOUTSIDE\n");
+    place.write("a.txt", "alpha\nbeta by hand\ngamma\n");
+    denied(agent.edit("a.txt", "beta", "BETA"), &["a.txt was modified since last read", "2|beta by hand"]);
+    passes(agent.edit("a.txt", "beta by hand", "BETA by hand"));
+    passes(agent.shell("cat a.txt"));
+    place.write("a.txt", "alpha\nBETA by hand\nOUTSIDE\n");
+    denied(agent.write("a.txt", "all\n"), &["a.txt was modified since last read", "3|OUTSIDE"]);
+    passes(agent.write("a.txt", "all\n"));
 }
 
 #[test]

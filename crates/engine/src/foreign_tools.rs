@@ -404,6 +404,11 @@ impl ForeignTools<'_> {
         self.session.foreign_command_ended(among, command)
     }
 
+    /// Says that a command has run whose output is found only later, by [`ForeignTools::printed`]: it is about the files as they are now.
+    pub fn prints_later(&mut self, command: &Command<'_>) {
+        self.session.prints_later(command);
+    }
+
     /// Records what a tool has printed that is no command: the hits of a search, say. `line` names the files that it can be about.
     pub fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
         self.session.printed(printed)

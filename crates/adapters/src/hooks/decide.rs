@@ -346,6 +346,9 @@ fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names:
     let (mut said, mut read) = (String::new(), Vec::new());
     for session in working_in(places, command) {
         let effects = session.foreign_tools().ran(command);
+        if dialect.transcript == Transcript::HoldsResults {
+            session.foreign_tools().prints_later(command);
+        }
         let root = session.workspace().path().to_owned();
         read.extend(effects.read.iter().filter_map(|lines| root.join(lines.path.as_str()).to_str().map(str::to_owned)));
         said.push_str(&said_in(name_from(&home, session).as_deref(), &render::command(&effects)));

@@ -353,6 +353,8 @@ pub fn answer(client: Client, event: Option<&str>, input: &str, around: &Surroun
         Err(why) => (Verdict::Pass, vec![format!("cannot guard this session: {why}")]),
     };
     let failed = (!troubles.is_empty()).then(|| troubles.join("; "));
+    // Every client hears a denial.
+    let hears = hears || matches!(verdict, Verdict::Deny(_));
     let warning = if hears { warning(&troubles, &heard, &id, around) } else { None };
     let answer = client.answer(&input, beside(verdict, warning.as_deref(), dialect), warning.as_deref());
     Answer { failed, ..answer }

@@ -1,5 +1,5 @@
-//! What the files that a command names were before it ran. A process that stays keeps this in memory; hooks are one process before
-//! the command and another after it, so that it waits in the state directory.
+//! What the files that a command names were before it ran, or when it printed something that is found later. A process that stays
+//! keeps this in memory; hooks are one process before the command and another after it, so that it waits in the state directory.
 
 use std::{
     collections::HashMap,
@@ -37,6 +37,15 @@ pub(super) enum FileBefore {
 const DIRECTORY: &str = "hooks";
 const PREFIX: &str = "command-";
 
+/// For what a note of files is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Until the command has ended.
+    Ended,
+    /// Until what it has printed is found.
+    Printed,
+}
+
 /// A longer file is not one of ours.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -52,14 +61,14 @@ impl FilesBefore {
         self.0.get(path).copied().unwrap_or(FileBefore::Absent)
     }
 
-    /// Keeps it until the command has ended. Where that is not possible, it is as if nobody had said that the command begins.
-    pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &Command<'_>) {
-        let _ = self.write(workspace, &name(session, command));
+    /// Keeps it. Where that is not possible, it is as if nobody had said anything of the command.
+    pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &Command<'_>, until: Until) {
+        let _ = self.write(workspace, &name(session, command, until));
     }
 
     /// What was kept for a command, once.
-    pub(super) fn take(workspace: &Workspace, session: &SessionId, command: &Command<'_>) -> Option<Self> {
-        let (folder, name) = (folder(workspace).ok()?, name(session, command));
+    pub(super) fn take(workspace: &Workspace, session: &SessionId, command: &Command<'_>, until: Until) -> Option<Self> {
+        let (folder, name) = (folder(workspace).ok()?, name(session, command, until));
         let file =
             sys::openat(&*folder, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         let mut content = Vec::new();
@@ -84,8 +93,8 @@ fn folder(workspace: &Workspace) -> io::Result<Arc<File>> {
 }
 
 /// Commands of one session may run side by side: each has a file of its own.
-fn name(session: &SessionId, command: &Command<'_>) -> String {
-    let what = format!("{}\0{}\0{}", session.0, command.directory, command.line);
+fn name(session: &SessionId, command: &Command<'_>, until: Until) -> String {
+    let what = format!("{}\0{}\0{}\0{until:?}", session.0, command.directory, command.line);
     format!("{PREFIX}{}", ContentHash::of(what.as_bytes()))
 }
 

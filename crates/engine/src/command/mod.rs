@@ -15,7 +15,7 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use self::{
-    before::{FileBefore, FilesBefore},
+    before::{FileBefore, FilesBefore, Until},
     mentioned::{Mentioned, Reach},
 };
 use crate::{
@@ -81,29 +81,35 @@ impl Session {
             watch.hints(&mut cursor);
             cursor
         });
-        Running { changed_before, named_before: self.files_before(command, Reach::Everything), cursor, among: None }
+        let named_before = (!shell::only_reads(command.line)).then(|| self.named_files(command, Reach::Everything));
+        Running { changed_before, named_before, cursor, among: None }
     }
 
     /// The same where another process will say that it has ended.
     pub(crate) fn foreign_command_begins(&mut self, command: &Command<'_>) {
-        if let Some(before) = self.files_before(command, Reach::OwnTree) {
-            before.keep(self.workspace(), &self.id(), command);
+        if !shell::only_reads(command.line) {
+            let before = self.named_files(command, Reach::OwnTree);
+            before.keep(self.workspace(), &self.id(), command, Until::Ended);
         }
+    }
+
+    /// Says that a command has just printed something that is not known yet: until [`Session::printed`], the files that it names are
+    /// noted as they are.
+    pub(crate) fn prints_later(&mut self, command: &Command<'_>) {
+        let files = self.named_files(command, Reach::OwnTree);
+        files.keep(self.workspace(), &self.id(), command, Until::Printed);
     }
 
     /// Says that a command has run that another process may have said the beginning of. It is held against these files and those that
     /// it names.
     pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &Command<'_>) -> CommandEffects {
-        let named_before = FilesBefore::take(self.workspace(), &self.id(), command);
+        let named_before = FilesBefore::take(self.workspace(), &self.id(), command, Until::Ended);
         self.command_ended(Running { named_before, among: Some(among), ..Running::default() }, command)
     }
 
-    /// The files that a command names, if it may change them. What the session has not seen of them is kept, if it is little: when the
-    /// command has run it is nowhere else.
-    fn files_before(&mut self, command: &Command<'_>, reach: Reach) -> Option<FilesBefore> {
-        if shell::only_reads(command.line) {
-            return None;
-        }
+    /// The files that a command names, as they are. What the session has not seen of them is kept, if it is little: when the command has
+    /// run it is nowhere else.
+    fn named_files(&mut self, command: &Command<'_>, reach: Reach) -> FilesBefore {
         let mut before = FilesBefore::default();
         let workspace = self.workspace().clone();
         let mentioned = Mentioned::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
@@ -118,7 +124,7 @@ impl Session {
             };
             before.insert(path, is_before);
         }
-        Some(before)
+        before
     }
 
     /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
@@ -133,16 +139,17 @@ impl Session {
             self.take_unseen(before, &own, &mentioned, &changed);
         }
         let touched = self.touched(running.cursor, &changed);
-        let read = self.count_as_read(command, &mentions, mentioned);
+        let read = self.count_as_read(command, &mentions, mentioned, &FilesBefore::default());
         CommandEffects { changed, touched, read }
     }
 
-    /// Says what something has printed that changed no files.
+    /// Says what something has printed that changed no files, perhaps some time ago.
     pub(crate) fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
         let mentioned = Mentioned::of(&workspace, printed.directory, &mentions, Reach::OwnTree);
-        self.count_as_read(printed, &mentions, mentioned)
+        let then = FilesBefore::take(&workspace, &self.id(), printed, Until::Printed).unwrap_or_default();
+        self.count_as_read(printed, &mentions, mentioned, &then)
     }
 
     /// The files that the session has seen and that are something else now, with who did it.

@@ -8,7 +8,11 @@ use surehand_core::{
     },
 };
 
-use super::{Command, mentioned::Mentioned};
+use super::{
+    Command,
+    before::{FileBefore, FilesBefore},
+    mentioned::Mentioned,
+};
 use crate::session::Session;
 
 /// So many bytes of files are compared with one output.
@@ -24,8 +28,15 @@ const MOST_FILES: usize = 200;
 const LATELY: usize = 32;
 
 impl Session {
-    /// Marks as read what a command has printed of the files of this workspace.
-    pub(super) fn count_as_read(&mut self, command: &Command<'_>, mentions: &Mentions, mut mentioned: Mentioned) -> Vec<Lines> {
+    /// Marks as read what a command has printed of the files of this workspace. `then` is what they were at that time, where it was
+    /// noted.
+    pub(super) fn count_as_read(
+        &mut self,
+        command: &Command<'_>,
+        mentions: &Mentions,
+        mut mentioned: Mentioned,
+        then: &FilesBefore,
+    ) -> Vec<Lines> {
         let mut printed = Printed::new(command.line, command.output);
         if printed.is_blank() {
             return Vec::new();
@@ -33,23 +44,30 @@ impl Session {
         let workspace = self.workspace().clone();
         mentioned.look_up(&workspace, &mentions::in_output(command.output));
         let mut room = MOST_BYTES;
-        let mut read = self.take_printed(&mut printed, &mentioned.files, Rank::Named, &mut room);
+        let mut read = self.take_printed(&mut printed, &mentioned.files, Rank::Named, then, &mut room);
         if !printed.is_accounted_for() {
             let possible = mentioned.possible(&workspace, mentions);
-            read.extend(self.take_printed(&mut printed, &possible, Rank::Possible, &mut room));
+            read.extend(self.take_printed(&mut printed, &possible, Rank::Possible, then, &mut room));
         }
         if !printed.is_accounted_for() {
             let recent = self.tracker().map(|tracker| tracker.lately_viewed(&workspace, LATELY)).unwrap_or_default();
-            read.extend(self.take_printed(&mut printed, &recent, Rank::Recent, &mut room));
+            read.extend(self.take_printed(&mut printed, &recent, Rank::Recent, then, &mut room));
         }
         self.track_read(&read);
         read
     }
 
     /// Compares what is left of an output with these files, and marks as seen what it shows of them.
-    fn take_printed(&mut self, printed: &mut Printed, paths: &[RelPath], rank: Rank, room: &mut usize) -> Vec<Lines> {
-        let files: Vec<(RelPath, Text)> =
-            paths.iter().take(MOST_FILES).filter_map(|path| self.text_within(path, rank, room)).collect();
+    fn take_printed(
+        &mut self,
+        printed: &mut Printed,
+        paths: &[RelPath],
+        rank: Rank,
+        then: &FilesBefore,
+        room: &mut usize,
+    ) -> Vec<Lines> {
+        let mut text = |path: &RelPath| self.text_then(path, then).or_else(|| self.text_within(path, rank, room));
+        let files: Vec<(RelPath, Text)> = paths.iter().take(MOST_FILES).filter_map(&mut text).collect();
         let candidates: Vec<Candidate<'_>> =
             files.iter().map(|(path, text)| Candidate { path: path.as_str(), text, rank }).collect();
         let shown = printed.lines_of(&candidates);
@@ -60,6 +78,13 @@ impl Session {
             read.push(Lines { path, text, lines });
         }
         read
+    }
+
+    /// The text that a file had when the command printed, where that was noted.
+    fn text_then(&mut self, path: &RelPath, then: &FilesBefore) -> Option<(RelPath, Text)> {
+        let FileBefore::Version(version) = then.get(path) else { return None };
+        let workspace = self.workspace().clone();
+        Some((path.clone(), self.files.text(&workspace, &version)?))
     }
 
     /// The text of a file, if there is room for it.
