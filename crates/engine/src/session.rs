@@ -263,6 +263,8 @@ impl Session {
         if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
             self.set_view(path, view.clone());
             text = self.files.text(&self.workspace, &view.version());
+            // The next call may come through another process, and is compared with this.
+            text.iter().for_each(|text| self.files.keep(&self.workspace, path, text));
         }
         Refused { refusal: Box::new(refusal), repeat, text }
     }
