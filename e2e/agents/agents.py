@@ -13,16 +13,30 @@ def put(path, content):
     path.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
 
 
+# What an agent wants before an edit, whatever we say: a read of the file, or one of the file as it is now, by its own tool.
+ONCE, FRESH = "once", "fresh"
+
+# When a hook can tell the model something.
+AFTER_A_TOOL, WITH_A_REFUSAL, AT_THE_START = "after a tool", "with a refusal", "at the start, and with a refusal"
+
+
 class Agent:
     """A stage for one agent: a project, a home, a model, and `surehand init` done in it."""
 
-    full = 195_000  # a prompt of so many tokens is about as much as its context holds; None where nothing makes it compact
+    full = 195_000  # a prompt of so many tokens is about as much as its context holds; None where nothing was seen to make it compact
+    executable = None  # if it is not called as the agent is
+    own_check = None  # what it wants before an edit, whatever we say: ONCE or FRESH
+    refuses = r"(?!)"  # what its own tools say when that is missing
+    hears = AFTER_A_TOOL  # when a hook can tell its model something
+    replaces = True  # whether its tool for whole files replaces one that is there
+    has_hooks = True  # if not, it edits with our tools
+    format_after_edits = None
 
     def __init__(self, stage, binary, clients, model):
         self.stage, self.binary, self.model = Path(stage), binary, model
         self.project, self.home = self.stage / "project", self.stage / "home"
         self.home.mkdir(parents=True)
-        self.program = clients / self.name / "node_modules" / ".bin" / self.name
+        self.program = clients / self.name / "node_modules" / ".bin" / (self.executable or self.name)
         path = [str(Path(binary).parent), str(clients / "node_modules" / ".bin"), str(self.program.parent), "/usr/local/bin", "/usr/bin", "/bin"]
         self.environment = {
             "PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color", "SHELL": "/bin/bash", "TZ": "UTC", "CI": "1",
@@ -31,13 +45,25 @@ class Agent:
             "SUREHAND_POLICY_DURABILITY": "fast",
         }
 
+    @classmethod
+    def version(cls):
+        return cls.install.rpartition("@")[2]
+
+    def repository(self, directory, files):
+        """Makes a repository with these files in it."""
+        for name, content in files.items():
+            put(directory / name, content)
+        start = "git init -q -b main . && git config user.name a && git config user.email a@localhost && git add -A && git commit -qm start"
+        self.git(directory, start)
+
+    def git(self, directory, command):
+        """Runs a command as another program beside the agent would."""
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+        subprocess.run(command, shell=True, cwd=directory, env=environment, check=True)
+
     def lay_out(self, files, *words):
         """Makes the project, and sets Surehand up in it: `surehand init AGENT WORDS`."""
-        for name, content in files.items():
-            put(self.project / name, content)
-        git = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-        commit = "git init -q -b main . && git add -A && git -c user.name=a -c user.email=a@localhost commit -qm start"
-        subprocess.run(commit, shell=True, cwd=self.project, env=git, check=True)
+        self.repository(self.project, files)
         self.configure()
         init = [self.binary, "init", self.name, "--yes", *words]
         subprocess.run(init, cwd=self.project, env=self.environment, check=True, capture_output=True)
@@ -66,6 +92,10 @@ class Agent:
 
 class Claude(Agent):
     name = "claude"
+    title = "Claude Code"
+    tools = "Read, Grep, Edit, MultiEdit, Write, NotebookEdit, Bash"
+    own_check = ONCE
+    refuses = r"has not been read yet|has been modified since read"
     install = "@anthropic-ai/claude-code@2.1.325"
 
     def configure(self):
@@ -78,8 +108,15 @@ class Claude(Agent):
             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", ENABLE_TOOL_SEARCH="false", DISABLE_COST_WARNINGS="1",
         )
 
+    def format_after_edits(self, seconds):
+        """A hook of the project's own, as many have one: it formats what was edited, so many seconds later."""
+        format = f"path=$(sed -n 's/.*\"file_path\":\"\\([^\"]*\\)\".*/\\1/p'); sleep {seconds}; sed -i 's/ *$//' \"$path\""
+        settings = self.project / ".claude/settings.json"
+        hooks = {"PostToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": format}]}]}
+        put(settings, {**json.loads(settings.read_text()), "hooks": hooks})
+
     def command(self, prompt):
-        return [self.program, "-p", prompt, "--model", "claude-sonnet-4-5", "--max-turns", "20", "--output-format", "stream-json", "--verbose", "--autocompact", "100k"]
+        return [self.program, "-p", prompt, "--model", "claude-sonnet-4-5", "--max-turns", "100", "--output-format", "stream-json", "--verbose", "--autocompact", "100k"]
 
     def read(self, path):
         return "Read", {"file_path": str(self.project / path)}
@@ -96,6 +133,8 @@ class Claude(Agent):
 
 class Codex(Agent):
     name = "codex"
+    title = "Codex CLI"
+    tools = "apply_patch, shell"
     install = "@openai/codex@0.166.0"
 
     def configure(self):
@@ -148,6 +187,8 @@ supports_websockets = false
 
 class Gemini(Agent):
     name = "gemini"
+    title = "Gemini CLI"
+    tools = "read_file, read_many_files, grep_search, replace, write_file, run_shell_command"
     full = None  # it compresses from one prompt of the person to the next only, and here there is one
     install = "@google/gemini-cli@0.61.0"
 
@@ -157,7 +198,7 @@ class Gemini(Agent):
             {
                 "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
                 "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
-                "general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "disableUpdateNag": True}, "model": {"name": "gemini-2.5-flash"},
+                "general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "disableUpdateNag": True}, "model": {"name": "gemini-2.5-flash", "disableLoopDetection": True},
             },
         )
         self.environment.update(GEMINI_API_KEY="none", GOOGLE_GEMINI_BASE_URL=self.model.url, GEMINI_TELEMETRY_ENABLED="false", GEMINI_CLI_TRUST_WORKSPACE="true", GEMINI_CLI_NO_RELAUNCH="1")
@@ -180,6 +221,8 @@ class Gemini(Agent):
 
 class Opencode(Agent):
     name = "opencode"
+    title = "opencode"
+    tools = "read, grep, edit, multiedit, write, apply_patch, bash"
     install = "opencode-ai@1.18.33"
 
     def configure(self):
@@ -210,4 +253,230 @@ class Opencode(Agent):
         return "bash", {"command": command, "description": "run"}
 
 
-AGENTS = {agent.name: agent for agent in (Claude, Codex, Gemini, Opencode)}
+class Qwen(Agent):
+    name = "qwen"
+    title = "Qwen Code"
+    full = 175_000  # with more it stops
+    tools = "read_file, grep_search, edit, write_file, notebook_edit, run_shell_command"
+    own_check = FRESH
+    refuses = r"before editing or overwriting it|file changed since last read"
+    install = "@qwen-code/qwen-code@0.24.4"
+
+    def configure(self):
+        put(
+            self.home / ".qwen/settings.json",
+            {
+                "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}}, "privacy": {"usageStatisticsEnabled": False},
+                "telemetry": {"enabled": False}, "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
+            },
+        )
+        self.environment.update(OPENAI_API_KEY="none", OPENAI_BASE_URL=f"{self.model.url}/v1", OPENAI_MODEL="scripted", QWEN_TELEMETRY_ENABLED="false", QWEN_CODE_NO_RELAUNCH="1")
+
+    def command(self, prompt):
+        return [self.program, prompt, "--approval-mode", "yolo", "--auth-type", "openai", "--output-format", "stream-json", "-m", "scripted"]
+
+    def read(self, path):
+        return "read_file", {"file_path": str(self.project / path)}
+
+    def edit(self, path, old, new):
+        return "edit", {"file_path": str(self.project / path), "old_string": old, "new_string": new}
+
+    def write(self, path, content):
+        return "write_file", {"file_path": str(self.project / path), "content": content}
+
+    def shell(self, command):
+        return "run_shell_command", {"command": command, "description": "run", "is_background": False}
+
+
+class Copilot(Agent):
+    name = "copilot"
+    title = "Copilot CLI"
+    tools = "view, grep, edit, create, apply_patch, bash"
+    replaces = False
+    install = "@github/copilot@1.0.102"
+
+    def configure(self):
+        put(self.home / ".copilot/config.json", {"trusted_folders": [str(self.project)], "banner": "never"})
+        self.environment.update(
+            COPILOT_PROVIDER_BASE_URL=f"{self.model.url}/v1", COPILOT_PROVIDER_TYPE="openai", COPILOT_PROVIDER_API_KEY="none", COPILOT_MODEL="scripted", COPILOT_OFFLINE="true",
+            COPILOT_PROVIDER_MAX_PROMPT_TOKENS="200000", COPILOT_PROVIDER_WIRE_API="completions",
+        )
+
+    def command(self, prompt):
+        return [self.program, "-p", prompt, "--allow-all-tools", "--allow-all-paths", "--no-color", "--no-auto-update"]
+
+    def read(self, path):
+        return "view", {"path": str(self.project / path)}
+
+    def edit(self, path, old, new):
+        return "edit", {"path": str(self.project / path), "old_str": old, "new_str": new}
+
+    def write(self, path, content):
+        return "create", {"path": str(self.project / path), "file_text": content}
+
+    def shell(self, command):
+        return "bash", {"command": command, "description": "run"}
+
+
+class Goose(Agent):
+    name = "goose"
+    title = "goose"
+    full = None
+    executable = "goose-binary-linux-x64"
+    tools = "edit, write, shell"
+    hears = WITH_A_REFUSAL
+    install = "@aaif/goose-binary-linux-x64@1.52.0"
+
+    def configure(self):
+        developer = {"enabled": True, "type": "builtin", "name": "developer", "timeout": 60, "bundled": True}
+        put(self.home / ".config/goose/config.yaml", {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "scripted", "GOOSE_MODE": "auto", "extensions": {"developer": developer}, "GOOSE_TELEMETRY_ENABLED": False})
+        self.environment.update(
+            OPENAI_HOST=self.model.url, OPENAI_BASE_URL=f"{self.model.url}/v1", OPENAI_API_KEY="none", GOOSE_PROVIDER="openai", GOOSE_MODEL="scripted", GOOSE_MODE="auto",
+            GOOSE_DISABLE_KEYRING="1", GOOSE_TELEMETRY_OFF="1", GOOSE_CONTEXT_LIMIT="200000", GOOSE_AUTO_COMPACT_THRESHOLD="0.8",
+        )
+
+    def command(self, prompt):
+        return [self.program, "run", "--max-turns", "100", "-t", prompt]
+
+    def read(self, path):
+        return self.shell(f"cat {path}")
+
+    def edit(self, path, old, new):
+        return "edit", {"path": str(self.project / path), "before": old, "after": new}
+
+    def write(self, path, content):
+        return "write", {"path": str(self.project / path), "content": content}
+
+    def shell(self, command):
+        return "shell", {"command": command}
+
+
+class Cline(Agent):
+    name = "cline"
+    title = "Cline CLI"
+    full = None
+    tools = "read_files, search_codebase, editor, apply_patch, run_commands"
+    replaces = False
+    install = "cline@3.0.65"
+
+    def configure(self):
+        self.environment.update(CLINE_TELEMETRY_DISABLED="1", CLINE_DIR=str(self.home / ".cline"), CLINE_NO_AUTO_UPDATE="1", CLINE_GLOBAL_SETTINGS_PATH=str(self.home / ".cline/global.json"))
+        put(self.home / ".cline/global.json", {"telemetryOptOut": True, "autoUpdateEnabled": False})
+        login = [self.program, "auth", "openai-compatible", "-k", "none", "-m", "scripted", "-b", f"{self.model.url}/v1"]
+        subprocess.run(login, cwd=self.project, env=self.environment, capture_output=True, timeout=60)
+
+    def command(self, prompt):
+        return [self.program, "--json", "-P", "openai-compatible", "-m", "scripted", "--auto-approve", "true", "-t", "120", prompt]
+
+    def read(self, path):
+        return "read_files", {"files": [{"path": str(self.project / path)}]}
+
+    def edit(self, path, old, new):
+        return "editor", {"path": str(self.project / path), "old_text": old, "new_text": new}
+
+    def write(self, path, content):
+        return "editor", {"path": str(self.project / path), "new_text": content}
+
+    def shell(self, command):
+        return "run_commands", {"commands": [command]}
+
+
+class Reasonix(Agent):
+    name = "reasonix"
+    title = "Reasonix"
+    full = None
+    tools = "read_file, grep, edit_file, multi_edit, write_file, move_file, notebook_edit, bash"
+    own_check = FRESH
+    refuses = r"FS_STALE_VERSION|FS_NOT_READ|FS_UNREAD|changed after it was read"
+    hears = AT_THE_START
+    install = "reasonix@1.38.11"
+
+    def configure(self):
+        put(
+            self.home / ".reasonix/config.toml",
+            f"""config_version = 10
+default_model = "scripted"
+
+[desktop]
+check_updates = false
+telemetry = false
+metrics = false
+
+[environment]
+enabled = false
+offline = true
+
+[lsp]
+enabled = false
+
+[[providers]]
+name = "scripted"
+kind = "openai"
+base_url = "{self.model.url}/v1"
+model = "scripted"
+api_key_env = "NO_KEY"
+context_window = 200000
+web_search = false
+
+[permissions]
+mode = "allow"
+
+[sandbox]
+bash = "off"
+""",
+        )
+        self.environment.update(NO_KEY="none", REASONIX_HOME=str(self.home / ".reasonix"), REASONIX_LANG="en")
+
+    def command(self, prompt):
+        return [self.program, "run", "--max-steps", "100", "--permission-mode", "danger-full-access", prompt]
+
+    def read(self, path):
+        return "read_file", {"path": str(self.project / path)}
+
+    def edit(self, path, old, new):
+        return "edit_file", {"path": str(self.project / path), "old_string": old, "new_string": new}
+
+    def write(self, path, content):
+        return "write_file", {"path": str(self.project / path), "content": content}
+
+    def shell(self, command):
+        return "bash", {"command": command}
+
+
+class Continue(Agent):
+    """It runs no hooks, so it edits with the tools of our server."""
+
+    name = "continue"
+    title = "Continue CLI"
+    full = None
+    executable = "cn"
+    tools = "none: it has our tools beside its own"
+    has_hooks = False
+    install = "@continuedev/cli@1.5.47"
+
+    def configure(self):
+        model = {
+            "name": "scripted", "provider": "openai", "model": "scripted", "apiBase": f"{self.model.url}/v1", "apiKey": "none", "roles": ["chat"],
+            "capabilities": ["tool_use"], "useResponsesApi": False,
+        }
+        server = {"name": "surehand", "command": str(self.binary), "args": ["mcp"]}
+        put(self.home / ".continue/config.yaml", {"name": "scripted", "version": "1.0.0", "schema": "v1", "models": [model], "mcpServers": [server]})
+        self.environment.update(CONTINUE_TELEMETRY_ENABLED="0", CONTINUE_CLI_ENABLE_TELEMETRY="0", CONTINUE_GLOBAL_DIR=str(self.home / ".continue"), CONTINUE_METRICS_ENABLED="0")
+
+    def command(self, prompt):
+        return [self.program, "-p", prompt, "--config", self.home / ".continue/config.yaml", "--auto"]
+
+    def read(self, path):
+        return "read_file", {"path": path}
+
+    def edit(self, path, old, new):
+        return "edit_file", {"path": path, "old_string": old, "new_string": new}
+
+    def write(self, path, content):
+        return "write_file", {"path": path, "content": content}
+
+    def shell(self, command):
+        return "Bash", {"command": command}
+
+
+AGENTS = {agent.name: agent for agent in (Claude, Codex, Gemini, Opencode, Qwen, Copilot, Goose, Cline, Reasonix, Continue)}

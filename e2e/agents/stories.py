@@ -1,8 +1,12 @@
-"""Real agents with Surehand's hooks under them: stories.py BINARY CLIENTS [AGENT...]. Each plays the same story with its own tools."""
+"""Real agents with Surehand under them: stories.py BINARY CLIENTS fast|all [AGENT...]. Each plays the same stories with its own tools. At
+the end comes a table of what was seen."""
 
 import contextlib
 import io
+import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -10,7 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from checks import check  # noqa: E402
 
-from agents import AGENTS  # noqa: E402
+import flow  # noqa: E402
+from agents import AFTER_A_TOOL, AGENTS, FRESH, WITH_A_REFUSAL, put  # noqa: E402
 from model import Model, Turn  # noqa: E402
 
 FILES = {
@@ -23,13 +28,13 @@ FILES = {
 
 
 class Stage:
-    """An agent in a project of its own; files are put away when all is well."""
+    """An agent in a project of its own, which is put away when the story ends unless SUREHAND_E2E_KEEP is set."""
 
-    def __init__(self, agent, binary, clients, *words):
+    def __init__(self, agent, binary, clients, *words, files=FILES):
         self.root = Path(tempfile.mkdtemp(prefix=f"surehand-{agent.name}-"))
         self.model = Model([])
         self.agent = agent(self.root, binary, clients, self.model)
-        self.agent.lay_out(FILES, *words)
+        self.agent.lay_out(files, *words)
 
     def content(self, path):
         return (self.agent.project / path).read_text()
@@ -42,12 +47,15 @@ class Stage:
         self.model.turns = list(turns)
         self.model.prompts = []
         self.out = self.agent.run()
+        if "SUREHAND_E2E_KEEP" in os.environ:
+            (self.root / "prompts.txt").write_text("\n\n=====\n\n".join(self.model.prompts))
         prompts = self.model.prompts
         return [news(before, after) for before, after in zip(prompts, prompts[1:])]
 
     def close(self):
         self.model.stop()
-        shutil.rmtree(self.root, ignore_errors=True)
+        if "SUREHAND_E2E_KEEP" not in os.environ:
+            shutil.rmtree(self.root, ignore_errors=True)
 
 
 def news(before, after):
@@ -59,41 +67,152 @@ def news(before, after):
 
 
 def tell(agent, binary, clients):
+    """What nobody has read is not edited, what somebody else changed is refused with the lines, and one call mends it."""
     name = agent.name
     stage = Stage(agent, binary, clients)
     act = stage.agent
+    its_own_read = [Turn(act.read("a.txt"))] if agent.own_check == FRESH else []
     told = stage.play(
-        Turn(act.edit("unread.txt", "two", "TWO")),
         Turn(act.read("a.txt")),
-        Turn(act.edit("a.txt", "beta", "BETA"), before=stage.outside("a.txt", "alpha\nbeta\nOUTSIDE\n")),
-        Turn(act.edit("a.txt", "beta", "BETA")),
+        Turn(act.edit("a.txt", "beta", "BETA"), before=stage.outside("a.txt", "alpha\nbeta by hand\ngamma\n")),
+        *its_own_read,
+        Turn(act.edit("a.txt", "beta by hand", "BETA by hand")),
         Turn(act.read("whole.txt")),
         Turn(act.write("whole.txt", "mine\n"), before=stage.outside("whole.txt", "first\nsecond\ntheirs\n")),
         Turn(act.read("sub/c.txt")),
+        Turn(act.edit("unread.txt", "two", "TWO")),
         Turn(act.write("new.txt", "new\n")),
         Turn(text="done"),
     )
-    with check(f"{name}: an edit of what was never read changes nothing"):
-        assert stage.content("unread.txt") == FILES["unread.txt"], stage.content("unread.txt")
-        assert "read" in told[0].lower(), told[0][:400]
+    after = dict(zip(["read", "edit", *["its own read" for _ in its_own_read], "edit again", "read whole", "write", "read sub", "unread", "new"], told))
+    cells = {}
     with check(f"{name}: an edit of what somebody else changed is refused with the lines"):
-        assert "OUTSIDE" in told[2] and "modified since last read" in told[2], told[2][:600]
-    with check(f"{name}: the refusal counts as read, so the edit passes then"):
-        assert stage.content("a.txt") == "alpha\nBETA\nOUTSIDE\n", stage.content("a.txt")
+        refused = after["edit"]
+        assert flow.REFUSED.search(refused) and "beta by hand" in refused, refused[:600]
+        cells["refused"] = "yes"
+    with check(f"{name}: the corrected edit passes then"):
+        assert stage.content("a.txt") == "alpha\nBETA by hand\ngamma\n", stage.content("a.txt")
+        if "refused" in cells:
+            cells["repaired"] = "after a read that it wants itself" if its_own_read else "by the next call"
     with check(f"{name}: what somebody else wrote is not overwritten"):
         assert stage.content("whole.txt") == "first\nsecond\ntheirs\n", stage.content("whole.txt")
-    with check(f"{name}: instructions come with the first file of a directory"):
-        assert "Always whisper" in "\n".join(told[6:]), told[6][:600]
+    with check(f"{name}: an edit of what was never read changes nothing"):
+        assert stage.content("unread.txt") == FILES["unread.txt"], stage.content("unread.txt")
+        assert "read" in after["unread"].lower(), after["unread"][:400]
+    with check(f"{name}: instructions of a directory are told {'with its first file' if agent.hears == AFTER_A_TOOL else 'with the next refusal'}"):
+        heard = after["read sub"] if agent.hears == AFTER_A_TOOL else after["read sub"] + after["unread"]
+        assert "Always whisper" in heard, heard[:600]
+        cells["heard"] = agent.hears
     with check(f"{name}: a new file needs nothing"):
         assert stage.content("new.txt") == "new\n"
     stage.close()
+    return cells
+
+
+def tell_of_flow(agent, binary, clients):
+    """Work without a conflict is not disturbed."""
+    name = agent.name
+    if not agent.has_hooks:
+        return {"flow": "not played: nobody tells the server of commands"}
+    stage = Stage(agent, binary, clients, files=flow.FILES)
+    act = stage.agent
+    act.repository(act.project / "nested", flow.NESTED)
+    act.git(act.project, "git checkout -q -b other && sed -i 's/branch 2/branch two/' branch.txt && git commit -qam other && git checkout -q main")
+    played = flow.build(act)
+    stage.play(*played.turns)
+    told = stage.model.prompts[-1] if stage.model.prompts else ""
+    cells = {}
+    ours, own = len(flow.REFUSED.findall(told)), len(re.findall(agent.refuses, told))
+    with check(f"{name}: a session without a conflict comes to its end"):
+        assert not stage.model.turns, f"{len(stage.model.turns)} turns left: {stage.out[-1500:]}"
+    with check(f"{name}: nothing in it is refused by us"):
+        assert ours == 0, excerpts(flow.REFUSED, told)
+    with check(f"{name}: nothing in it is refused by the agent itself, which gets the reads that it wants"):
+        assert own == 0, excerpts(agent.refuses, told)
+    with check(f"{name}: nobody else is named for what the model did itself"):
+        assert not flow.BLAMED.search(told), excerpts(flow.BLAMED, told)
+    with check(f"{name}: every edit of it has landed"):
+        missing = [f"{path}: {line}" for path, lines in played.wanted.items() for line in lines if line not in stage.content(path).splitlines()]
+        assert not missing, missing
+        cells["flow"] = f"{ours} in {len(played.turns)} turns"
+    stage.close()
+    return cells
+
+
+def excerpts(pattern, text):
+    return " | ".join(text[max(0, found.start() - 200) : found.end() + 300] for found in re.finditer(pattern, text))
+
+
+def tell_of_formatter(agent, binary, clients):
+    """A formatter that the agent runs after each edit, beside our hook, is not in the way."""
+    name = agent.name
+    if agent.format_after_edits is None:
+        return
+    for seconds in (0, 0.1, 0.3):
+        stage = Stage(agent, binary, clients, files=flow.FILES)
+        act = stage.agent
+        act.format_after_edits(seconds)
+        edits = [Turn(act.edit("five.txt", f"five {line}", f"five {line} edited  ")) for line in (5, 6, 7, 8, 9)]
+        again = Turn(act.edit("five.txt", "five 7 edited", "five 7 edited again  "))
+        stage.play(Turn(act.read("five.txt")), *edits, again, Turn(text="done"))
+        told = stage.model.prompts[-1]
+        with check(f"{name}: with a formatter that takes {seconds} s after each edit nothing is refused"):
+            assert not flow.REFUSED.search(told), excerpts(flow.REFUSED, told)
+            assert not re.search(agent.refuses, told), excerpts(agent.refuses, told)
+            wanted = [f"five {line} edited{' again' if line == 7 else ''}" for line in (5, 6, 7, 8, 9)]
+            assert stage.content("five.txt").splitlines()[4:9] == wanted, stage.content("five.txt")
+        stage.close()
+
+
+def spoil_state(act):
+    """The state of the checkout is no directory."""
+    put(act.project / ".git/surehand/checkouts/main", "nothing\n")
+    for directory in (".git/surehand/checkouts", ".git/surehand"):
+        (act.project / directory).chmod(0o700)
+
+
+WARNING = "`surehand doctor` tells more"
+
+
+def tell_of_trouble(agent, binary, clients):
+    """Settings that cannot be read and state that cannot be used stop nobody, and are told once."""
+    if not agent.has_hooks:
+        return
+    for what, break_it, cause, is_guarded in [
+        ("settings that cannot be read", lambda act: put(act.home / ".config/surehand/surehand.toml", "[policy]\non_change = 3\n"), "on_change", True),
+        ("state that cannot be used", spoil_state, "cannot use the state directory", False),
+    ]:
+        stage = Stage(agent, binary, clients)
+        act = stage.agent
+        break_it(act)
+        stage.play(
+            Turn(act.read("a.txt")),
+            Turn(act.edit("a.txt", "beta", "BETA")),
+            Turn(act.read("whole.txt")),
+            Turn(act.write("whole.txt", "mine\n"), before=stage.outside("whole.txt", "first\nsecond\ntheirs\n")),
+            Turn(text="done"),
+        )
+        told = stage.model.prompts[-1]
+        with check(f"{agent.name}: {what}: the agent goes on"):
+            assert stage.content("a.txt") == "alpha\nBETA\ngamma\n", stage.content("a.txt")
+        # Without a gate there is no refusal to hear it with.
+        can_hear = is_guarded or agent.hears != WITH_A_REFUSAL
+        with check(f"{agent.name}: {what}: the model is told {'once' if can_hear else 'nothing, for it hears refusals only'}"):
+            assert told.count(WARNING) == (1 if can_hear else 0), f"{told.count(WARNING)} times: {excerpts(WARNING, told)}"
+        if is_guarded:
+            with check(f"{agent.name}: {what}: the files are guarded all the same"):
+                assert stage.content("whole.txt") == "first\nsecond\ntheirs\n", stage.content("whole.txt")
+        with check(f"{agent.name}: {what}: the doctor names it"):
+            doctor = subprocess.run([binary, "doctor"], cwd=act.project, env=act.environment, capture_output=True, text=True)
+            assert doctor.returncode == 1 and cause in doctor.stdout, f"exit code {doctor.returncode}: {doctor.stdout}"
+        stage.close()
 
 
 def tell_of_compaction(agent, binary, clients):
     name = agent.name
     if agent.full is None:
-        return
-    stage = Stage(agent, binary, clients)
+        return {"compaction": "not played"}
+    stage, cells = Stage(agent, binary, clients), {}
     act = stage.agent
     stage.play(
         Turn(act.read("a.txt")),
@@ -108,7 +227,9 @@ def tell_of_compaction(agent, binary, clients):
         told = stage.model.told()
         assert "no longer counts as read" in told and "Repository state" in told, told[-2000:]
         assert stage.content("a.txt") == "alpha\nBETA\ngamma\n", stage.content("a.txt")
+        cells["compaction"] = "forgotten, and the state told"
     stage.close()
+    return cells
 
 
 def tell_without_the_program(agent, binary, clients):
@@ -132,25 +253,53 @@ def tell_without_the_program(agent, binary, clients):
 
 
 def told(story, name, binary, clients):
-    """What a story prints."""
-    out = io.StringIO()
+    """What a story prints, and what it has for the table."""
+    out, cells = io.StringIO(), {}
     with contextlib.redirect_stdout(out):
         try:
-            story(AGENTS[name], str(Path(binary).resolve()), Path(clients).resolve())
+            cells = story(AGENTS[name], str(Path(binary).resolve()), Path(clients).resolve()) or {}
         except Exception as why:
             print(f"FAIL {name}: {story.__name__} -- {type(why).__name__}: {why}"[:800])
-    return out.getvalue()
+    return out.getvalue(), cells
+
+
+FAST = (tell, tell_of_flow, tell_of_formatter, tell_of_compaction, tell_without_the_program)
+ALL = (*FAST, tell_of_trouble)
+
+COLUMNS = {
+    "tools": "its tools that are guarded",
+    "flow": "refused without a conflict",
+    "repaired": "a conflict is refused, and repaired",
+    "heard": "its model hears notes",
+    "compaction": "after a compaction",
+}
+
+
+def table(rows):
+    """What was seen, in Markdown. A cell that no story has filled is a failure."""
+    lines = [f"| agent | {' | '.join(COLUMNS.values())} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    for name, cells in rows.items():
+        agent = AGENTS[name]
+        cells = {"tools": agent.tools, **cells}
+        lines.append(f"| {agent.title} {agent.version()} | {' | '.join(cells.get(column, '**failed**') for column in COLUMNS)} |")
+    return "\n".join(lines)
 
 
 def main():
-    binary, clients, *names = sys.argv[1:]
+    binary, clients, which, *names = sys.argv[1:]
+    rows = {}
     for name in names or AGENTS:
-        for story in (tell, tell_of_compaction, tell_without_the_program):
+        rows[name] = {}
+        for story in {"fast": FAST, "all": ALL}[which]:
             # An agent is a large program of somebody else's, and may stumble once.
-            text = told(story, name, binary, clients)
+            text, cells = told(story, name, binary, clients)
             if "FAIL " in text:
-                text = told(story, name, binary, clients)
+                print("".join(f"AGAIN {line[5:]}\n" for line in text.splitlines() if line.startswith("FAIL ")), end="", flush=True)
+                text, cells = told(story, name, binary, clients)
+            rows[name] |= cells
             print(text, end="", flush=True)
+    print(table(rows))
 
 
-main()
+if __name__ == "__main__":
+    main()
