@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, Write},
+    io::{self, Read, Write},
     os::fd::OwnedFd,
 };
 
@@ -11,46 +11,53 @@ use rustix::fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A longer file is none of ours.
-const MOST_BYTES: u64 = 4 << 20;
+const MOST_BYTES: u64 = 32 << 20;
+
+/// Looks at a value. It is never half written, so that nobody need wait.
+pub(crate) fn look<T: Default + DeserializeOwned>(dir: Option<&OwnedFd>, name: &str) -> T {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = dir.and_then(|dir| sys::openat(dir, name, flags, Mode::empty()).ok());
+    file.and_then(|file| read(&mut File::from(file)).ok()).unwrap_or_default()
+}
 
 /// Looks at a value and changes it; nobody else does meanwhile. One that becomes the default has no file.
 pub(crate) fn change<T, R>(dir: Option<&OwnedFd>, name: &str, change: impl FnOnce(&mut T) -> R) -> R
 where
     T: Clone + Default + PartialEq + Serialize + DeserializeOwned,
 {
-    let mut file = dir.and_then(|dir| open(dir, name, OFlags::empty()).ok());
-    let mut value: T = file.as_mut().and_then(|file| read(file).ok()).unwrap_or_default();
+    let mut held = dir.and_then(|dir| Some((dir, open_locked(dir, name).ok()?)));
+    let mut value: T = held.as_mut().and_then(|(_, file)| read(file).ok()).unwrap_or_default();
     let before = value.clone();
     let result = change(&mut value);
-    if let (true, Some(dir)) = (value != before, dir) {
-        let _ = write(dir, name, file, &value);
+    if let Some((dir, _file)) = &held {
+        let _ = match (value == T::default(), value == before) {
+            (true, _) => sys::unlinkat(*dir, name, AtFlags::empty()).map_err(io::Error::from),
+            (false, true) => Ok(()),
+            (false, false) => replace(dir, name, &value),
+        };
     }
     result
 }
 
-fn write<T: Default + PartialEq + Serialize>(dir: &OwnedFd, name: &str, file: Option<File>, value: &T) -> io::Result<()> {
-    if *value == T::default() {
-        return Ok(sys::unlinkat(dir, name, AtFlags::empty())?);
-    }
-    let mut file = match file {
-        Some(file) => file,
-        None => open(dir, name, OFlags::CREATE)?,
-    };
-    file.rewind()?;
-    file.set_len(0)?;
-    file.write_all(&serde_json::to_vec(value).map_err(io::Error::other)?)
+/// Puts a value in the place of another. Whoever waits for the lock of the old file finds that it is gone, and opens the new one.
+fn replace<T: Serialize>(dir: &OwnedFd, name: &str, value: &T) -> io::Result<()> {
+    let new = format!("{name}.new");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(sys::openat(dir, &new, flags, Mode::from_raw_mode(0o600))?);
+    file.write_all(&serde_json::to_vec(value).map_err(io::Error::other)?)?;
+    Ok(sys::renameat(dir, &new, dir, name)?)
 }
 
-/// Opens a file under its lock.
-fn open(dir: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+/// Opens a file under its lock, and makes it if there is none.
+fn open_locked(dir: &OwnedFd, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     loop {
         let file = sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?;
         if FileType::from_raw_mode(sys::fstat(&file)?.st_mode) != FileType::RegularFile {
             return Err(io::Error::other("not a regular file"));
         }
         sys::flock(&file, FlockOperation::LockExclusive)?;
-        // Whoever had the lock before may have done away with the file.
+        // Whoever had the lock before may have put another file in its place, or done away with it.
         if sys::fstat(&file)?.st_nlink > 0 {
             return Ok(file.into());
         }
@@ -61,4 +68,29 @@ fn read<T: DeserializeOwned>(file: &mut File) -> io::Result<T> {
     let mut content = String::new();
     file.take(MOST_BYTES).read_to_string(&mut content)?;
     serde_json::from_str(&content).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of many changes finds what the one before has left, also where there was no file.
+    #[test]
+    fn no_change_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || OwnedFd::from(File::open(dir.path()).unwrap());
+        std::thread::scope(|scope| {
+            for worker in 0..8_u32 {
+                scope.spawn(move || {
+                    for number in 0..50 {
+                        let entry = worker * 100 + number;
+                        change(Some(&open()), "numbers", |all: &mut Vec<u32>| all.push(entry));
+                    }
+                });
+            }
+        });
+        assert_eq!(look::<Vec<u32>>(Some(&open()), "numbers").len(), 400);
+        change(Some(&open()), "numbers", |all: &mut Vec<u32>| all.clear());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }

@@ -41,7 +41,7 @@ const MOST_OTHERS: usize = 64;
 impl SessionPlaces {
     /// What is known of a session.
     pub fn of(state: &StateHome, session: &SessionId) -> Self {
-        locked_json::change(directory(state).ok().as_ref(), &name(session), |places: &mut Self| places.clone())
+        locked_json::look(directory(state).ok().as_ref(), &name(session))
     }
 
     /// Whether anything can be kept.

@@ -1264,8 +1264,10 @@ fn claude_says_of_a_command_that_failed_what_it_did() {
     let place = Place::with(ABC);
     let agent = Agent::new(Client::Claude, &place);
     passes(agent.read("a.txt", None));
+    let mut failed = json!({ "tool_name": "Bash", "tool_input": { "command": "sed -i s/gamma/SHELL/ a.txt; exit 3" } });
+    passes(agent.heard(&agent.tell("PreToolUse", failed.clone())));
     place.write("a.txt", "alpha\nbeta\nSHELL\n");
-    let failed = json!({ "tool_name": "Bash", "tool_input": { "command": "sed -i s/gamma/SHELL/ a.txt; exit 3" }, "error": "Exit code 3" });
+    failed["error"] = "Exit code 3".into();
     told(agent.heard(&agent.tell("PostToolUseFailure", failed)), &["a.txt (by your command)"]);
 }
 
@@ -1772,4 +1774,64 @@ fn what_a_command_prints_in_a_nested_repository_is_read_there() {
         assert_eq!(log_of(&place, "vendor/lib"), ["a.txt"]);
         assert!(log_of(&place, "").is_empty());
     }
+}
+
+#[test]
+fn a_command_is_not_blamed_for_what_others_did() {
+    for_every_client(ABC, |agent, place| {
+        passes(agent.read("a.txt", None));
+        for number in 0..40 {
+            place.write(&format!("b{number}.txt"), "one\n");
+            passes(agent.read(&format!("b{number}.txt"), None));
+        }
+        // Nobody looks at a file that was read so long ago, until a command names it.
+        place.write("a.txt", "alpha\nHUMAN\ngamma\n");
+        let said = agent.shell("cat a.txt").unwrap();
+        assert!(!said.contains("by your command"), "{said}");
+        assert!(place.open().log(&Which::default(), 9).unwrap().is_empty());
+    });
+    for client in Client::ALL {
+        let place = nested();
+        let agent = Agent::new(*client, &place);
+        passes(agent.shell("cat vendor/lib/a.txt"));
+        place.write("vendor/lib/a.txt", "alpha\nHUMAN\ngamma\n");
+        let said = agent.shell("touch new.txt").unwrap();
+        assert!(!said.contains("by your command"), "{said}");
+        assert!(log_of(&place, "vendor/lib").is_empty(), "{client:?}");
+    }
+}
+
+#[test]
+fn who_was_not_shown_a_removal_does_not_write_the_lines_back() {
+    for_every_client(TEN, |agent, place| {
+        passes(agent.read("a.txt", None));
+        place.write("a.txt", "one\ntwo\nthree\nseven\neight\nnine\nten\n");
+        agent.read("a.txt", Some((1, 2))).unwrap();
+        denied(agent.write("a.txt", "one\ntwo\nthree\nfour\n"), &["a.txt", "3|three", "4|seven"]);
+    });
+}
+
+#[test]
+fn what_a_model_could_not_hear_it_has_not_seen() {
+    let place = Place::with(TEN);
+    let agent = Agent::new(Client::Goose, &place);
+    agent.read("a.txt", None).unwrap();
+    passes(agent.shell("true"));
+    place.write("a.txt", &place.content("a.txt").replace("two", "HUMAN"));
+    passes(agent.edit("a.txt", "eight", "EIGHT"));
+    denied(agent.write("a.txt", "all of it\n"), &["2|HUMAN"]);
+}
+
+#[test]
+fn a_large_text_over_what_is_no_text_can_be_taken_back() {
+    const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0";
+    for_every_client(&[], |agent, place| {
+        fs::write(place.root().join("a.png"), IMAGE).unwrap();
+        let text = "a line of text\n".repeat(20_000);
+        denied(agent.write("a.png", &text), &["a PNG image"]);
+        passes(agent.write("a.png", &text));
+        let undo = UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false };
+        assert!(Session::new(place.open()).undo(&undo).refusal().is_none());
+        assert_eq!(fs::read(place.root().join("a.png")).unwrap(), IMAGE, "{:?}", agent.client);
+    });
 }

@@ -246,6 +246,21 @@ impl View {
         self.moved_to(to, tidy(carried_spans(&tidy(spans), map)), carried_formers(&former, map))
     }
 
+    /// The same for a session that was not shown what happened: the lines beside a removal are not seen either, or a whole file would
+    /// seem seen to somebody who still has the removed lines in mind.
+    pub fn carried_unshown(&self, from: &Text, map: &LineMap, to: &Text) -> View {
+        let mut view = self.carried(from, map, to);
+        view.hide_set(&map.affected());
+        view
+    }
+
+    /// Takes back that these lines were seen.
+    fn hide_set(&mut self, lines: &LineSet) {
+        for range in lines.ranges() {
+            self.seen = self.seen.drain(..).flat_map(|span| outside(span, *range)).collect();
+        }
+    }
+
     /// The view of another text with these spans. Numbers that lead nowhere any more are remembered as such.
     fn moved_to(&self, to: &Text, seen: Vec<Span>, former: Vec<Span>) -> View {
         let numbers = |seen: &[Span], former: &[Span]| -> LineSet {

@@ -62,7 +62,7 @@ pub struct AllowedEdit {
 pub struct Allowed {
     /// To be kept until the tool has run.
     pub edit: AllowedEdit,
-    /// What else has changed in its files since the session saw them. It is known from here on, so the model must be told.
+    /// What else has changed in its files since the session saw them. Whoever tells the model says so with [`ForeignTools::told`].
     pub changed_before: Vec<ChangedBefore>,
     /// Files that it makes and that were there when the session last saw them.
     pub gone_before: Vec<RelPath>,
@@ -181,13 +181,21 @@ impl ForeignTools<'_> {
         let (Present::Text(now), Some(view), Some(seen)) = (gathered.present, gathered.view, gathered.seen) else { return None };
         let changed = Changed { path: path.clone(), was: Outside::Version(view.version()), now: Outside::Version(now.version()) };
         let made = who_and_when(self.session.workspace(), &self.session.id(), &changed).filter(|(by, _)| *by != By::Unknown);
-        let mut view = view.carried(&seen, &LineMap::between(&seen, &now), &now);
-        view.show_set(&rebased.fresh.shown);
+        let view = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
         self.session.keep_text(path, &now);
         self.session.set_view(path, view);
         let seconds_ago = made.map(|(_, at)| (time::now() - at).max(0) as u64 / 1000);
         let by = made.map_or(By::Unknown, |(by, _)| by);
         Some(ChangedBefore { path: path.clone(), rebased: rebased.clone(), by, seconds_ago })
+    }
+
+    /// The model is told what else has changed in the files of an edit: the lines that this shows are seen.
+    pub fn told(&mut self, changed: &[ChangedBefore]) {
+        for ChangedBefore { path, rebased, .. } in changed {
+            if let Some((path, text)) = self.text_at(path.as_str()) {
+                self.session.show(&path, &text, &rebased.fresh.shown);
+            }
+        }
     }
 
     /// The refusal that a foreign tool hears, if it is one that only the gate can know of. Anything else is left to the tool itself.
@@ -267,7 +275,7 @@ impl ForeignTools<'_> {
     /// the model should know: nothing, unless the files are not what the edit makes of what was there. An edit that has left its
     /// files as they were was not made, or is on record already.
     pub fn adopt(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> Option<Outcome> {
-        let all: Vec<AllowedEdit> = running.iter().filter(|other| *other != made).chain([made]).cloned().collect();
+        let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
         self.settle(&made.edit.paths(), &all);
         if !made.edit.paths().iter().any(|path| self.has_done_something(made, path)) {
             return None;
@@ -399,8 +407,10 @@ impl ForeignTools<'_> {
     }
 
     /// Records what a command in a foreign shell has shown, and gives what it changed.
-    pub fn ran(&mut self, command: &Command<'_>) -> CommandEffects {
-        let among = self.lately_viewed();
+    ///
+    /// `running` are edits that other tools of the session are making: what becomes of their files is not the command's doing.
+    pub fn ran(&mut self, command: &Command<'_>, running: &[AllowedEdit]) -> CommandEffects {
+        let among = self.lately_viewed_besides(running);
         self.session.foreign_command_ended(among, command)
     }
 
@@ -431,15 +441,22 @@ impl ForeignTools<'_> {
     /// Files that the session has seen lately and that are something else now, each once. Those of edits that are still being made are
     /// looked at when they are made.
     pub fn changed_elsewhere(&mut self, running: &[AllowedEdit]) -> Vec<ChangedFile> {
-        let edited: Vec<String> = running.iter().flat_map(|allowed| allowed.edit.paths()).collect();
-        let edited: HashSet<RelPath> = edited.iter().filter_map(|path| self.session.path_of(path).ok()).collect();
-        let paths = self.lately_viewed().into_iter().filter(|path| !edited.contains(path)).collect();
+        let paths = self.lately_viewed_besides(running);
         let changed = self.session.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths)).unwrap_or_default();
         self.session.name_changed(changed)
     }
 
+    /// What the session has seen lately, without the files of these edits.
+    fn lately_viewed_besides(&mut self, running: &[AllowedEdit]) -> Vec<RelPath> {
+        let edited: Vec<String> = running.iter().flat_map(|allowed| allowed.edit.paths()).collect();
+        let edited: HashSet<RelPath> = edited.iter().filter_map(|path| self.session.path_of(path).ok()).collect();
+        self.lately_viewed().into_iter().filter(|path| !edited.contains(path)).collect()
+    }
+
     fn lately_viewed(&mut self) -> Vec<RelPath> {
         let workspace = self.session.workspace().clone();
+        // The store is asked, and what this very process has seen may be on its way there.
+        workspace.flush();
         self.session.tracker().map(|tracker| tracker.lately_viewed(&workspace, LATELY)).unwrap_or_default()
     }
 

@@ -275,7 +275,7 @@ impl FileTracker {
             Some(view) if view.is_unknown() => View::of(text),
             Some(view) if view.version() == text.version() => view,
             Some(view) => match files.text(workspace, &view.version()) {
-                Some(seen) => view.carried(&seen, &surehand_core::LineMap::between(&seen, text), text),
+                Some(seen) => view.carried_unshown(&seen, &surehand_core::LineMap::between(&seen, text), text),
                 None => View::of(text),
             },
             None => View::of(text),

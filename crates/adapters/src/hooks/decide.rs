@@ -170,18 +170,20 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
         Use::Change(edit) => {
             let edit = absolute(edit, &heard.directory);
             edit.paths().iter().for_each(|path| see_attached(places, heard, dialect, path));
-            judge_edit(places, &edit, names)
+            judge_edit(places, &edit, dialect, names)
         }
         Use::Patch(text) => match Patch::parse(text, &heard.directory) {
-            Some(patch) => judge_patch(places, &patch, dialect.room, names),
+            Some(patch) => judge_patch(places, &patch, dialect, names),
             None => Ok(String::new()),
         },
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
         Use::Shell { command, directory } => {
-            let said = changed_elsewhere(places);
             let directory = shell_directory(heard, directory.as_deref());
             let command = Command { line: command, directory: &directory, output: "" };
-            working_in(places, &command).for_each(|session| session.foreign_tools().about_to_run(&command));
+            // In all workspaces in which it may do something, or it would be blamed for what others did there.
+            working_in(places, &command).for_each(drop);
+            let said = changed_elsewhere(places);
+            places.opened().for_each(|session| session.foreign_tools().about_to_run(&command));
             Ok(said)
         }
     }
@@ -199,7 +201,7 @@ fn changed_elsewhere(places: &mut Places<'_>) -> String {
 }
 
 /// Judges an edit. Files that are in no workspace are none of our business.
-fn judge_edit(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> Result<String, String> {
+fn judge_edit(places: &mut Places<'_>, edit: &Edit, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
     let running = note(places.home(), |notebook| notebook.running());
     let paths = edit.paths();
     let Some(path) = paths.first() else { return Ok(String::new()) };
@@ -207,6 +209,9 @@ fn judge_edit(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> Result
     let Some(session) = places.of(path) else { return Ok(String::new()) };
     let judged = session.foreign_tools().judge(edit, &running);
     let allowed = judged.map_err(|refused| refusal_in(place.as_deref(), *refused, names))?;
+    if dialect.hears_of_tools() {
+        session.foreign_tools().told(&allowed.changed_before);
+    }
     let changed = said_in(place.as_deref(), &since_seen(&allowed, names));
     Ok(begins_edit(places, allowed.edit) + &changed)
 }
@@ -243,12 +248,12 @@ fn begins_edit(places: &mut Places<'_>, allowed: AllowedEdit) -> String {
 }
 
 /// Judges the files of a patch. All that are refused are named at once, as far as there is room: what a refusal shows counts as seen.
-fn judge_patch(places: &mut Places<'_>, patch: &Patch, room: usize, names: &ToolNames) -> Result<String, String> {
+fn judge_patch(places: &mut Places<'_>, patch: &Patch, dialect: &Dialect, names: &ToolNames) -> Result<String, String> {
     const MOST_OF_ONE: usize = 8_000;
     let running = note(places.home(), |notebook| notebook.running());
     let (mut refused, mut said) = (String::new(), String::new());
     for Part { edit, intents } in &patch.parts {
-        if refused.len() + MOST_OF_ONE > room {
+        if refused.len() + MOST_OF_ONE > dialect.room {
             break;
         }
         let Some((_, path)) = intents.first() else { continue };
@@ -257,7 +262,12 @@ fn judge_patch(places: &mut Places<'_>, patch: &Patch, room: usize, names: &Tool
         let mut tools = session.foreign_tools();
         let by_intent = intents.iter().find_map(|(intent, path)| tools.judge_intent(edit, *intent, path, &running));
         match by_intent.map_or_else(|| tools.judge(edit, &running), Err) {
-            Ok(allowed) => said.push_str(&said_in(place.as_deref(), &since_seen(&allowed, names))),
+            Ok(allowed) => {
+                if dialect.hears_of_tools() {
+                    tools.told(&allowed.changed_before);
+                }
+                said.push_str(&said_in(place.as_deref(), &since_seen(&allowed, names)));
+            }
             Err(outcome) => refused.push_str(&refusal_in(place.as_deref(), *outcome, names)),
         }
     }
@@ -309,6 +319,10 @@ fn after(
             let edit = absolute(edit, &heard.directory);
             note(places.home(), |notebook| drop(notebook.ends(&edit)));
         }
+        (Use::Patch(text), ToolOutcome::Failed) => {
+            let edits = Patch::parse(text, &heard.directory).map(|patch| patch_edits(places, &patch)).unwrap_or_default();
+            note(places.home(), |notebook| edits.iter().for_each(|edit| drop(notebook.ends(edit))));
+        }
         (_, ToolOutcome::Failed) => {}
         (Use::Read, ToolOutcome::Showed(shown)) => {
             let paths: Vec<String> = shown.iter().map(|shown| see(places, heard, shown)).collect();
@@ -343,9 +357,10 @@ fn after(
 /// Records what a command has shown and changed, in every workspace that it may be about.
 fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names: &ToolNames) -> String {
     let home = places.home().workspace().path().to_owned();
+    let running = note(places.home(), |notebook| notebook.running());
     let (mut said, mut read) = (String::new(), Vec::new());
     for session in working_in(places, command) {
-        let effects = session.foreign_tools().ran(command);
+        let effects = session.foreign_tools().ran(command, &running);
         if dialect.transcript == Transcript::HoldsResults {
             session.foreign_tools().prints_later(command);
         }
@@ -364,7 +379,12 @@ fn working_in<'a>(places: &'a mut Places<'_>, command: &Command<'_>) -> impl Ite
     let mentioned = mentions::in_command(command.line);
     let bases = [".".to_owned()].into_iter().chain(mentioned.directories).take(MOST_BASES);
     let bases: Vec<String> = bases.map(|base| located(command.directory, &base)).collect();
-    let names: Vec<String> = mentioned.paths.into_iter().chain(mentions::in_output(command.output)).take(MOST_NAMES).collect();
+    let home = places.home().workspace().path().to_owned();
+    let printed = mentions::in_output(command.output).into_iter().take(MOST_NAMES);
+    // What is only printed makes no workspace somewhere else.
+    let printed: Vec<String> =
+        printed.filter(|name| !Path::new(name).is_absolute() || Path::new(name).starts_with(&home)).collect();
+    let names: Vec<String> = mentioned.paths.into_iter().take(MOST_NAMES).chain(printed).collect();
     let named = bases.iter().flat_map(|base| names.iter().map(move |name| located(base, name)));
     let inside = bases.iter().filter(|base| Path::new(base).is_dir()).map(|base| format!("{base}/any file"));
     for path in inside.chain(named.filter(|path| Path::new(path).is_file())) {

@@ -100,6 +100,13 @@ struct Dialect {
     transcript: Transcript,
 }
 
+impl Dialect {
+    /// Whether the model hears what there is to say about the use of a tool, before its next one.
+    fn hears_of_tools(&self) -> bool {
+        self.hears_at.iter().any(|event| !event.eq_ignore_ascii_case("sessionstart"))
+    }
+}
+
 /// How a client takes a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Denial {

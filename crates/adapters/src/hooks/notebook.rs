@@ -47,23 +47,29 @@ const MOST_NOTES: usize = 64 * 1024;
 /// A tool that has not said so long that it is done has failed.
 const LONGEST_RUN: u64 = 600;
 
-/// More edits than this, and larger ones, are not remembered: when they are made, they are held against what is there then.
-const MOST_RUNNING: usize = 16;
-const MOST_BYTES_OF_ONE: usize = 128 * 1024;
+/// Of more edits than this, and of more text, the oldest are forgotten: when they are made, they are held against what is there then.
+const MOST_RUNNING: usize = 32;
+const MOST_BYTES_RUNNING: usize = 8 << 20;
 
 impl Notebook {
     /// The edits that tools of the client are making.
     pub(super) fn running(&self) -> Vec<AllowedEdit> {
-        self.running.iter().map(|running| running.allowed.clone()).collect()
+        let now = seconds();
+        let is_running = |running: &&RunningEdit| now.saturating_sub(running.since) < LONGEST_RUN;
+        self.running.iter().filter(is_running).map(|running| running.allowed.clone()).collect()
     }
 
     /// A tool begins to make an edit.
     pub(super) fn begins(&mut self, allowed: AllowedEdit) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        let since = seconds();
         self.running.retain(|running| since.saturating_sub(running.since) < LONGEST_RUN);
-        let size: usize = allowed.edit.quotes().iter().chain(&allowed.edit.writes()).map(String::len).sum();
-        if self.running.len() < MOST_RUNNING && size <= MOST_BYTES_OF_ONE {
-            self.running.push(RunningEdit { allowed, since });
+        self.running.push(RunningEdit { allowed, since });
+        let bytes = |running: &RunningEdit| -> usize {
+            let edit = &running.allowed.edit;
+            edit.quotes().iter().chain(&edit.writes()).map(String::len).sum()
+        };
+        while self.running.len() > MOST_RUNNING || self.running.iter().map(bytes).sum::<usize>() > MOST_BYTES_RUNNING {
+            self.running.remove(0);
         }
     }
 
@@ -102,4 +108,9 @@ pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
 /// A session may be called anything; a file may not.
 fn name(session: &SessionId) -> String {
     ContentHash::of(session.0.as_bytes()).to_string()
+}
+
+/// Since 1970.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs())
 }

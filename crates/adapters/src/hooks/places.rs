@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
     pub(super) fn open(around: &'a Surroundings<'a>, session: SessionId, directory: &str) -> Result<Self, String> {
         let known = SessionPlaces::of(&around.state, &session);
         let root = home_root(around, known.home.as_deref(), Path::new(directory))?;
-        if around.project.is_none() && known.home.as_deref() != Some(&root) {
+        if known.home.as_deref() != Some(&root) {
             SessionPlaces::change(&around.state, &session, |places| places.home = Some(root.clone()));
         }
         let mut troubles = Vec::new();

@@ -25,25 +25,22 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
         _ => Vec::new(),
     };
     let request = undo(selection, args.force);
-    let outcome = session.undo(&request);
     if elsewhere.is_empty() {
-        return output::say(Reply::of(&outcome, &ToolNames::default()), args.json);
+        return output::say(Reply::of(&session.undo(&request), &ToolNames::default()), args.json);
     }
-    undo_everywhere((here, outcome), elsewhere, &request, args.json)
+    // All are opened before the first is changed.
+    let mut sessions = vec![(here, session)];
+    for root in elsewhere {
+        let session = Session::continued(place::open(&place::at(&root))?, SessionId("cli".to_owned()));
+        sessions.push((root, session));
+    }
+    undo_everywhere(sessions, &request, args.json)
 }
 
 /// Takes back what a session has done in several workspaces, each by itself, and says what came of it in each.
-fn undo_everywhere(
-    here: (PathBuf, Outcome),
-    elsewhere: Vec<PathBuf>,
-    request: &UndoRequest,
-    json: bool,
-) -> anyhow::Result<ExitCode> {
-    let mut outcomes = vec![here];
-    for root in elsewhere {
-        let mut session = Session::continued(place::open(&place::at(&root))?, SessionId("cli".to_owned()));
-        outcomes.push((root, session.undo(request)));
-    }
+fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, json: bool) -> anyhow::Result<ExitCode> {
+    let undone = |(root, mut session): (PathBuf, Session)| (root, session.undo(request));
+    let mut outcomes: Vec<(PathBuf, Outcome)> = sessions.into_iter().map(undone).collect();
     // Where it did nothing there is nothing to take back; only if that is so everywhere it is an error.
     if outcomes.iter().any(|(_, outcome)| outcome.refusal().is_none()) {
         let is_nothing =

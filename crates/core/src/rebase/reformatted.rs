@@ -43,7 +43,7 @@ impl<'a> Reformatted<'a> {
         let start = self.words_after[first].start.checked_sub(word.start - lines.start)?;
         let end = start + text.len();
         let is_there = self.after.get(start..end) == Some(text);
-        let begins_line = start == 0 || self.after[..start].ends_with('\n');
+        let begins_line = start == 0 || self.after.as_bytes()[start - 1] == b'\n';
         let ends_line = text.ends_with('\n') || end == self.after.len();
         // Somebody who saw both texts would have to say which, if there are more of them now.
         let times = |whole: &str| whole.matches(text).count();
@@ -112,6 +112,8 @@ mod tests {
         check("a b\ny\n", "ab\ny\n", "y", None);
         check("x\n\ny\n", "\nx\ny\n", "x", None);
         check("a\n\nb\n", "a\nb\n", "\nb", None);
+        // What would be its place is in the middle of a character.
+        check("[\"ä\",\n    \"b\"]\n", "[\"ä\", \"b\"]\n", "\"b\"", None);
         // It is there twice now.
         check("x = 1\ny\nx=1\n", "x = 1\ny\nx = 1\n", "x = 1", None);
     }
@@ -119,7 +121,7 @@ mod tests {
     proptest! {
         /// Lines that are found are the same lines, and as many words stand above them.
         #[test]
-        fn a_place_is_never_another(names in prop::collection::vec("[ab}]{1,2}", 1..12), gaps in prop::collection::vec(0usize..3, 24), line in 0usize..12) {
+        fn a_place_is_never_another(names in prop::collection::vec("[ab}äé]{1,2}", 1..12), gaps in prop::collection::vec(0usize..3, 24), line in 0usize..12) {
             let join = |gaps: &[usize]| {
                 let gap = |index: usize| [" ", "\n", ",\n  "][gaps[index]];
                 names.iter().enumerate().map(|(index, name)| format!("{name}{}", gap(index))).collect::<String>() + "end\n"

@@ -23,7 +23,7 @@ const MOST_BASES: usize = 6;
 /// Of globs, directories and base names so many files are taken.
 const MOST_POSSIBLE: usize = 200;
 
-/// And so many are passed by to find them.
+/// And so many are passed by to find them, in all walks together.
 const MOST_WALKED: usize = 20_000;
 
 /// More globs than this are not expanded.
@@ -96,21 +96,22 @@ impl Mentioned {
     /// name that it has without the right directory.
     pub(super) fn possible(&self, workspace: &Workspace, mentions: &Mentions) -> Vec<RelPath> {
         let mut found = HashSet::new();
+        let walked = AtomicUsize::new(0);
         for directory in self.directories.iter().filter(|directory| directory.is_some()) {
-            found.extend(files_below(workspace, directory.as_ref(), &Globs::all(), &|_| true));
+            found.extend(files_below(workspace, directory.as_ref(), &Globs::all(), &|_| true, &walked));
         }
         let Ok(Place::Dir(here)) = place(workspace.root(), &self.bases[0]) else { return Vec::new() };
         for glob in mentions.globs.iter().take(MOST_GLOBS) {
             let name = glob.rsplit('/').next().unwrap_or(glob);
             if let Ok(globs) = Globs::of(name) {
-                found.extend(files_below(workspace, here.as_ref(), &globs, &|_| true));
+                found.extend(files_below(workspace, here.as_ref(), &globs, &|_| true, &walked));
             }
         }
         let is_found = |name: &str| self.files.iter().any(|file| file.name() == name);
         let names: HashSet<&str> =
             self.absent.iter().map(RelPath::name).filter(|name| name.contains('.') && !is_found(name)).collect();
         if !names.is_empty() {
-            found.extend(files_below(workspace, here.as_ref(), &Globs::all(), &|name| names.contains(name)));
+            found.extend(files_below(workspace, here.as_ref(), &Globs::all(), &|name| names.contains(name), &walked));
         }
         let is_new = |path: &RelPath| !self.files.contains(path) && self.reaches(workspace, path);
         let mut found: Vec<RelPath> = found.into_iter().filter(is_new).collect();
@@ -141,9 +142,13 @@ fn files_below(
     below: Option<&RelPath>,
     globs: &Globs,
     fits: &(dyn Fn(&str) -> bool + Sync),
+    walked: &AtomicUsize,
 ) -> Vec<RelPath> {
-    let (course, walked) = (Course::default(), AtomicUsize::new(0));
-    let finder = || Finder { fits, found: Vec::new(), walked: &walked, course: &course };
+    if walked.load(Ordering::Relaxed) > MOST_WALKED {
+        return Vec::new();
+    }
+    let course = Course::default();
+    let finder = || Finder { fits, found: Vec::new(), walked, course: &course };
     let done = walk_on(&course, workspace.root(), below, globs, finder);
     done.map(|done| done.visitors.into_iter().flat_map(|finder| finder.found).collect()).unwrap_or_default()
 }

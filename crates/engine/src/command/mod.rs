@@ -48,6 +48,9 @@ pub struct Command<'a> {
     pub output: &'a str,
 }
 
+/// So many places to which a command may move files are looked at before it runs.
+const MOST_DESTINATIONS: usize = 512;
+
 /// So many files that a command names are looked at before it runs.
 const MOST_NAMED: usize = 64;
 
@@ -58,6 +61,16 @@ const MOST_MOVED: usize = 200;
 const MOST_KEPT: u64 = 256 * 1024;
 
 impl Running {
+    /// Whether a change of a file can be put down to the command: it may write, and what the file was when it began is known.
+    fn may_have_changed(&self, path: &RelPath) -> bool {
+        let Some(named) = &self.named_before else { return false };
+        match &self.among {
+            // Those were looked at before it began.
+            Some(among) => among.contains(path) || matches!(named.get(path), FileBefore::Version(_)),
+            None => true,
+        }
+    }
+
     /// A foreign command is told to the workspace of every file that it is about.
     fn reach(&self) -> Reach {
         if self.among.is_some() { Reach::OwnTree } else { Reach::Everything }
@@ -113,6 +126,12 @@ impl Session {
         let mut before = FilesBefore::default();
         let workspace = self.workspace().clone();
         let mentioned = Mentioned::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
+        // What is already where a file may be moved to was not moved there.
+        let sources: Vec<RelPath> = mentioned.files.iter().take(MOST_NAMED).cloned().collect();
+        let taken = sources.iter().flat_map(|from| destinations(from, &mentioned)).take(MOST_DESTINATIONS);
+        for to in taken.filter(|to| workspace.path().join(to.as_str()).symlink_metadata().is_ok()).collect::<Vec<_>>() {
+            before.insert(to, FileBefore::Unknown);
+        }
         for (number, path) in mentioned.files.into_iter().enumerate() {
             let gathered = (number < MOST_NAMED).then(|| self.files.gather_up_to(&workspace, path.as_str(), MOST_KEPT));
             let is_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
@@ -163,7 +182,7 @@ impl Session {
             if std::mem::replace(&mut changed.was, before) != before && other == By::Unknown {
                 other = who(self.workspace(), &id, &changed);
             }
-            let is_ours = changed.was != changed.now && other == By::Unknown;
+            let is_ours = changed.was != changed.now && other == By::Unknown && running.may_have_changed(&changed.path);
             if is_ours {
                 self.take_own_change(own, &changed, mentioned, running);
             }
@@ -223,7 +242,7 @@ impl Session {
         let written = match (changed.was, gathered.seen) {
             (Outside::Gone, _) => own.own_text.written(None, &now),
             (Outside::Version(was), Some(seen)) if was == seen.version() => {
-                let carried = view.carried(&seen, &LineMap::between(&seen, &now), &now);
+                let carried = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
                 self.keep_text(&changed.path, &now);
                 self.set_view(&changed.path, carried);
                 own.own_text.written(Some(&seen), &now)
@@ -237,8 +256,8 @@ impl Session {
 
     /// Where a file is that a command has moved: the same content under a name that the command has. The view goes along.
     fn follow_move(&mut self, from: &RelPath, version: ContentHash, mentioned: &Mentioned, running: &Running) -> Option<RelPath> {
-        let was_there =
-            |path: &RelPath| running.named_before.as_ref().is_some_and(|before| before.get(path) != FileBefore::Absent);
+        let before = running.named_before.as_ref()?;
+        let was_there = |path: &RelPath| before.get(path) != FileBefore::Absent;
         let to = destinations(from, mentioned).into_iter().filter(|to| !was_there(to)).find(|to| {
             let gathered = self.gather(to.as_str());
             gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
