@@ -35,6 +35,9 @@ pub(crate) struct Notebook {
 pub(crate) struct RunningEdit {
     /// What it was allowed.
     pub allowed: AllowedEdit,
+    /// Whether the tool is done, and what came of it could not be told from the work of another call.
+    #[serde(default)]
+    is_made: bool,
     /// When, in seconds since 1970.
     since: u64,
 }
@@ -63,8 +66,27 @@ impl Notebook {
         self.running.retain(|running| since.saturating_sub(running.since) < LONGEST_RUN);
         let size: usize = allowed.edit.quotes().iter().chain(&allowed.edit.writes()).map(String::len).sum();
         if self.running.len() < MOST_RUNNING && size <= MOST_BYTES_OF_ONE {
-            self.running.push(RunningEdit { allowed, since });
+            self.running.push(RunningEdit { allowed, is_made: false, since });
         }
+    }
+
+    /// A tool has made an edit, and another is at work on the same file.
+    pub(super) fn waits(&mut self, edit: &Edit) {
+        let waiting = self.running.iter_mut().find(|running| running.allowed.edit == *edit);
+        waiting.into_iter().for_each(|running| running.is_made = true);
+    }
+
+    /// The edits that tools have made, that are not on record, and for whose files no other tool is at work any more.
+    pub(super) fn waiting(&self) -> Vec<AllowedEdit> {
+        let is_at_work = |paths: &[String]| self.running.iter().any(|other| !other.is_made && concerns(&other.allowed, paths));
+        let waiting = self.running.iter().filter(|running| running.is_made && !is_at_work(&running.allowed.edit.paths()));
+        waiting.map(|running| running.allowed.clone()).collect()
+    }
+
+    /// Whether another tool is at work on a file of this edit.
+    pub(super) fn is_shared(&self, edit: &Edit) -> bool {
+        let paths = edit.paths();
+        self.running.iter().any(|other| !other.is_made && other.allowed.edit != *edit && concerns(&other.allowed, &paths))
     }
 
     /// A tool has made an edit, or failed.
@@ -84,6 +106,10 @@ impl Notebook {
             self.notes.push_str(text);
         }
     }
+}
+
+fn concerns(allowed: &AllowedEdit, paths: &[String]) -> bool {
+    allowed.edit.paths().iter().any(|path| paths.contains(path))
 }
 
 /// The directory of all notebooks.
