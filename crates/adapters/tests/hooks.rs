@@ -1588,6 +1588,24 @@ fn calls_of_one_answer_are_nobody_elses_changes() {
 }
 
 #[test]
+fn a_file_that_another_call_is_writing_is_not_believed() {
+    // The second call may also do nothing in the end.
+    for second in ["TWO", "two"] {
+        for_every_client(TEN, |agent, place| {
+            passes(agent.read("a.txt", None));
+            passes(agent.edit_by("a.txt", "two", "TWO", || {
+                // The first call is done, and told, while the second has emptied the file to write it anew.
+                passes(agent.edit_by("a.txt", "five", "FIVE", || place.write("a.txt", "")));
+                place.write("a.txt", &TEN[0].1.replace("five", "FIVE").replace("two", second));
+            }));
+            passes(agent.shell("true"));
+            passes(agent.edit("a.txt", "FIVE", "5"));
+            passes(agent.edit("a.txt", second, "2"));
+        });
+    }
+}
+
+#[test]
 fn calls_of_one_answer_on_several_files_are_nobody_elses_changes() {
     for_every_client(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "alpha\nbeta\n"), ("c.txt", "alpha\nbeta\n")], |agent, place| {
         let change = |path: &str| place.write(path, "alpha\nBETA\n");

@@ -275,9 +275,7 @@ impl ForeignTools<'_> {
     /// the model should know: nothing, unless the files are not what the edit makes of what was there. An edit that has left its
     /// files as they were was not made, or is on record already.
     pub fn adopt(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> Option<Outcome> {
-        let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
-        self.settle(&made.edit.paths(), &all);
-        if !made.edit.paths().iter().any(|path| self.has_done_something(made, path)) {
+        if self.settle_made(made, running) {
             return None;
         }
         let outcome = match self.session.plan_on(PlanBasis::Before(&made.before), &made.edit) {
@@ -289,6 +287,24 @@ impl ForeignTools<'_> {
         }
         self.session.workspace().flush();
         outcome.filter(|outcome| matches!(&outcome.result, Ok(Done::Changed(changed)) if changed.files.iter().any(FileOutcome::is_rewritten)))
+    }
+
+    /// Whether a file of an edit that a foreign tool has made is empty, and not because of this edit or of another that is running: a
+    /// tool that writes a file anew may empty it first.
+    pub fn is_half_written(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
+        let is_empty = |path: &String| {
+            let gathered = self.session.gather(path);
+            gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.line_count() == 0))
+        };
+        made.edit.paths().iter().any(is_empty) && !self.settle_made(made, running)
+    }
+
+    /// Records an edit that a foreign tool has made if it and others that are running account for all that was done to its files. Gives
+    /// whether there is nothing left to record.
+    fn settle_made(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
+        let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
+        self.settle(&made.edit.paths(), &all);
+        !made.edit.paths().iter().any(|path| self.has_done_something(made, path))
     }
 
     /// Records those of the edits that tools are making of which the disk shows that they are made, if these are all that has been

@@ -318,6 +318,7 @@ fn after(
         (Use::Change(edit), ToolOutcome::Failed) => {
             let edit = absolute(edit, &heard.directory);
             note(places.home(), |notebook| drop(notebook.ends(&edit)));
+            said.push_str(&record_waiting(places, names));
         }
         (Use::Patch(text), ToolOutcome::Failed) => {
             let edits = Patch::parse(text, &heard.directory).map(|patch| patch_edits(places, &patch)).unwrap_or_default();
@@ -416,22 +417,36 @@ fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &
 }
 
 /// Records an edit that a tool has made. It is running until that is done, or the hook of another call would take it for somebody
-/// else's change.
+/// else's change. While another call is at work on the same file, that may be half written: then it is the other's hook that records both.
 fn record(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
-    let said = adopt(places, edit, names);
-    note(places.home(), |notebook| drop(notebook.ends(edit)));
-    said
-}
-
-fn adopt(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
-    let running = note(places.home(), |notebook| notebook.running());
+    let (running, is_shared) = note(places.home(), |notebook| (notebook.running(), notebook.is_shared(edit)));
     let made = running.iter().find(|running| running.edit == *edit).cloned();
     let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
-    let paths = edit.paths();
-    let Some(path) = paths.first() else { return String::new() };
-    let place = places.name_of(path);
-    let Some(session) = places.of(path) else { return String::new() };
-    let outcome = session.foreign_tools().adopt(&made, &running);
+    if is_shared && is_half_written(places, &made, &running) {
+        note(places.home(), |notebook| notebook.waits(edit));
+        return String::new();
+    }
+    adopt(places, &made, &running, names) + &record_waiting(places, names)
+}
+
+/// Records the edits that waited until other calls were done with the same files.
+fn record_waiting(places: &mut Places<'_>, names: &ToolNames) -> String {
+    let (running, waiting) = note(places.home(), |notebook| (notebook.running(), notebook.waiting()));
+    waiting.iter().map(|made| adopt(places, made, &running, names)).collect()
+}
+
+fn is_half_written(places: &mut Places<'_>, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
+    let paths = made.edit.paths();
+    let session = paths.first().and_then(|path| places.of(path));
+    session.is_some_and(|session| session.foreign_tools().is_half_written(made, running))
+}
+
+fn adopt(places: &mut Places<'_>, made: &AllowedEdit, running: &[AllowedEdit], names: &ToolNames) -> String {
+    let paths = made.edit.paths();
+    let place = paths.first().and_then(|path| places.name_of(path));
+    let session = paths.first().and_then(|path| places.of(path));
+    let outcome = session.and_then(|session| session.foreign_tools().adopt(made, running));
+    note(places.home(), |notebook| drop(notebook.ends(&made.edit)));
     outcome.map(|outcome| said_in(place.as_deref(), &render::text(&outcome, names))).unwrap_or_default()
 }
 

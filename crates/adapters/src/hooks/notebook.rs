@@ -35,6 +35,9 @@ pub(crate) struct Notebook {
 pub(crate) struct RunningEdit {
     /// What it was allowed.
     pub allowed: AllowedEdit,
+    /// Whether the tool is done, and what came of it could not be told from the work of another call.
+    #[serde(default)]
+    is_made: bool,
     /// When, in seconds since 1970.
     since: u64,
 }
@@ -46,6 +49,9 @@ const MOST_NOTES: usize = 64 * 1024;
 
 /// A tool that has not said so long that it is done has failed.
 const LONGEST_RUN: u64 = 600;
+
+/// And nobody waits longer than this for it.
+const LONGEST_WAIT: u64 = 60;
 
 /// Of more edits than this, and of more text, the oldest are forgotten: when they are made, they are held against what is there then.
 const MOST_RUNNING: usize = 32;
@@ -63,7 +69,7 @@ impl Notebook {
     pub(super) fn begins(&mut self, allowed: AllowedEdit) {
         let since = seconds();
         self.running.retain(|running| since.saturating_sub(running.since) < LONGEST_RUN);
-        self.running.push(RunningEdit { allowed, since });
+        self.running.push(RunningEdit { allowed, is_made: false, since });
         let bytes = |running: &RunningEdit| -> usize {
             let edit = &running.allowed.edit;
             edit.quotes().iter().chain(&edit.writes()).map(String::len).sum()
@@ -71,6 +77,32 @@ impl Notebook {
         while self.running.len() > MOST_RUNNING || self.running.iter().map(bytes).sum::<usize>() > MOST_BYTES_RUNNING {
             self.running.remove(0);
         }
+    }
+
+    /// A tool has made an edit, and another is at work on the same file.
+    pub(super) fn waits(&mut self, edit: &Edit) {
+        let waiting = self.running.iter_mut().find(|running| running.allowed.edit == *edit);
+        waiting.into_iter().for_each(|running| running.is_made = true);
+    }
+
+    /// The edits that tools have made, that are not on record, and for whose files no other tool is at work any more.
+    pub(super) fn waiting(&self) -> Vec<AllowedEdit> {
+        let is_at_work = |paths: &[String]| self.at_work().any(|other| concerns(&other.allowed, paths));
+        let waiting = self.running.iter().filter(|running| running.is_made && !is_at_work(&running.allowed.edit.paths()));
+        waiting.map(|running| running.allowed.clone()).collect()
+    }
+
+    /// Whether another tool is at work on a file of this edit.
+    pub(super) fn is_shared(&self, edit: &Edit) -> bool {
+        let paths = edit.paths();
+        self.at_work().any(|other| other.allowed.edit != *edit && concerns(&other.allowed, &paths))
+    }
+
+    /// The edits that tools are making as it seems. Calls of one answer follow each other closely: what was allowed longer ago and is not made
+    /// was not made, and nobody waits for it.
+    fn at_work(&self) -> impl Iterator<Item = &RunningEdit> {
+        let now = seconds();
+        self.running.iter().filter(move |running| !running.is_made && now.saturating_sub(running.since) < LONGEST_WAIT)
     }
 
     /// A tool has made an edit, or failed.
@@ -90,6 +122,10 @@ impl Notebook {
             self.notes.push_str(text);
         }
     }
+}
+
+fn concerns(allowed: &AllowedEdit, paths: &[String]) -> bool {
+    allowed.edit.paths().iter().any(|path| paths.contains(path))
 }
 
 /// The directory of all notebooks.
