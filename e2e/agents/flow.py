@@ -9,7 +9,13 @@ LINES = 12
 
 # What our refusals say, and what our notes say of changes that are not the model's own.
 REFUSED = re.compile(r"was not read this session|(?:was|were) not read this session, and|modified since last read; nothing|modified since last read \(it was|was deleted since last read")
-BLAMED = re.compile(r"changed since you read (?:it|them): (?!.*by your command)|note: \S+ was modified since last read(?! by your command)|by another session")
+NAMED = re.compile(r"changed since you read (?:it|them): ([^\n\\]+)|note: (\S+ was modified since last read[^;]*);|note: (\S+ was rewritten right after)")
+
+
+def blamed(text):
+    """The files that our notes name as changed by anybody but the model's own commands."""
+    notes = [next(filter(None, found.groups())) for found in NAMED.finditer(text)]
+    return [file for note in notes for file in note.split(", ") if "by your command" not in file]
 
 
 def numbered(name, ending="", until=LINES):

@@ -31,7 +31,7 @@ class Stage:
     """An agent in a project of its own, which is put away when the story ends unless SUREHAND_E2E_KEEP is set."""
 
     def __init__(self, agent, binary, clients, *words, files=FILES):
-        self.root = Path(tempfile.mkdtemp(prefix=f"surehand-{agent.name}-"))
+        self.root = Path(tempfile.mkdtemp(prefix=f"e2e-{agent.name}-"))
         self.model = Model([])
         self.agent = agent(self.root, binary, clients, self.model)
         self.agent.lay_out(files, *words)
@@ -130,7 +130,7 @@ def tell_of_flow(agent, binary, clients):
     with check(f"{name}: nothing in it is refused by the agent itself, which gets the reads that it wants"):
         assert own == 0, excerpts(agent.refuses, told)
     with check(f"{name}: nobody else is named for what the model did itself"):
-        assert not flow.BLAMED.search(told), excerpts(flow.BLAMED, told)
+        assert not flow.blamed(told), flow.blamed(told)
     with check(f"{name}: every edit of it has landed"):
         missing = [f"{path}: {line}" for path, lines in played.wanted.items() for line in lines if line not in stage.content(path).splitlines()]
         assert not missing, missing
@@ -246,7 +246,7 @@ def tell_without_the_program(agent, binary, clients):
             heard = ["\n".join(told)] + ([] if "--mcp" in words else [stage.out])
             for text in heard:
                 # Gemini CLI lists the hooks of a project when it starts.
-                text = text.replace(stage.root.name, "").replace("  - surehand\n", "").lower()
+                text = text.replace("  - surehand\n", "").lower()
                 at = text.find("surehand")
                 assert at < 0, text[max(0, at - 300) : at + 300]
         stage.close()

@@ -4,10 +4,10 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
+    io::{self, Write},
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use insta::assert_snapshot;
@@ -991,7 +991,16 @@ fn a_program_that_is_gone_from_its_place_does_no_harm() {
         for client in CLIENTS.into_iter().filter(|client| !["continue", "vscode"].contains(client)) {
             let mut init = Command::new(&place);
             init.current_dir(machine.path("project")).env_clear().env("HOME", machine.path("home")).env("PATH", "/usr/bin:/bin");
-            assert!(init.args(["init", client, "--scope", scope, "--yes"]).output().unwrap().status.success());
+            init.args(["init", client, "--scope", scope, "--yes"]);
+            // A process that another test has just started may still hold the copy open for writing.
+            let busy =
+                |output: &io::Result<Output>| matches!(output, Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy);
+            let mut output = init.output();
+            while busy(&output) {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                output = init.output();
+            }
+            assert!(output.unwrap().status.success());
         }
         let hook = machine.files().into_values().find(|text| text.contains("hook claude")).unwrap();
         assert!(hook.contains("my \\\"place\\\"/surehand"), "{hook}");

@@ -289,22 +289,21 @@ impl ForeignTools<'_> {
         outcome.filter(|outcome| matches!(&outcome.result, Ok(Done::Changed(changed)) if changed.files.iter().any(FileOutcome::is_rewritten)))
     }
 
-    /// Whether a file of an edit that a foreign tool has made is empty, and not because of this edit or of another that is running: a
-    /// tool that writes a file anew may empty it first.
-    pub fn is_half_written(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
+    /// Records an edit that a foreign tool has made if it and others that are running account for all that was done to its files. Gives
+    /// whether there is nothing left to record.
+    pub fn settle_made(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
+        let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
+        self.settle(&made.edit.paths(), &all);
+        !made.edit.paths().iter().any(|path| self.has_done_something(made, path))
+    }
+
+    /// Whether a file of an edit is empty: a tool that writes a file anew may empty it first.
+    pub fn is_emptied(&mut self, edit: &Edit) -> bool {
         let is_empty = |path: &String| {
             let gathered = self.session.gather(path);
             gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.line_count() == 0))
         };
-        made.edit.paths().iter().any(is_empty) && !self.settle_made(made, running)
-    }
-
-    /// Records an edit that a foreign tool has made if it and others that are running account for all that was done to its files. Gives
-    /// whether there is nothing left to record.
-    fn settle_made(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
-        let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
-        self.settle(&made.edit.paths(), &all);
-        !made.edit.paths().iter().any(|path| self.has_done_something(made, path))
+        edit.paths().iter().any(is_empty)
     }
 
     /// Records those of the edits that tools are making of which the disk shows that they are made, if these are all that has been

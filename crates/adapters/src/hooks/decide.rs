@@ -1,6 +1,9 @@
 //! What a hook answers, in our words: the same for every client.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use surehand_engine::{
     Allowed, AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
@@ -417,28 +420,56 @@ fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &
 }
 
 /// Records an edit that a tool has made. It is running until that is done, or the hook of another call would take it for somebody
-/// else's change. While another call is at work on the same file, that may be half written: then it is the other's hook that records both.
+/// else's change.
 fn record(places: &mut Places<'_>, edit: &Edit, names: &ToolNames) -> String {
     let (running, is_shared) = note(places.home(), |notebook| (notebook.running(), notebook.is_shared(edit)));
     let made = running.iter().find(|running| running.edit == *edit).cloned();
     let made = made.unwrap_or_else(|| AllowedEdit::unjudged(edit.clone()));
-    if is_shared && is_half_written(places, &made, &running) {
-        note(places.home(), |notebook| notebook.waits(edit));
-        return String::new();
+    let said = match if is_shared { settle_shared(places, &made, &running) } else { Settled::Differs } {
+        Settled::Recorded => {
+            note(places.home(), |notebook| drop(notebook.ends(edit)));
+            String::new()
+        }
+        Settled::HalfWritten => {
+            note(places.home(), |notebook| notebook.waits(edit));
+            String::new()
+        }
+        Settled::Differs => adopt(places, &made, &running, names),
+    };
+    said + &record_waiting(places, names)
+}
+
+/// What came of an edit of a file on which another call is at work.
+enum Settled {
+    /// The edits that are running account for all that was done to the file.
+    Recorded,
+    /// The other call has emptied the file to write it anew: its hook records both.
+    HalfWritten,
+    /// Something else was done to it.
+    Differs,
+}
+
+/// While another call writes the file, what is there may be half of it: a moment later it is whole.
+fn settle_shared(places: &mut Places<'_>, made: &AllowedEdit, running: &[AllowedEdit]) -> Settled {
+    const LOOKS: usize = 8;
+    const PAUSE: Duration = Duration::from_millis(20);
+    let paths = made.edit.paths();
+    let Some(session) = paths.first().and_then(|path| places.of(path)) else { return Settled::Recorded };
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        if session.foreign_tools().settle_made(made, running) {
+            return Settled::Recorded;
+        }
     }
-    adopt(places, &made, &running, names) + &record_waiting(places, names)
+    if session.foreign_tools().is_emptied(&made.edit) { Settled::HalfWritten } else { Settled::Differs }
 }
 
 /// Records the edits that waited until other calls were done with the same files.
 fn record_waiting(places: &mut Places<'_>, names: &ToolNames) -> String {
     let (running, waiting) = note(places.home(), |notebook| (notebook.running(), notebook.waiting()));
     waiting.iter().map(|made| adopt(places, made, &running, names)).collect()
-}
-
-fn is_half_written(places: &mut Places<'_>, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
-    let paths = made.edit.paths();
-    let session = paths.first().and_then(|path| places.of(path));
-    session.is_some_and(|session| session.foreign_tools().is_half_written(made, running))
 }
 
 fn adopt(places: &mut Places<'_>, made: &AllowedEdit, running: &[AllowedEdit], names: &ToolNames) -> String {
