@@ -86,8 +86,18 @@ class Agent:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+            self.end_daemons()
         out.seek(0)
         return out.read()
+
+    def end_daemons(self):
+        """Ends what the agent has left running in a process group of its own, as Cline does. It is known by the home that only this stage has."""
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if f"HOME={self.home}".encode() in environment.read_bytes().split(b"\0"):
+                    os.kill(int(environment.parent.name), signal.SIGKILL)
+            except OSError:
+                pass
 
 
 class Claude(Agent):
