@@ -9,9 +9,15 @@ use std::{
 
 use rustix::fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use serde::{Serialize, de::DeserializeOwned};
+use surehand_engine::{SessionId, core::ContentHash};
 
 /// A longer file is none of ours.
 const MOST_BYTES: u64 = 32 << 20;
+
+/// The file of a session: one may be called anything, a file may not.
+pub(crate) fn file_name(session: &SessionId) -> String {
+    ContentHash::of(session.0.as_bytes()).to_string()
+}
 
 /// Looks at a value. It is never half written, so that nobody need wait.
 pub(crate) fn look<T: Default + DeserializeOwned>(dir: Option<&OwnedFd>, name: &str) -> T {

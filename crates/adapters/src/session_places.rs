@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
-use surehand_engine::{SessionId, StateHome, core::ContentHash};
+use surehand_engine::{SessionId, StateHome};
 
 use crate::locked_json;
 
@@ -41,7 +41,7 @@ const MOST_OTHERS: usize = 64;
 impl SessionPlaces {
     /// What is known of a session.
     pub fn of(state: &StateHome, session: &SessionId) -> Self {
-        locked_json::look(directory(state).ok().as_ref(), &name(session))
+        locked_json::look(directory(state).ok().as_ref(), &locked_json::file_name(session))
     }
 
     /// Whether anything can be kept.
@@ -52,8 +52,9 @@ impl SessionPlaces {
     /// Changes what is known of a session; no other process does meanwhile.
     pub fn change<T>(state: &StateHome, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
         let dir = make_directory(state).ok();
-        let (is_new, result) =
-            locked_json::change(dir.as_ref(), &name(session), |places: &mut Self| (*places == Self::default(), change(places)));
+        let (is_new, result) = locked_json::change(dir.as_ref(), &locked_json::file_name(session), |places: &mut Self| {
+            (*places == Self::default(), change(places))
+        });
         if let (true, Some(dir)) = (is_new, &dir) {
             let _ = forget_old(dir);
         }
@@ -116,11 +117,6 @@ fn forget_old(dir: &OwnedFd) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// A session may be called anything; a file may not.
-fn name(session: &SessionId) -> String {
-    ContentHash::of(session.0.as_bytes()).to_string()
 }
 
 #[cfg(test)]

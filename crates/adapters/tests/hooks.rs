@@ -72,23 +72,8 @@ impl Place {
             Ok(workspace.into())
         };
         let answer = answer(client, event, input, &Surroundings { state, project: None, open: &open });
-        opened.into_inner().into_iter().for_each(close);
+        opened.into_inner().into_iter().for_each(surehand_testkit::close_forgotten);
         answer
-    }
-}
-
-/// A hook leaves it to the system to close what it has open. Here there is no end of a process, so that it would run out of files.
-#[expect(unsafe_code, reason = "what was forgotten on purpose can be had back in no other way")]
-fn close(workspace: std::sync::Arc<Workspace>) {
-    let is_forgotten = std::sync::Arc::strong_count(&workspace) == 2;
-    let kept = std::sync::Arc::into_raw(workspace);
-    // SAFETY: the pointer is from `into_raw`. If there is another owner, it is the one that was forgotten: `answer` has returned, and threads of the
-    // workspace own parts of it only.
-    unsafe {
-        if is_forgotten {
-            std::sync::Arc::decrement_strong_count(kept);
-        }
-        drop(std::sync::Arc::from_raw(kept));
     }
 }
 

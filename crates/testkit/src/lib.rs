@@ -3,11 +3,13 @@
 
 pub mod dice;
 pub mod door;
+mod forgotten;
 pub mod model_server;
 mod model_turn;
 mod privileges;
 mod repository;
 pub mod scenario;
 
+pub use forgotten::close_forgotten;
 pub use privileges::as_somebody_else;
 pub use repository::{make_repository, repository, state_of};

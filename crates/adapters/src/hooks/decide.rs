@@ -319,13 +319,11 @@ fn after(
             return ran(places, dialect, &Command { line: command, directory: &directory, output }, names);
         }
         (Use::Change(edit), ToolOutcome::Failed) => {
-            let edit = absolute(edit, &heard.directory);
-            note(places.home(), |notebook| drop(notebook.ends(&edit)));
-            said.push_str(&record_waiting(places, names));
+            said.push_str(&failed(places, &[absolute(edit, &heard.directory)], names));
         }
         (Use::Patch(text), ToolOutcome::Failed) => {
             let edits = Patch::parse(text, &heard.directory).map(|patch| patch_edits(places, &patch)).unwrap_or_default();
-            note(places.home(), |notebook| edits.iter().for_each(|edit| drop(notebook.ends(edit))));
+            said.push_str(&failed(places, &edits, names));
         }
         (_, ToolOutcome::Failed) => {}
         (Use::Read, ToolOutcome::Showed(shown)) => {
@@ -356,6 +354,12 @@ fn after(
         }
     }
     said + &changed_elsewhere(places)
+}
+
+/// Edits were not made. Others may have waited for them.
+fn failed(places: &mut Places<'_>, edits: &[Edit], names: &ToolNames) -> String {
+    note(places.home(), |notebook| edits.iter().for_each(|edit| drop(notebook.ends(edit))));
+    record_waiting(places, names)
 }
 
 /// Records what a command has shown and changed, in every workspace that it may be about.

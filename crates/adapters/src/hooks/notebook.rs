@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
-use surehand_engine::{AllowedEdit, Edit, SessionId, Workspace, core::ContentHash};
+use surehand_engine::{AllowedEdit, Edit, SessionId, Workspace};
 
 use crate::locked_json;
 
@@ -113,7 +113,7 @@ impl Notebook {
 
     /// Looks into the notebook of a session and changes it; nobody else does meanwhile.
     pub(super) fn with<T>(workspace: &Workspace, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
-        locked_json::change(shelf(workspace).ok().as_ref(), &name(session), change)
+        locked_json::change(shelf(workspace).ok().as_ref(), &locked_json::file_name(session), change)
     }
 
     /// Adds something that is to be said.
@@ -139,11 +139,6 @@ pub(super) fn shelf(workspace: &Workspace) -> io::Result<OwnedFd> {
         }
         opened => Ok(opened?),
     }
-}
-
-/// A session may be called anything; a file may not.
-fn name(session: &SessionId) -> String {
-    ContentHash::of(session.0.as_bytes()).to_string()
 }
 
 /// Since 1970.

@@ -2,6 +2,7 @@
 //! tree nearest above it, whatever directory the client reports.
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -41,6 +42,8 @@ pub(super) struct Places<'a> {
     session: SessionId,
     home: Session,
     others: Vec<Session>,
+    /// The work trees of the directories that were asked about.
+    trees: HashMap<PathBuf, Option<PathBuf>>,
     /// What does not guard as it should, and why.
     pub troubles: Vec<String>,
 }
@@ -55,7 +58,7 @@ impl<'a> Places<'a> {
         }
         let mut troubles = Vec::new();
         let home = open_session(around, &session, &root, &mut troubles)?;
-        Ok(Self { around, session, home, others: Vec::new(), troubles })
+        Ok(Self { around, session, home, others: Vec::new(), trees: HashMap::new(), troubles })
     }
 
     /// In its home.
@@ -65,7 +68,9 @@ impl<'a> Places<'a> {
 
     /// In the workspace of a file; nothing if the file is in no work tree and not below the home.
     pub(super) fn of(&mut self, path: &str) -> Option<&mut Session> {
-        let tree = work_tree_of(Path::new(path), &self.around.state);
+        let path_of_tree = || work_tree_of(Path::new(path), &self.around.state);
+        let directory = Path::new(path).parent()?.to_owned();
+        let tree = self.trees.entry(directory).or_insert_with(path_of_tree).clone();
         let home = self.home.workspace().path();
         match tree {
             Some(tree) if tree != home => self.other(&tree),

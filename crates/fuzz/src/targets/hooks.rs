@@ -1,11 +1,10 @@
 //! Hooks of all clients, told anything. A hook answers with JSON or with nothing, changes no file, denies only what is about to happen in
 //! the workspace, and says why; if anything of ours fails, the client goes on.
 
-use std::{cell::RefCell, path::Path, sync::Arc};
+use std::{cell::RefCell, path::Path};
 
 use serde_json::{Value, json};
 use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
-use surehand_engine::Workspace;
 
 use crate::{
     json::spoiled,
@@ -259,7 +258,7 @@ fn tell(place: &Place, client: Client, input: &str) {
     };
     let (state, project) = (place.state(), Some(place.root().to_owned()));
     let told = answer(client, None, input, &Surroundings { state: state.clone(), project: project.clone(), open: &open });
-    opened.into_inner().into_iter().for_each(close);
+    opened.into_inner().into_iter().for_each(surehand_testkit::close_forgotten);
     let after = place.tree();
     assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
     assert_eq!(around, place.surroundings(), "{input}");
@@ -270,21 +269,6 @@ fn tell(place: &Place, client: Client, input: &str) {
     let is_said = failed.stdout.contains("cannot guard this session: nowhere");
     assert_eq!(failed.exit_code, 0, "{input}");
     assert!(client == Client::Generic || failed.stdout == client.pass().stdout || is_said, "{input}");
-}
-
-/// A hook leaves it to the system to close what it has open. Here there is no end of a process, so that it would run out of files.
-#[expect(unsafe_code, reason = "what was forgotten on purpose can be had back in no other way")]
-fn close(workspace: Arc<Workspace>) {
-    let is_forgotten = Arc::strong_count(&workspace) == 2;
-    let kept = Arc::into_raw(workspace);
-    // SAFETY: the pointer is from `into_raw`. If there is another owner, it is the one that was forgotten: `answer` has returned, and threads of the
-    // workspace own parts of it only.
-    unsafe {
-        if is_forgotten {
-            Arc::decrement_strong_count(kept);
-        }
-        drop(Arc::from_raw(kept));
-    }
 }
 
 fn check(client: Client, input: &str, told: &Answer) {
