@@ -14,6 +14,7 @@ use super::{
     numbered::{NumberedRow, take_numbered},
     rows::{Form, Rows, number_in_front},
     runs::{Order, Run, runs},
+    seams::{Counted, without_seams},
 };
 use crate::lines::{LineNo, LineRange, LineSet};
 
@@ -31,6 +32,8 @@ pub(super) struct Matching<'a> {
     shown: Vec<LineSet>,
     /// What was found without a number or a path, which must be in order.
     pieces: Vec<Run>,
+    /// What was found by its number, row by row.
+    numbered: Vec<Run>,
 }
 
 /// The rows in one form.
@@ -52,7 +55,19 @@ impl<'a> Matching<'a> {
         let names = Names::of(candidates);
         let headings = names.headings(rows);
         let (hunk_files, shown) = (vec![None; rows.len()], vec![LineSet::new(); candidates.len()]);
-        Self { rows, candidates, names, used, hints, headings, hunk_files, files: Vec::new(), shown, pieces: Vec::new() }
+        Self {
+            rows,
+            candidates,
+            names,
+            used,
+            hints,
+            headings,
+            hunk_files,
+            files: Vec::new(),
+            shown,
+            pieces: Vec::new(),
+            numbered: Vec::new(),
+        }
     }
 
     pub(super) fn lines(mut self) -> Vec<LineSet> {
@@ -84,7 +99,7 @@ impl<'a> Matching<'a> {
         decorated.iter().for_each(|stream| self.take_runs(stream));
         self.take_repeated(&plain);
         self.take_placed(&plain);
-        self.drop_disordered();
+        self.count();
         self.shown
     }
 
@@ -98,6 +113,12 @@ impl<'a> Matching<'a> {
 
     pub(super) fn use_row(&mut self, row: usize) {
         self.used[row] = true;
+    }
+
+    /// Takes a row that has the number and the text of a line; 0-based.
+    pub(super) fn take_numbered_row(&mut self, row: usize, file: usize, line: usize) {
+        self.use_row(row);
+        self.numbered.push(Run { file, rows: row..row + 1, line, order: Order::Forward });
     }
 
     /// The file that the nearest heading above a row names.
@@ -374,7 +395,7 @@ impl<'a> Matching<'a> {
     /// What counts, with the pieces that are not settled yet.
     fn shown_so_far(&self) -> Vec<LineSet> {
         let mut shown = self.shown.clone();
-        for piece in &self.pieces {
+        for piece in self.pieces.iter().chain(&self.numbered) {
             shown[piece.file].extend_with(piece);
         }
         shown
@@ -436,11 +457,21 @@ impl<'a> Matching<'a> {
         })
     }
 
-    /// Counts the pieces, but for the short ones of a file of which the order in the output is not that of the file.
-    fn drop_disordered(&mut self) {
+    /// Counts what was found, but for the lines beside a seam.
+    fn count(&mut self) {
+        let numbered = std::mem::take(&mut self.numbered).into_iter().map(|run| Counted { run, is_numbered: true });
+        let pieces = self.ordered_pieces().into_iter().map(|run| Counted { run, is_numbered: false });
+        for run in without_seams(self, self.hints, pieces.chain(numbered).collect()) {
+            self.shown[run.file].extend_with(&run);
+        }
+    }
+
+    /// The pieces, but for the short ones of a file of which the order in the output is not that of the file.
+    fn ordered_pieces(&mut self) -> Vec<Run> {
         const SHORT: usize = 4;
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_by_key(|piece| (piece.file, piece.rows.start));
+        let mut ordered = Vec::new();
         for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
             // What was printed twice says no more about the order than once.
             let mut known = HashSet::new();
@@ -451,9 +482,9 @@ impl<'a> Matching<'a> {
                 count if ascending + 1 == count => true,
                 count => ascending * 4 >= (count - 1) * 3 && !self.is_sorted(&short),
             };
-            let counting = of_file.iter().filter(|piece| is_ordered || piece.len() >= SHORT);
-            counting.for_each(|piece| self.shown[piece.file].extend_with(piece));
+            ordered.extend(of_file.iter().filter(|piece| is_ordered || piece.len() >= SHORT).cloned());
         }
+        ordered
     }
 }
 

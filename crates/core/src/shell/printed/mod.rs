@@ -17,6 +17,8 @@
 //! 8. A block that fits several places counts if exactly one of these is where a number in the command says, at the first line, or at the
 //!    end if the command speaks of it (`tail`, `$`).
 //! 9. Short pieces of a file out of order do not count: the output was sorted, and tells nothing of places.
+//! 10. If a row that nothing explains stands between two lines that are neighbours in the file, these two do not count: the output is
+//!     another version of the file, and has a line there that is gone (`seams`).
 //!
 //! Equal text in several files counts for the file that a heading above names. Without a heading it counts for all files that the
 //! command names, because the reader knows it either way, and for none of several others.
@@ -29,6 +31,7 @@ mod names;
 mod numbered;
 mod rows;
 mod runs;
+mod seams;
 
 pub(super) use self::rows::Rows;
 use self::{file_lines::wordiness, matching::Matching};

@@ -58,6 +58,11 @@ impl<'a> Names<'a> {
         rows.iter().map(&mut heading_at).collect()
     }
 
+    /// Whether a row does nothing but name a file.
+    pub(super) fn is_heading(&self, row: &str) -> bool {
+        self.heading(row).is_some()
+    }
+
     /// The candidate that a row names, if naming it is all that the row does: `==> a.rs <==`, `--- a.rs`, ` --> a.rs:3:7`, `a.rs`.
     fn heading(&self, row: &str) -> Option<usize> {
         const MOST_WORDS: usize = 5;

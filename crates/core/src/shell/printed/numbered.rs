@@ -106,8 +106,7 @@ pub(super) fn take_numbered(matching: &mut Matching<'_>, rows: &[NumberedRow<'_>
     for block in blocks {
         for fit in &block {
             if *taken_by.entry(fit.row).or_insert(block.len()) == block.len() {
-                matching.show(fit.file, fit.line);
-                matching.use_row(fit.row);
+                matching.take_numbered_row(fit.row, fit.file, fit.line);
             }
         }
     }

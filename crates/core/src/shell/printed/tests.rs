@@ -249,3 +249,26 @@ fn large_outputs_and_files_take_linear_time() {
     Printed::new("cat a", &"}\n".repeat(100_000)).lines_of(&candidates);
     Printed::new("cat a", &"1:".repeat(500_000)).lines_of(&candidates);
 }
+
+#[test]
+fn a_line_that_is_gone_leaves_its_neighbours_unseen() {
+    let older = CODE.replace("    x\n", "    log(x);\n    x\n");
+    check_code("git show HEAD:a.rs", &older, "a.rs 1-4, 7-15");
+    let numbered: String = older.lines().zip(1..).map(|(line, number)| format!("{number:6}\t{line}\n")).collect();
+    check_code("git show HEAD:a.rs | cat -n", &numbered, "a.rs 1-4, 7-15");
+    // Even if it is a line that the file has elsewhere, or has no words.
+    check_code("git show HEAD:a.rs", &CODE.replace("    x\n", "fn save(p: &str) {\n    x\n"), "a.rs 1-4, 7-15");
+    check_code("git show HEAD:a.rs", &CODE.replace("    x\n", "\n    x\n"), "a.rs 1-4, 7-15");
+    // At the edges of the file only a revision tells: any program may have printed something before it.
+    check_code("git show HEAD:a.rs", &format!("use std::fs;\n{CODE}"), "a.rs 2-15");
+    check_code("git show 'HEAD~2:./a.rs' | cat", &format!("{CODE}\nfn gone() {{}}\n"), "a.rs 1-14");
+    check_code("ls; cat a.rs", &format!("b.rs\n{CODE}"), "a.rs 1-15");
+    // What the command says itself, the name of a file, and numbers explain what lies between.
+    check_code(
+        "sed -n 1,6p a.rs; echo == more; sed -n 7,15p a.rs",
+        &format!("{}== more\n{}", lines(1, 6), lines(7, 15)),
+        "a.rs 1-15",
+    );
+    let frames = "error: no\n --> a.rs:2:9\n  |\n2 |     let x = parse(p);\n  |         ^ unused\n3 |     if x > 3 {\n";
+    check_code("cargo check", frames, "a.rs 2-3");
+}
