@@ -205,9 +205,20 @@ impl Files {
         })
     }
 
-    /// What is at a path now, without its text: read only if the stamp does not tell.
-    pub(crate) fn look(&mut self, workspace: &Workspace, path: &RelPath) -> Outside {
-        let known = self.known.get(path).cloned().or_else(|| workspace.ask(|store| store.file(path)).ok().flatten());
+    /// What is at these paths now, without the texts: a file is read only if its stamp does not tell.
+    pub(crate) fn look(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<Outside> {
+        let unknown: Vec<RelPath> = paths.iter().filter(|path| !self.known.contains_key(*path)).cloned().collect();
+        let stored = workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
+        let stored: HashMap<RelPath, KnownFile> =
+            unknown.into_iter().zip(stored).filter_map(|(path, known)| Some((path, known?))).collect();
+        let mut look = |path: &RelPath| {
+            let known = self.known.get(path).cloned().or_else(|| stored.get(path).cloned());
+            self.look_at(workspace, path, known)
+        };
+        paths.iter().map(&mut look).collect()
+    }
+
+    fn look_at(&mut self, workspace: &Workspace, path: &RelPath, known: Option<KnownFile>) -> Outside {
         if let (Some(stat), Some(known)) = (stat_of_file(workspace.root(), path), known)
             && known.stamp.agrees_with(&workspace.clock().stamp(&stat))
             && !known.stamp.is_racy()

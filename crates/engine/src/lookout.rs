@@ -77,11 +77,13 @@ impl Lookout {
     }
 
     /// The same for these files.
-    pub(crate) fn look_at(&mut self, ground: &mut Ground<'_>, paths: Vec<RelPath>) -> Vec<Changed> {
+    pub(crate) fn look_at(&mut self, ground: &mut Ground<'_>, mut paths: Vec<RelPath>) -> Vec<Changed> {
         let mut changed = Vec::new();
-        for path in paths {
+        ground.tracker.fetch(ground.workspace, &paths);
+        paths.retain(|path| ground.tracker.view(ground.workspace, path).is_some());
+        let now = ground.files.look(ground.workspace, &paths);
+        for (path, now) in paths.into_iter().zip(now) {
             let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
-            let now = ground.files.look(ground.workspace, &path);
             let was = view.last_known();
             let is_news = view.tell(now);
             ground.tracker.set_view(ground.workspace, &path, view);
@@ -100,7 +102,9 @@ impl Lookout {
 
     /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
     pub(crate) fn peek(&self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
-        self.left.iter().map(|path| (path.clone(), ground.files.look(ground.workspace, path))).collect()
+        let left: Vec<RelPath> = self.left.iter().cloned().collect();
+        let now = ground.files.look(ground.workspace, &left);
+        left.into_iter().zip(now).collect()
     }
 
     /// The next ones in turn.

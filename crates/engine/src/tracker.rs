@@ -208,6 +208,16 @@ impl FileTracker {
         view
     }
 
+    /// Asks the store what the session has seen of these files, all at once.
+    pub(crate) fn fetch(&mut self, workspace: &Workspace, paths: &[RelPath]) {
+        let unknown: Vec<RelPath> =
+            paths.iter().filter(|path| self.continued && !self.views.contains_key(*path)).cloned().collect();
+        if unknown.len() > 1 {
+            let views = workspace.ask(|store| store.views(&self.session, &unknown)).unwrap_or_default();
+            unknown.iter().zip(views).for_each(|(path, view)| self.put(path, view));
+        }
+    }
+
     /// The files of which the session has seen something.
     pub(crate) fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
         self.list(workspace);
@@ -245,6 +255,7 @@ impl FileTracker {
     fn list(&mut self, workspace: &Workspace) {
         if self.continued && !std::mem::replace(&mut self.listed, true) {
             let stored = workspace.ask(|store| store.viewed(&self.session)).unwrap_or_default();
+            self.fetch(workspace, &stored);
             stored.into_iter().for_each(|path| drop(self.view(workspace, &path)));
         }
     }

@@ -301,6 +301,11 @@ pub trait Store: Send {
     /// What a session has seen of a file.
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError>;
 
+    /// The same for several files, in their order.
+    fn views(&self, session: &SessionId, paths: &[RelPath]) -> Result<Vec<Option<View>>, StoreError> {
+        paths.iter().map(|path| self.view(session, path)).collect()
+    }
+
     /// The files of which a session has a view, by path.
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
 
@@ -315,6 +320,11 @@ pub trait Store: Send {
 
     /// What was last found at a path.
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError>;
+
+    /// The same for several paths, in their order.
+    fn files(&self, paths: &[RelPath]) -> Result<Vec<Option<KnownFile>>, StoreError> {
+        paths.iter().map(|path| self.file(path)).collect()
+    }
 
     /// The paths at which a file with the identity of this stamp was last found.
     fn paths_of(&self, stamp: &Stamp) -> Result<Vec<RelPath>, StoreError>;

@@ -20,6 +20,9 @@ const FORMAT: i64 = 2;
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A write-ahead log of more bytes is emptied by the next process that writes: 128 pages with their headers.
+const LONG_LOG: u64 = 128 * (4096 + 24);
+
 /// Every step brings the schema from the format before to the next one.
 ///
 /// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
@@ -79,6 +82,8 @@ pub struct SqliteStore {
     path: PathBuf,
     packer: Packer,
     rows: Rows,
+    /// Whether it has looked at the length of the log.
+    has_emptied_log: bool,
 }
 
 /// Which rows are a store's own.
@@ -202,7 +207,7 @@ impl SqliteStore {
 
     fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Result<Self, StoreError> {
         let packer = Packer::new(1).map_err(|error| failed(path, error))?;
-        Ok(Self { connection, path: path.to_owned(), packer, rows: Rows::of(scope) })
+        Ok(Self { connection, path: path.to_owned(), packer, rows: Rows::of(scope), has_emptied_log: false })
     }
 
     fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
@@ -310,6 +315,27 @@ impl SqliteStore {
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
     }
 
+    /// Empties the write-ahead log if it is long, unless somebody is reading.
+    ///
+    /// SQLite does so only when one process has written a thousand pages. Hooks are processes that write a few and end: the log would grow
+    /// without end, and each of them reads all of it first, because nobody else has the file open.
+    fn empty_long_log(&self) {
+        let length = fs::metadata(with_ending(&self.path, "-wal")).map_or(0, |log| log.len());
+        if length > LONG_LOG && self.connection.busy_timeout(Duration::ZERO).is_ok() {
+            // If somebody reads, the next process empties it.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = self.connection.busy_timeout(PATIENCE);
+        }
+    }
+
+    /// Answers several questions in one transaction, which takes its locks once.
+    fn at_once<T>(&self, questions: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let transaction = self.connection.unchecked_transaction().map_err(|error| self.failed(error))?;
+        let answers = questions()?;
+        transaction.commit().map_err(|error| self.failed(error))?;
+        Ok(answers)
+    }
+
     fn one<T>(
         &self,
         sql: &str,
@@ -346,7 +372,11 @@ impl Store for SqliteStore {
             transaction.commit()
         };
         let written: rusqlite::Result<()> = { write }();
-        written.map_err(|error| failed(&path, error))
+        written.map_err(|error| failed(&path, error))?;
+        if !std::mem::replace(&mut self.has_emptied_log, true) {
+            self.empty_long_log();
+        }
+        Ok(())
     }
 
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {
@@ -354,6 +384,10 @@ impl Store for SqliteStore {
         let view = self.one(VIEW, keys, |row| row.get::<_, String>(0))?;
         // A view that cannot be read is no view: the file is read again.
         Ok(view.and_then(|view| serde_json::from_str(&view).ok()))
+    }
+
+    fn views(&self, session: &SessionId, paths: &[RelPath]) -> Result<Vec<Option<View>>, StoreError> {
+        self.at_once(|| paths.iter().map(|path| self.view(session, path)).collect())
     }
 
     fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
@@ -400,6 +434,10 @@ impl Store for SqliteStore {
             };
             Ok(KnownFile { version: ContentHash::from_bytes(row.get(0)?), stamp })
         })
+    }
+
+    fn files(&self, paths: &[RelPath]) -> Result<Vec<Option<KnownFile>>, StoreError> {
+        self.at_once(|| paths.iter().map(|path| self.file(path)).collect())
     }
 
     fn paths_of(&self, stamp: &Stamp) -> Result<Vec<RelPath>, StoreError> {
