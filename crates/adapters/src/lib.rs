@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use surehand_adapters::hooks::{Client, Surroundings, answer};
-//! use surehand_engine::{Config, StateHome, Workspace};
+//! use surehand_engine::{Config, StateHome, Workspace, WorkspaceOptions};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
@@ -14,9 +14,9 @@
 //!     "hook_event_name": "PreToolUse", "session_id": "s", "cwd": dir.path(), "tool_name": "Edit",
 //!     "tool_input": { "file_path": dir.path().join("a.txt"), "old_string": "one", "new_string": "two" },
 //! });
-//! let open = |root: &std::path::Path| match Workspace::open(root, config.clone()) {
-//!     Ok(workspace) => Ok(workspace.into()),
-//!     Err(error) => Err(error.to_string()),
+//! let open = |root: &std::path::Path| {
+//!     let options = WorkspaceOptions { config: config.clone(), is_for_one_call: true, ..WorkspaceOptions::default() };
+//!     Workspace::open_with(root, options).map(Into::into).map_err(|error| error.to_string())
 //! };
 //! let said = answer(Client::Claude, None, &input.to_string(), &Surroundings { state, project: None, open: &open });
 //! assert!(said.stdout.contains("was not read this session"), "{}", said.stdout);

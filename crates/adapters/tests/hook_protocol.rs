@@ -4,11 +4,12 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 use surehand_adapters::hooks::{Client, OpenedWorkspace, Surroundings, answer};
-use surehand_engine::{Config, Durability, StateHome, Workspace};
+use surehand_engine::{Config, Durability, StateHome, Workspace, WorkspaceOptions};
 
 fn open(root: &Path) -> Result<OpenedWorkspace, String> {
     let config = Config { durability: Durability::Fast, ..Config::for_hooks() };
-    Workspace::open(root, config).map(Into::into).map_err(|error| error.to_string())
+    let options = WorkspaceOptions { config, is_for_one_call: true, ..WorkspaceOptions::default() };
+    Workspace::open_with(root, options).map(Into::into).map_err(|error| error.to_string())
 }
 
 /// An answer without what changes from run to run.

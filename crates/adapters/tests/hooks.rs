@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
 use surehand_engine::{
-    Config, Durability, RepoTracker, Session, SessionId, StateHome, Workspace,
+    Config, Durability, RepoTracker, Session, SessionId, StateHome, Workspace, WorkspaceOptions,
     core::{
         FileStatus,
         edit::{UndoRequest, UndoTarget, Whose},
@@ -85,7 +85,8 @@ fn nowhere(client: Client, input: &str) -> Answer {
 
 fn open(root: &Path) -> Result<std::sync::Arc<Workspace>, String> {
     let config = Config { durability: Durability::Fast, ..Config::for_hooks() };
-    Workspace::open(root, config).map_err(|error| error.to_string())
+    let options = WorkspaceOptions { config, is_for_one_call: true, ..WorkspaceOptions::default() };
+    Workspace::open_with(root, options).map_err(|error| error.to_string())
 }
 
 /// A client in a workspace.

@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
 
@@ -168,6 +168,21 @@ pub(crate) struct HookArgs {
     pub client: String,
     /// What happens, for clients that do not say it.
     pub event: Option<String>,
+}
+
+impl HookArgs {
+    /// `hook CLIENT [EVENT]` without any option, which is how agents call it all the time. To build the whole command line for that
+    /// takes as long as the answer.
+    pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Option<Self> {
+        let words: Vec<String> = words.skip(1).take(4).map(|word| word.into_string().ok()).collect::<Option<_>>()?;
+        let (hook, words) = words.split_first()?;
+        let is_plain = hook == "hook" && words.iter().all(|word| !word.starts_with('-'));
+        match words {
+            [client] if is_plain => Some(Self { client: client.clone(), event: None }),
+            [client, event] if is_plain => Some(Self { client: client.clone(), event: Some(event.clone()) }),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Arguments)]

@@ -13,12 +13,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Command};
+use args::{Args, Command, HookArgs};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return mistyped(&error),
+    let args = match HookArgs::plain(std::env::args_os()) {
+        Some(hook) => Args { command: Command::Hook(hook) },
+        None => match Args::try_parse() {
+            Ok(args) => args,
+            Err(error) => return mistyped(&error),
+        },
     };
     let (json, is_hook) = (args.command.json(), matches!(args.command, Command::Hook(_)));
     let done = match args.command {

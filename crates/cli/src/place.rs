@@ -107,7 +107,8 @@ pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
         Ok(config) => (config, None),
         Err(error) => (Config::for_hooks(), Some(format!("goes by its defaults, because your settings cannot be read: {error}"))),
     };
-    let options = WorkspaceOptions { config: Config { state, ..config }, probe: killer(), ..WorkspaceOptions::default() };
+    let config = Config { state, ..config };
+    let options = WorkspaceOptions { config, is_for_one_call: true, probe: killer(), ..WorkspaceOptions::default() };
     let workspace = Workspace::open_with(root, options).map_err(with_hint)?;
     Ok(OpenedWorkspace { workspace, trouble })
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Record, SessionId, Store, StoreError};
+use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Versions,
@@ -18,11 +18,20 @@ use crate::{
     time::now,
 };
 
-/// The thread that writes to the store.
+/// Whoever writes to the store.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     queue: Arc<Queue>,
-    thread: Option<JoinHandle<()>>,
+    runs: Runs,
+}
+
+/// Where it runs.
+#[derive(Debug)]
+enum Runs {
+    /// On a thread of its own, all the time.
+    Beside(Option<JoinHandle<()>>),
+    /// With whoever flushes, and at the end: for a process that ends at once.
+    WhenAsked(Mutex<Writer>),
 }
 
 #[derive(Debug)]
@@ -66,10 +75,32 @@ struct Holder {
 }
 
 /// A store that threads take turns with.
-pub(crate) type SharedStore = Arc<Mutex<Box<dyn Store>>>;
+#[derive(Clone)]
+pub(crate) enum SharedStore {
+    /// The database.
+    Database(Arc<Mutex<SqliteStore>>),
+    /// Any other.
+    Other(Arc<Mutex<Box<dyn Store>>>),
+}
 
-/// Takes a turn with a store. One that has panicked is asked again: what it holds is for its maker to keep in order.
-pub(crate) fn lock_store(store: &SharedStore) -> MutexGuard<'_, Box<dyn Store>> {
+impl std::fmt::Debug for SharedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedStore")
+    }
+}
+
+impl SharedStore {
+    /// Takes a turn with the store.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut dyn Store) -> T) -> T {
+        match self {
+            Self::Database(store) => act(&mut *lock_store(store)),
+            Self::Other(store) => act(&mut **lock_store(store)),
+        }
+    }
+}
+
+/// A store that has panicked is asked again: what it holds is for its maker to keep in order.
+pub(crate) fn lock_store<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -132,17 +163,20 @@ const TRIM_AFTER: usize = 200;
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub(crate) fn start(
-        store: SharedStore,
+        writer: Writer,
         safety: CrashSafety,
-        versions: Versions,
-        notices: Arc<Mutex<Vec<Notice>>>,
         housekeeping: impl Fn() -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::new(safety));
         let theirs = queue.clone();
-        let run = move || run(&store, &theirs, versions, &notices, &housekeeping);
+        let run = move || run(writer, &theirs, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
-        Ok(Self { queue, thread: Some(thread) })
+        Ok(Self { queue, runs: Runs::Beside(Some(thread)) })
+    }
+
+    /// Does without a thread.
+    pub(crate) fn when_asked(writer: Writer, safety: CrashSafety) -> Self {
+        Self { queue: Arc::new(Queue::new(safety)), runs: Runs::WhenAsked(Mutex::new(writer)) }
     }
 
     /// Hands over a record.
@@ -222,7 +256,16 @@ impl Recorder {
 
     /// Waits until everything handed over so far is written.
     pub(crate) fn flush(&self) {
-        self.queue.flush();
+        match &self.runs {
+            Runs::Beside(_) => self.queue.flush(),
+            Runs::WhenAsked(writer) => {
+                let mut pending = self.queue.lock();
+                pending.asked += 1;
+                let batch = pending.take();
+                drop(pending);
+                lock_store(writer).write(&self.queue, &batch);
+            }
+        }
     }
 }
 
@@ -241,8 +284,9 @@ impl Drop for Recorder {
         pending.urgent = true;
         self.queue.wake.notify_one();
         drop(pending);
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
+        match &mut self.runs {
+            Runs::Beside(thread) => drop(thread.take().map(JoinHandle::join)),
+            Runs::WhenAsked(_) => self.flush(),
         }
     }
 }
@@ -296,7 +340,7 @@ impl Queue {
     }
 
     /// Waits for a batch. `None` after `patience` without one.
-    fn next(&self, patience: Duration) -> Option<(Vec<Record>, u64, bool)> {
+    fn next(&self, patience: Duration) -> Option<Batch> {
         let wait = |pending, time| self.wake.wait_timeout(pending, time).expect("nobody panics while holding it").0;
         let mut pending = self.lock();
         let until = Instant::now() + patience;
@@ -313,18 +357,31 @@ impl Queue {
         while !pending.held.is_empty() {
             pending = self.wake.wait(pending).expect("nobody panics while holding it");
         }
-        pending.is_due = false;
-        pending.urgent = false;
-        pending.bytes = 0;
-        pending.last.clear();
-        if let Some(outbox) = &mut pending.outbox {
-            outbox.turn();
-        }
-        Some((std::mem::take(&mut pending.records), pending.asked, pending.closed))
+        Some(pending.take())
     }
 }
 
+/// What is written together.
+struct Batch {
+    records: Vec<Record>,
+    number: u64,
+    /// Whether it is the last one.
+    is_last: bool,
+}
+
 impl Pending {
+    /// Takes all that is waiting.
+    fn take(&mut self) -> Batch {
+        self.is_due = false;
+        self.urgent = false;
+        self.bytes = 0;
+        self.last.clear();
+        if let Some(outbox) = &mut self.outbox {
+            outbox.turn();
+        }
+        Batch { records: std::mem::take(&mut self.records), number: self.asked, is_last: self.closed }
+    }
+
     /// Ends a hold of this thread. Says whether it kept back the record of a change that may be written now.
     fn release(&mut self, thread: ThreadId) -> bool {
         let Some(place) = self.held.iter().position(|holder| holder.thread == thread) else { return false };
@@ -359,38 +416,58 @@ impl Drop for End<'_> {
     }
 }
 
-fn run(store: &SharedStore, queue: &Queue, versions: Versions, notices: &Mutex<Vec<Notice>>, housekeeping: &dyn Fn() -> bool) {
+fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn() -> bool) {
     step_back();
     let _end = End(queue);
-    let mut failed = false;
     let mut busy = true;
-    let mut kept = 0;
     loop {
-        let Some((records, batch, closed)) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) else {
+        let Some(batch) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) else {
             busy = housekeeping();
             continue;
         };
-        let stored = lock_store(store).record(&records);
-        queue.mark_written(batch, &stored);
-        // Said once: the next batches would only say the same.
-        if let (Err(error), false) = (&stored, failed) {
-            failed = true;
-            let notice = Notice::NotRemembered { why: error.to_string() };
-            notices.lock().expect("nobody panics while holding it").push(notice);
-        }
-        kept += records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Happened(_))).count();
-        // Now and then, and by one of many short processes: it is not worth doing after every call.
-        if kept > TRIM_AFTER || (closed && std::process::id().is_multiple_of(32)) {
-            kept = 0;
-            drop(lock_store(store).trim(versions.bytes, now() - versions.days * MILLIS_OF_A_DAY));
-        }
-        if closed {
-            if let Some(outbox) = &mut queue.lock().outbox {
-                outbox.close();
-            }
+        writer.write(queue, &batch);
+        if batch.is_last {
             break;
         }
         busy = housekeeping();
+    }
+}
+
+/// Writes batches to a store.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    store: SharedStore,
+    versions: Versions,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    has_failed: bool,
+    /// New texts since it was last looked whether there are too many.
+    kept: usize,
+}
+
+impl Writer {
+    pub(crate) fn new(store: SharedStore, versions: Versions, notices: Arc<Mutex<Vec<Notice>>>) -> Self {
+        Self { store, versions, notices, has_failed: false, kept: 0 }
+    }
+
+    fn write(&mut self, queue: &Queue, batch: &Batch) {
+        let stored = if batch.records.is_empty() { Ok(()) } else { self.store.with(|store| store.record(&batch.records)) };
+        queue.mark_written(batch.number, &stored);
+        // Said once: the next batches would only say the same.
+        if let (Err(error), false) = (&stored, self.has_failed) {
+            self.has_failed = true;
+            let notice = Notice::NotRemembered { why: error.to_string() };
+            self.notices.lock().expect("nobody panics while holding it").push(notice);
+        }
+        self.kept += batch.records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Happened(_))).count();
+        // Now and then, and by one of many short processes: it is not worth doing after every call.
+        if self.kept > TRIM_AFTER || (batch.is_last && std::process::id().is_multiple_of(32)) {
+            self.kept = 0;
+            let oldest = now() - self.versions.days * MILLIS_OF_A_DAY;
+            drop(self.store.with(|store| store.trim(self.versions.bytes, oldest)));
+        }
+        if let (true, Some(outbox)) = (batch.is_last, &mut queue.lock().outbox) {
+            outbox.close();
+        }
     }
 }
 
@@ -418,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_change_waits_for_the_outermost_hold() {
-        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::WriteThrough)), thread: None };
+        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::WriteThrough)), runs: Runs::Beside(None) };
         let (outer, inner) = (recorder.hold(), recorder.hold());
         recorder.record(Record::Kept { version: ContentHash::of(b"a"), content: Shared::new(b"a"), at: 1 });
         drop(inner);
@@ -432,14 +509,14 @@ mod tests {
     fn what_belongs_together_is_written_together() {
         let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
         let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
-        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::Outbox(outbox))), thread: None };
+        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::Outbox(outbox))), runs: Runs::Beside(None) };
         let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();
             let taken = scope.spawn(|| recorder.queue.next(Duration::from_secs(60)));
             (0..3 * MAX_RECORDS).for_each(|number| recorder.record(cleared(number)));
             drop(hold);
-            assert_eq!(taken.join().unwrap().unwrap().0.len(), 3 * MAX_RECORDS);
+            assert_eq!(taken.join().unwrap().unwrap().records.len(), 3 * MAX_RECORDS);
         });
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         working_copy::{WorkingCopy, process_name},
     },
     outbox::{self, Outbox},
-    recorder::{CrashSafety, Hold, Recorder, SharedStore, lock_store},
+    recorder::{CrashSafety, Hold, Recorder, SharedStore, Writer, lock_store},
     state_dir::StateDir,
 };
 
@@ -115,8 +115,9 @@ pub(crate) struct StoreHandle {
 
 /// What questions are put to.
 enum Reader {
-    /// A connection of its own to the database in the state directory, opened with the first question.
-    StateDirectory(Mutex<Option<SqliteStore>>),
+    /// A connection to the database in the state directory: that of the recorder, or one of its own that is opened with the first
+    /// question.
+    StateDirectory(Mutex<Option<Arc<Mutex<SqliteStore>>>>),
     /// The store that the recorder writes to.
     Shared(SharedStore),
 }
@@ -129,26 +130,27 @@ impl StoreHandle {
         versions: Versions,
         housekeeping: impl Fn() -> bool + Send + 'static,
     ) -> io::Result<Self> {
-        let share = |store: Box<dyn Store>| Arc::new(Mutex::new(store));
-        let (store, reader, safety) = match store {
-            OpenStore::StateDirectory(mut opened) => {
-                outbox::bring(&copy, &mut opened.store);
-                let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
-                (share(Box::new(opened.store)), Reader::StateDirectory(Mutex::new(None)), CrashSafety::Outbox(outbox))
-            }
-            // Nothing goes through the outbox for these: whoever starts next would bring it to the database.
-            OpenStore::InMemory(store) => {
-                let store = share(Box::new(store));
-                (store.clone(), Reader::Shared(store), CrashSafety::Nothing)
-            }
-            OpenStore::Custom(store) => {
-                let store = share(store);
-                (store.clone(), Reader::Shared(store), CrashSafety::WriteThrough)
-            }
+        let (store, safety) = prepare(&copy, store)?;
+        let reader = match &store {
+            SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => Reader::StateDirectory(Mutex::new(None)),
+            store => Reader::Shared(store.clone()),
         };
-        let notices = copy.state().notices.clone();
-        let recorder = Recorder::start(store, safety, versions, notices, housekeeping)?;
+        let writer = Writer::new(store, versions, copy.state().notices.clone());
+        let recorder = Recorder::start(writer, safety, housekeeping)?;
         Ok(Self { copy, reader, recorder: Some(recorder) })
+    }
+
+    /// The same for a process that ends at once: one connection, and no thread.
+    pub(crate) fn start_for_one_call(copy: Arc<WorkingCopy>, store: OpenStore, versions: Versions) -> io::Result<Self> {
+        let (store, safety) = prepare(&copy, store)?;
+        let reader = match (&store, &safety) {
+            (SharedStore::Database(database), CrashSafety::Outbox(_)) => {
+                Reader::StateDirectory(Mutex::new(Some(database.clone())))
+            }
+            (store, _) => Reader::Shared(store.clone()),
+        };
+        let writer = Writer::new(store, versions, copy.state().notices.clone());
+        Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
     }
 
     /// The database in the state directory, only to be asked.
@@ -213,8 +215,8 @@ impl StoreHandle {
                 store.set_directory(self.copy.below().cloned());
                 touched
             }),
-            Reader::Shared(store) => lock_store(store)
-                .touched()
+            Reader::Shared(store) => store
+                .with(|store| store.touched())
                 .map(|touched| touched.into_iter().map(|(path, before)| (self.copy.in_tree(&path), before)).collect()),
         };
         touched.unwrap_or_default()
@@ -224,7 +226,7 @@ impl StoreHandle {
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match &self.reader {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| question(store)),
-            Reader::Shared(store) => question(&**lock_store(store)),
+            Reader::Shared(store) => store.with(|store| question(store)),
         }
     }
 
@@ -232,21 +234,35 @@ impl StoreHandle {
     pub(crate) fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
         match &self.reader {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
-            Reader::Shared(store) => lock_store(store).change_plan(change),
+            Reader::Shared(store) => store.with(|store| store.change_plan(change)),
         }
     }
 
     fn with_database<T>(
         &self,
-        reader: &Mutex<Option<SqliteStore>>,
+        reader: &Mutex<Option<Arc<Mutex<SqliteStore>>>>,
         act: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut reader = lock(reader);
         if reader.is_none() {
-            *reader = Some(open_database(&self.copy)?);
+            *reader = Some(Arc::new(Mutex::new(open_database(&self.copy)?)));
         }
-        act(reader.as_mut().expect("opened above"))
+        act(&mut lock_store(reader.as_ref().expect("opened above")))
     }
+}
+
+/// Brings the store what is left for it, and says how the record of a change is saved from a crash.
+fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
+    Ok(match store {
+        OpenStore::StateDirectory(mut opened) => {
+            outbox::bring(copy, &mut opened.store);
+            let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
+            (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
+        }
+        // Nothing goes through the outbox for these: whoever starts next would bring it to the database.
+        OpenStore::InMemory(store) => (SharedStore::Database(Arc::new(Mutex::new(store))), CrashSafety::Nothing),
+        OpenStore::Custom(store) => (SharedStore::Other(Arc::new(Mutex::new(store))), CrashSafety::WriteThrough),
+    })
 }
 
 /// Opens the database, in the way in which the state is used.

@@ -84,6 +84,9 @@ pub struct WorkspaceOptions {
     pub config: Config,
     /// Where it remembers.
     pub store: StoreChoice,
+    /// Whether the process answers one call and ends, as a hook does. It then has one connection to the store, does nothing in the
+    /// background, and leaves to others what takes long. [`Workspace::leave`] ends it.
+    pub is_for_one_call: bool,
     /// Is asked after every step of a commit, for tests of this project.
     #[doc(hidden)]
     pub probe: Option<Probe>,
@@ -132,7 +135,7 @@ impl Workspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_with(root: &Path, options: WorkspaceOptions) -> Result<Arc<Self>, OpenError> {
-        let WorkspaceOptions { config, store, probe } = options;
+        let WorkspaceOptions { config, store, is_for_one_call, probe } = options;
         let place = find_root(root, &config)?;
         let dir = StateDir::open(&place.tree, &config.state)?;
         let path = dir.path().to_owned();
@@ -150,11 +153,14 @@ impl Workspace {
         let copy = Arc::new(copy.with_probe(probe));
         let notices = recover(&copy).map_err(bad_state)?;
         notices.into_iter().for_each(|notice| state.notify(notice));
-        let housekeeping = {
+        let store = if is_for_one_call {
+            lock(&repo).is_passing_by = true;
+            StoreHandle::start_for_one_call(copy.clone(), store, config.versions)
+        } else {
             let repo = repo.clone();
-            move || keep_house(&state, &repo)
+            StoreHandle::start(copy.clone(), store, config.versions, move || keep_house(&state, &repo))
         };
-        let store = StoreHandle::start(copy.clone(), store, config.versions, housekeeping).map_err(bad_state)?;
+        let store = store.map_err(bad_state)?;
         Ok(Arc::new(Self::new(copy, config, store, repo)))
     }
 
@@ -353,15 +359,10 @@ impl Drop for Workspace {
 }
 
 impl Workspace {
-    /// For a process that ends at once and is one of many: what takes long is left to others.
-    pub fn pass_by(&self) {
-        self.repo().is_passing_by = true;
-    }
-
-    /// The end of such a process: writes down what it knows, and leaves it to the system to close the rest. To close the store in an
+    /// The end of a process that has answered its one call: writes down what it knows, and leaves it to the system to close the rest. To close the store in an
     /// orderly way is to bring its log in, and to wait for the disk; so only that process does it that finds the log long.
     pub fn leave(self: Arc<Self>) {
-        const LONG: i64 = 1 << 20;
+        const LONG: i64 = 1 << 19;
         self.flush();
         let Some(state) = self.state().state_dir().filter(|_| self.has_state_database()) else { return };
         let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);

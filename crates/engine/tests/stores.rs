@@ -20,7 +20,7 @@ fn open(dir: &Path, store: StoreChoice) -> Arc<Workspace> {
 }
 
 fn try_open(dir: &Path, store: StoreChoice, probe: Option<Probe>) -> Result<Arc<Workspace>, OpenError> {
-    Workspace::open_with(dir, WorkspaceOptions { config: fast(), store, probe })
+    Workspace::open_with(dir, WorkspaceOptions { config: fast(), store, probe, ..WorkspaceOptions::default() })
 }
 
 #[track_caller]

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use surehand_engine::{Config, Durability, StateHome, Workspace};
+use surehand_engine::{Config, Durability, StateHome, Workspace, WorkspaceOptions};
 use tempfile::TempDir;
 
 /// All files below a directory, links as what they point to.
@@ -122,6 +122,12 @@ impl Place {
     /// Opens the workspace.
     pub(crate) fn open(&self) -> Result<Arc<Workspace>, String> {
         Workspace::open(&self.root, self.config()).map_err(|error| error.to_string())
+    }
+
+    /// Opens the workspace as a hook does.
+    pub(crate) fn open_for_one_call(&self) -> Result<Arc<Workspace>, String> {
+        let options = WorkspaceOptions { config: self.config(), is_for_one_call: true, ..WorkspaceOptions::default() };
+        Workspace::open_with(&self.root, options).map_err(|error| error.to_string())
     }
 
     /// Opens the workspace to look at it.

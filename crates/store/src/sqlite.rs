@@ -20,9 +20,6 @@ const FORMAT: i64 = 2;
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A write-ahead log of more bytes is emptied by the next process that writes: 128 pages with their headers.
-const LONG_LOG: u64 = 128 * (4096 + 24);
-
 /// Every step brings the schema from the format before to the next one.
 ///
 /// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
@@ -82,8 +79,6 @@ pub struct SqliteStore {
     path: PathBuf,
     packer: Packer,
     rows: Rows,
-    /// Whether it has looked at the length of the log.
-    has_emptied_log: bool,
 }
 
 /// Which rows are a store's own.
@@ -134,8 +129,19 @@ impl Rows {
     }
 }
 
-/// Made once: setting it up takes longer than packing a small file.
-type Packer = zstd::bulk::Compressor<'static>;
+/// Made once, when something is to be packed: setting it up takes longer than packing a small file.
+#[derive(Default)]
+struct Packer(Option<zstd::bulk::Compressor<'static>>);
+
+impl Packer {
+    fn compress(&mut self, content: &[u8]) -> std::io::Result<Vec<u8>> {
+        let compressor = match &mut self.0 {
+            Some(compressor) => compressor,
+            none => none.insert(zstd::bulk::Compressor::new(1)?),
+        };
+        compressor.compress(content)
+    }
+}
 
 /// A store, and what had to be done to open it.
 pub struct Opened {
@@ -166,7 +172,7 @@ impl SqliteStore {
         let is_shared = with_ending(path, "-shm").exists();
         let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
         let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
-        let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope)?;
+        let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope);
         store.connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
         match store.format()? {
             FORMAT => Ok(store),
@@ -195,7 +201,7 @@ impl SqliteStore {
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
         let connection = Connection::open_in_memory().map_err(|error| failed(path, error))?;
-        let mut store = Self::with_connection(connection, path, &Scope::default())?;
+        let mut store = Self::with_connection(connection, path, &Scope::default());
         store.migrate()?;
         Ok(store)
     }
@@ -205,9 +211,8 @@ impl SqliteStore {
         self.rows.below = below;
     }
 
-    fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Result<Self, StoreError> {
-        let packer = Packer::new(1).map_err(|error| failed(path, error))?;
-        Ok(Self { connection, path: path.to_owned(), packer, rows: Rows::of(scope), has_emptied_log: false })
+    fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Self {
+        Self { connection, path: path.to_owned(), packer: Packer::default(), rows: Rows::of(scope) }
     }
 
     fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
@@ -215,7 +220,7 @@ impl SqliteStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
-        let mut store = Self::with_connection(connection, path, scope)?;
+        let mut store = Self::with_connection(connection, path, scope);
         store.set_up().map_err(|error| failed(path, error))?;
         store.migrate()?;
         // Fails if the tables are not ours. It is kept for the first question about a view, so it costs nothing.
@@ -315,19 +320,6 @@ impl SqliteStore {
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
     }
 
-    /// Empties the write-ahead log if it is long, unless somebody is reading.
-    ///
-    /// SQLite does so only when one process has written a thousand pages. Hooks are processes that write a few and end: the log would grow
-    /// without end, and each of them reads all of it first, because nobody else has the file open.
-    fn empty_long_log(&self) {
-        let length = fs::metadata(with_ending(&self.path, "-wal")).map_or(0, |log| log.len());
-        if length > LONG_LOG && self.connection.busy_timeout(Duration::ZERO).is_ok() {
-            // If somebody reads, the next process empties it.
-            let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-            let _ = self.connection.busy_timeout(PATIENCE);
-        }
-    }
-
     /// Answers several questions in one transaction, which takes its locks once.
     fn at_once<T>(&self, questions: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.failed(error))?;
@@ -372,11 +364,7 @@ impl Store for SqliteStore {
             transaction.commit()
         };
         let written: rusqlite::Result<()> = { write }();
-        written.map_err(|error| failed(&path, error))?;
-        if !std::mem::replace(&mut self.has_emptied_log, true) {
-            self.empty_long_log();
-        }
-        Ok(())
+        written.map_err(|error| failed(&path, error))
     }
 
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {

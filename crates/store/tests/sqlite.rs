@@ -191,19 +191,3 @@ fn a_database_of_somebody_else_is_set_aside() {
         fs::remove_file(&path).unwrap();
     }
 }
-
-#[test]
-fn the_log_of_processes_that_never_close_stays_short() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("state.db");
-    let log = || fs::metadata(dir.path().join("state.db-wal")).unwrap().len();
-    for number in 0..80 {
-        let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
-        let text = Text::new(format!("{number}\n").repeat(2000).into_bytes()).unwrap();
-        let path = RelPath::new(&format!("file-{number}")).unwrap();
-        store.record(&[Record::Viewed { session: SessionId("s".into()), path, view: View::whole(&text) }]).unwrap();
-        // As a hook that has nobody to wait for it.
-        std::mem::forget(store);
-        assert!(log() < 160 * 4120, "{} bytes after {number} processes", log());
-    }
-}

@@ -162,7 +162,6 @@ fn open_session(
     troubles: &mut Vec<String>,
 ) -> Result<Session, String> {
     let OpenedWorkspace { workspace, trouble } = (around.open)(root)?;
-    workspace.pass_by();
     troubles.extend(trouble);
     Ok(Session::continued(workspace, session.clone()))
 }

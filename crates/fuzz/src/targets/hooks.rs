@@ -252,7 +252,7 @@ fn tell(place: &Place, client: Client, input: &str) {
     let (before, around) = (place.tree(), place.surroundings());
     let opened = RefCell::new(Vec::new());
     let open = |_: &Path| {
-        let workspace = place.open().expect("a workspace");
+        let workspace = place.open_for_one_call().expect("a workspace");
         opened.borrow_mut().push(workspace.clone());
         Ok(workspace.into())
     };
