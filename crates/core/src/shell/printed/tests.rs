@@ -260,7 +260,7 @@ fn a_line_that_is_gone_leaves_its_neighbours_unseen() {
     check_code("git show HEAD:a.rs", &CODE.replace("    x\n", "fn save(p: &str) {\n    x\n"), "a.rs 1-4, 7-15");
     check_code("git show HEAD:a.rs", &CODE.replace("    x\n", "\n    x\n"), "a.rs 1-4, 7-15");
     // At the edges of the file only a revision tells: any program may have printed something before it.
-    check_code("git show HEAD:a.rs", &format!("use std::fs;\n{CODE}"), "a.rs 2-15");
+    check_code("git show HEAD:a.rs", &format!("use serde::Value;\n{CODE}"), "a.rs 2-15");
     check_code("git show 'HEAD~2:./a.rs' | cat", &format!("{CODE}\nfn gone() {{}}\n"), "a.rs 1-14");
     check_code("ls; cat a.rs", &format!("b.rs\n{CODE}"), "a.rs 1-15");
     // What the command says itself, the name of a file, and numbers explain what lies between.
