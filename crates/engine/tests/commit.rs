@@ -75,34 +75,165 @@ fn a_crash_after_any_step_leaves_all_or_nothing() {
     }
 }
 
-/// Staged files are used again; a crash while one is being written over leaves no debris and raises no false alarm.
+/// A crash in every way to write one file, after every step: the file is old or new, and nothing is left over.
 #[test]
-fn a_crash_while_a_staged_file_is_used_again_is_clean() {
-    let count = steps(1).len();
-    for stop_after in 0..count {
-        let dir = lay_out(&[("a.txt", "0\n")]);
-        let commits = AtomicUsize::new(0);
-        let mut crashing = session_with(dir.path(), move |number, step| {
-            let commit =
-                if step == Step::Lock { commits.fetch_add(1, Ordering::SeqCst) + 1 } else { commits.load(Ordering::SeqCst) };
-            if commit == 6 && number == stop_after { Verdict::Stop } else { Verdict::GoOn }
-        });
-        read(&mut crashing, "a.txt");
-        for number in 0..5 {
-            let reply = crashing.call("edit_file", &edit("a.txt", &number.to_string(), &(number + 1).to_string()));
-            assert!(!reply.is_error, "{}", reply.text);
-            // Long enough for what was displaced to be free.
-            std::thread::sleep(Duration::from_millis(1));
+fn a_crash_in_any_way_to_write_one_file_is_clean() {
+    let ways: [(&str, Value); 5] = [
+        ("edit_file", edit("a.txt", "one", "two")),
+        ("edit_file", edit("hard.txt", "one", "two")),
+        ("write_file", json!({ "path": "new/c.txt", "content": "two\n" })),
+        ("delete_file", json!({ "path": "a.txt" })),
+        ("move_file", json!({ "from": "a.txt", "to": "new/a.txt" })),
+    ];
+    let start = || {
+        let dir = lay_out(&[("a.txt", "one\n"), ("hard.txt", "one\n")]);
+        fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other-name.txt")).unwrap();
+        dir
+    };
+    for (tool, arguments) in ways {
+        let whole = start();
+        let mut session = self::session(whole.path());
+        ["a.txt", "hard.txt"].iter().for_each(|path| read(&mut session, path));
+        let reply = session.call(tool, &arguments);
+        assert!(!reply.is_error, "{}", reply.text);
+        let done = tree(whole.path());
+        for (stop_after, exchange) in (0..steps(1).len()).flat_map(|stop| [(stop, true), (stop, false)]) {
+            let dir = start();
+            let before = tree(dir.path());
+            let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
+            let mut crashing = session_with(dir.path(), stop);
+            if !exchange {
+                surehand_engine::testing::without_exchange(crashing.workspace());
+            }
+            ["a.txt", "hard.txt"].iter().for_each(|path| read(&mut crashing, path));
+            assert!(crashing.call(tool, &arguments).is_error, "{tool} stopped after step {stop_after}");
+            std::mem::forget(crashing);
+            drop(self::session(dir.path()));
+            let after = tree(dir.path());
+            assert!(after == before || after == done, "{tool} {arguments}, step {stop_after} (exchange {exchange}): {after:?}");
+            assert_tidy(dir.path());
         }
-        let staged = fs::read_dir(dir.path().join(".git/surehand/checkouts/main/staged")).unwrap().count();
-        assert!(staged < 5, "{staged} staged files for 5 edits: none was used again");
-        assert!(crashing.call("edit_file", &edit("a.txt", "5", "6")).is_error);
-        std::mem::forget(crashing);
-        drop(session(dir.path()));
-        let now = content(dir.path(), "a.txt");
-        assert!(now == "5\n" || now == "6\n", "step {stop_after}: {now:?}");
-        assert_tidy(dir.path());
     }
+}
+
+/// What another program does to the metadata of a file.
+fn change_metadata(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o751)).unwrap();
+    let _ = rustix::fs::setxattr(path, "user.theirs", b"kept", rustix::fs::XattrFlags::empty());
+    // Only the superuser may give files away.
+    let _ = std::os::unix::fs::chown(path, None, Some(23456));
+}
+
+#[track_caller]
+fn assert_changed_metadata(path: &Path, when: &str) {
+    let model = path.with_file_name("model");
+    fs::write(&model, "").unwrap();
+    change_metadata(&model);
+    let wanted = fs::metadata(&model).unwrap();
+    let now = fs::metadata(path).unwrap();
+    assert_eq!((now.mode(), now.uid(), now.gid()), (wanted.mode(), wanted.uid(), wanted.gid()), "{when}");
+    let attribute = |path: &Path| rustix::fs::getxattr(path, "user.theirs", &mut [0; 8][..]);
+    assert_eq!(attribute(path), attribute(&model), "{when}");
+}
+
+/// Somebody changes mode, group and attributes between each pair of steps; the edit is made, and their change stays.
+#[test]
+fn a_change_of_metadata_at_any_instant_survives() {
+    for how in [Target::Plain, Target::NoExchange, Target::HardLink] {
+        for at in 0..steps(1).len() {
+            let dir = lay_out(&[("a.txt", "one\n")]);
+            let target = dir.path().join("a.txt");
+            if how == Target::HardLink {
+                fs::hard_link(&target, dir.path().join("b.txt")).unwrap();
+            }
+            let path = target.clone();
+            let mut session = session_with(dir.path(), move |number, _| {
+                if number == at {
+                    change_metadata(&path);
+                }
+                Verdict::GoOn
+            });
+            if how == Target::NoExchange {
+                surehand_engine::testing::without_exchange(session.workspace());
+            }
+            read(&mut session, "a.txt");
+            let reply = session.call("edit_file", &edit("a.txt", "one", "two"));
+            assert!(!reply.is_error, "{}", reply.text);
+            drop(session);
+            assert_eq!(content(dir.path(), "a.txt"), "two\n");
+            assert_changed_metadata(&target, &format!("{how:?}, after step {at}"));
+        }
+    }
+}
+
+/// A program that has found the file before it was replaced, and changes its mode afterwards.
+#[test]
+fn a_late_change_of_metadata_reaches_the_file_in_its_place() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let target = dir.path().join("a.txt");
+    let found = File::open(&target).unwrap();
+    let mut session = session(dir.path());
+    read(&mut session, "a.txt");
+    assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+    found.set_permissions(fs::Permissions::from_mode(0o751)).unwrap();
+    let _ = rustix::fs::fsetxattr(&found, "user.theirs", b"kept", rustix::fs::XattrFlags::empty());
+    let _ = std::os::unix::fs::fchown(&found, None, Some(23456));
+    drop(found);
+    // Leaving takes the second look at what was displaced.
+    drop(session);
+    assert_eq!(content(dir.path(), "a.txt"), "two\n");
+    assert_changed_metadata(&target, "after the edit");
+}
+
+/// The same when the process dies after any step: what is found afterwards, old or new, has their change.
+#[test]
+fn a_change_of_metadata_survives_a_crash() {
+    for exchange in [true, false] {
+        for (at, stop_after) in (0..steps(1).len()).flat_map(|at| (at..steps(1).len()).map(move |stop| (at, stop))) {
+            let dir = lay_out(&[("a.txt", "one\n")]);
+            let target = dir.path().join("a.txt");
+            let path = target.clone();
+            let mut crashing = session_with(dir.path(), move |number, _| {
+                if number == at {
+                    change_metadata(&path);
+                }
+                if number == stop_after { Verdict::Stop } else { Verdict::GoOn }
+            });
+            if !exchange {
+                surehand_engine::testing::without_exchange(crashing.workspace());
+            }
+            read(&mut crashing, "a.txt");
+            assert!(crashing.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+            std::mem::forget(crashing);
+            drop(session(dir.path()));
+            let when = format!("changed after step {at}, stopped after step {stop_after}, exchange {exchange}");
+            assert_changed_metadata(&target, &when);
+            assert_tidy(dir.path());
+        }
+    }
+}
+
+/// An open handle always refers to the file that it was opened for: what was displaced never becomes another file.
+#[test]
+fn a_displaced_file_never_becomes_another() {
+    let dir = lay_out(&[("a.txt", "one a\n"), ("b.txt", "one b\n")]);
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let handle = rustix::fs::open(dir.path().join("a.txt"), flags, rustix::fs::Mode::empty()).unwrap();
+    let mut session = session(dir.path());
+    for path in ["a.txt", "b.txt"] {
+        read(&mut session, path);
+        for (old, new) in [("one", "two"), ("two", "three"), ("three", "four")] {
+            assert!(!session.call("edit_file", &edit(path, old, new)).is_error);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let by_handle = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
+    if let Ok(mut late) = OpenOptions::new().append(true).open(by_handle) {
+        late.write_all(b"late\n").unwrap();
+    }
+    assert_eq!((content(dir.path(), "a.txt"), content(dir.path(), "b.txt")), ("four a\n".to_owned(), "four b\n".to_owned()));
+    drop(session);
+    assert_eq!(rescued(dir.path()), ["one a\nlate\n"]);
 }
 
 #[test]

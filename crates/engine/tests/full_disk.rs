@@ -8,7 +8,6 @@ mod fixture;
 use std::{
     fs,
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use fixture::*;
@@ -77,22 +76,5 @@ fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
         std::mem::forget(session);
         drop(self::session(dir.path()));
         assert_eq!(content(dir.path(), "a.txt"), content(dir.path(), "b.txt"));
-    });
-}
-
-/// A staged file that is about to be used again, when the journal cannot be written.
-#[test]
-fn a_spare_that_could_not_be_used_is_removed_in_the_end() {
-    alone(|| {
-        let dir = lay_out(&[("a.txt", "one\n")]);
-        let mut session = session(dir.path());
-        read(&mut session, "a.txt");
-        assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
-        // Long enough for what was displaced to be free.
-        std::thread::sleep(Duration::from_millis(1));
-        let reply = with_room_for(1, || session.call("edit_file", &edit("a.txt", "two", "three")));
-        assert!(reply.is_error, "{}", reply.text);
-        drop(session);
-        assert_tidy(dir.path());
     });
 }

@@ -12,6 +12,8 @@ use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use surehand_core::ContentHash;
 
+use super::metadata::Metadata;
+
 /// How a file gets its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,6 +56,9 @@ pub(crate) struct Intent {
     pub inode: u64,
     /// The time of its last change, because an inode that is free is soon somebody else's.
     pub modified: i64,
+    /// Mode, owner and attributes of a file that is replaced, and of the one in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
 }
 
 /// Where a file is staged.
@@ -122,15 +127,6 @@ pub(crate) enum Entry {
         /// Where it is.
         place: StagePlace,
     },
-    /// The staged file of an earlier commit holds nothing of value any more and is about to be written over.
-    Reuse {
-        /// The target that it came from.
-        path: String,
-        /// Its name.
-        staged: String,
-        /// Where it is.
-        place: StagePlace,
-    },
     /// A commit is complete, or undone.
     End {
         /// Its number.
@@ -152,20 +148,19 @@ pub(crate) struct Journal {
     size: u64,
     /// Commits that have begun and are not settled.
     open: usize,
+    /// Whether its name is on the disk.
+    is_name_synced: bool,
 }
 
 /// A journal is emptied when it has grown to this and nothing in it is needed any more.
 const MAX_SIZE: u64 = 64 * 1024;
 
 impl Journal {
-    /// Starts a journal of a checkout under this name; with `sync`, waits until the name is on the disk.
-    pub(crate) fn start(dir: Arc<File>, name: String, checkout: &str, sync: bool) -> io::Result<Self> {
+    /// Starts a journal of a checkout under this name.
+    pub(crate) fn start(dir: Arc<File>, name: String, checkout: &str) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
-        if sync {
-            dir.sync_all()?;
-        }
         let opening = line(&Entry::Start { checkout: checkout.to_owned() });
-        let mut journal = Self { dir, file, name, opening: opening.clone(), next: 0, size: 0, open: 0 };
+        let mut journal = Self { dir, file, name, opening: opening.clone(), next: 0, size: 0, open: 0, is_name_synced: false };
         journal.write_line(&opening)?;
         Ok(journal)
     }
@@ -203,6 +198,9 @@ impl Journal {
     /// Adds a line; with `sync`, waits until it is on the disk.
     pub(crate) fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
         self.write_line(&line(entry))?;
+        if sync && !std::mem::replace(&mut self.is_name_synced, true) {
+            self.dir.sync_all()?;
+        }
         if sync { self.file.sync_data() } else { Ok(()) }
     }
 

@@ -21,11 +21,11 @@ use rustix::{
 use surehand_core::{ContentHash, Notice, RelPath};
 
 use super::{
+    commit::{NEW_COPY, OLD_NAME, rename_to_free_name},
     journal::{Entry, How, Intent, StagePlace, entries, is_plain_name},
     read::open_patiently,
-    rescue::{Displaced, SecondLook},
+    rescue::{Displaced, Heir, SecondLook},
     stage,
-    work::{new_copy, rename_to_free_name},
     working_copy::{TREE_STAGING, WorkingCopy},
 };
 use crate::state_dir;
@@ -145,9 +145,7 @@ impl Taking<'_> {
                 if self.has_ended(commit) == half_done {
                     continue;
                 }
-                // A staged file that was used again belongs to whatever used it.
-                let files: Vec<Intent> =
-                    files.into_iter().filter(|file| self.is_sound(file) && !self.is_reused(file, place)).collect();
+                let files: Vec<Intent> = files.into_iter().filter(|file| self.is_sound(file)).collect();
                 self.settle(commit, &files, &mut waiting)?;
             }
         }
@@ -189,11 +187,6 @@ impl Taking<'_> {
         for name in self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone()))) {
             self.copy.state().export().remove_made(name);
         }
-    }
-
-    fn is_reused(&self, file: &Intent, place: usize) -> bool {
-        let reuses = |entry: &Entry| matches!(entry, Entry::Reuse { staged, .. } if file.staged.as_ref() == Some(staged));
-        self.entries[place + 1..].iter().any(reuses)
     }
 
     /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
@@ -251,27 +244,18 @@ impl Taking<'_> {
         Ok(false)
     }
 
-    /// Staged files of commits that had not begun, files that were about to be written over, directories that are still empty.
+    /// Staged files of commits that had not begun, and directories that are still empty.
     /// `false` where one of the files may not be removed now.
     fn remove_what_was_never_swapped(&self) -> bool {
         let mut is_removed = true;
         let begun =
             |number: &u64| self.entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if commit == number));
-        for (nth, entry) in self.entries.iter().enumerate() {
+        for entry in &self.entries {
             match entry {
                 Entry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
                     let dir = self.staging_directory(place, path);
-                    for name in [staged.clone(), new_copy(staged)] {
+                    for name in [staged.clone(), with_new(staged)] {
                         is_removed &= dir.iter().all(|dir| stage::remove(dir.as_fd(), &name));
-                    }
-                }
-                Entry::Reuse { path, staged, place } if self.is_staged_name(staged, place) => {
-                    let named_later = self.entries[nth + 1..].iter().any(|entry| match entry {
-                        Entry::Begin { files, .. } => files.iter().any(|file| file.staged.as_ref() == Some(staged)),
-                        _ => false,
-                    });
-                    if !named_later {
-                        is_removed &= self.staging_directory(place, path).is_none_or(|dir| stage::remove(dir.as_fd(), staged));
                     }
                 }
                 Entry::Make { dirs, .. } => {
@@ -414,7 +398,7 @@ impl<'a> Left<'a> {
         let (mut staged_name, mut staged) = (intent.staged.clone(), Thing::Nothing);
         if let Some(name) = &intent.staged {
             staged = Thing::look(copy, &staged_dir, name)?;
-            let kept = format!("{name}.old");
+            let kept = format!("{name}{OLD_NAME}");
             match (&staged, Thing::look(copy, &staged_dir, &kept)?) {
                 (_, Thing::Nothing) => {}
                 (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
@@ -571,7 +555,7 @@ impl<'a> Left<'a> {
         if now == base {
             return Ok(true);
         }
-        let copy = new_copy(self.intent.staged.as_deref().unwrap_or_default());
+        let copy = with_new(self.intent.staged.as_deref().unwrap_or_default());
         let is_torn = match Thing::look(self.copy, &self.staged_dir, &copy)? {
             Thing::File { bytes: new, .. } => is_mixture(now, &new, base),
             Thing::Nothing | Thing::Other => false,
@@ -594,7 +578,7 @@ impl<'a> Left<'a> {
         let Some(name) = &self.staged_name else { return Ok(true) };
         if self.intent.how == How::InPlace {
             // Copies that nobody else has ever had.
-            return Ok([&new_copy(name), name].iter().all(|name| stage::remove(self.staged_dir.as_fd(), name)));
+            return Ok([&with_new(name), name].iter().all(|name| stage::remove(self.staged_dir.as_fd(), name)));
         }
         let rescued = |to: String, notices: &mut Vec<Notice>| {
             notices.push(Notice::Rescued { path: self.path.clone(), to });
@@ -610,14 +594,27 @@ impl<'a> Left<'a> {
             (Thing::File { .. }, false) => self.intent.base.or(self.intent.new),
         };
         let Some(version) = version else { return Ok(true) };
-        let (dir, path) = (self.staged_dir.clone(), self.path.clone());
-        let mut displaced = Displaced { dir, name: name.clone(), path, version, stamp: None, reusable: false, held: None };
+        let displaced = Displaced::taken_back(self.staged_dir.clone(), name.clone(), self.path.clone(), version);
+        let mut displaced = Displaced { heir: self.heir()?, ..displaced };
         match displaced.look(self.copy.rescued())? {
-            SecondLook::Untouched(_) => Ok(displaced.remove()),
+            SecondLook::Untouched => Ok(displaced.remove()),
             SecondLook::InUse => Ok(false),
             SecondLook::Rescued(to) => rescued(to, notices),
         }
     }
+}
+
+impl Left<'_> {
+    /// The file that is in place, if the journal tells what it was given.
+    fn heir(&self) -> io::Result<Option<Heir>> {
+        let (Some(dir), Some(metadata)) = (&self.dir, &self.intent.metadata) else { return Ok(None) };
+        Ok(Some(Heir { dir: Arc::new(dir.try_clone()?), metadata: metadata.clone() }))
+    }
+}
+
+/// The name of the copy of the new content beside that of the old one.
+fn with_new(staged: &str) -> String {
+    format!("{staged}{NEW_COPY}")
 }
 
 /// Whether these bytes are what a write of `new` over `base` leaves when it is cut off somewhere.

@@ -3,23 +3,24 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Seek, Write},
     os::fd::{AsFd, BorrowedFd},
     path::PathBuf,
     sync::{Arc, Mutex},
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags, Stat},
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags},
     io::Errno,
 };
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use super::{
     clock::Clock,
+    lease::{Lease, NoLease},
+    metadata::Metadata,
     read::{link_count, open_patiently},
     stage,
-    sys::{self as lease, LeaseState},
 };
 use crate::state_dir::{StateDir, make_dir};
 
@@ -36,26 +37,27 @@ pub(crate) struct Displaced {
     pub version: ContentHash,
     /// Its stamp right after that.
     pub stamp: Option<Stamp>,
-    /// Whether it may hold something else later: it is ours and ordinary.
-    pub reusable: bool,
-    /// The file, open for writing and under a lease ever since it was checked: as long as the lease holds, nobody else has had it open.
-    pub held: Option<File>,
+    /// The file that took its place.
+    pub heir: Option<Heir>,
+    /// The file itself, open, where it has no name any more and the named one is a copy.
+    pub handle: Option<File>,
 }
 
-/// A file that is of no more use as what it was: it may hold something else. It has no attributes.
+/// The file in the place of a displaced one. What somebody changes of the mode, owner or attributes of the displaced file was meant for
+/// this one: they found it under its name a moment before the exchange.
 #[derive(Debug)]
-pub(crate) struct Spare {
-    /// The file, open for writing.
-    pub file: File,
-    /// What the system says about it.
-    pub stat: Box<Stat>,
+pub(crate) struct Heir {
+    /// Its directory.
+    pub dir: Arc<File>,
+    /// What the displaced file had, and this one was given.
+    pub metadata: Metadata,
 }
 
 /// What a second look at a displaced file came to.
 #[derive(Debug)]
 pub(crate) enum SecondLook {
-    /// It is still what it was, and nobody has it open: it is of no more use, unless it may hold something else.
-    Untouched(Option<Spare>),
+    /// It is still what it was, and nobody has it open: it is of no more use.
+    Untouched,
     /// Somebody still has it open: look again later.
     InUse,
     /// Somebody wrote into it. It is kept under this name in the workspace.
@@ -63,55 +65,76 @@ pub(crate) enum SecondLook {
 }
 
 impl Displaced {
+    /// A file that was taken from its place, of which nothing else is known.
+    pub(crate) fn taken_back(dir: Arc<File>, name: String, path: RelPath, version: ContentHash) -> Self {
+        Self { dir, name, path, version, stamp: None, heir: None, handle: None }
+    }
+
     /// Looks at the file again.
     pub(crate) fn look(&mut self, rescued: &Rescued) -> io::Result<SecondLook> {
-        if let Some(file) = self.held.take() {
-            let stat = sys::fstat(&file)?;
-            // Asked after the number of its names: who adds one later would have to find it here.
-            let is_held = lease::lease_state(file.as_fd()) == LeaseState::Held;
-            lease::drop_lease(file.as_fd());
-            if is_held && link_count(&stat) == 1 {
-                return Ok(SecondLook::Untouched(Some(Spare { file, stat: Box::new(stat) })));
-            }
+        if let Some(handle) = self.handle.take() {
+            return self.look_through(&handle, rescued);
         }
-        let access = if self.reusable { OFlags::RDWR } else { OFlags::RDONLY };
-        let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Ok(SecondLook::Untouched(None)),
+            Err(Errno::NOENT) => return Ok(SecondLook::Untouched),
             Err(Errno::AGAIN) => return Ok(SecondLook::InUse),
             Err(errno) => return Err(errno.into()),
         };
         // Granted only if nobody else has it open; then nobody can write into it any more, since it has no name they know.
-        let alone = lease::take_lease(file.as_fd());
-        if !alone && rescued.leases_exist() {
-            return Ok(SecondLook::InUse);
-        }
+        let lease = match Lease::take(&file) {
+            Err(NoLease::IsOpen) if rescued.leases_exist() => return Ok(SecondLook::InUse),
+            lease => lease.ok(),
+        };
         let stat = sys::fstat(&file)?;
         let stamp = rescued.clock.stamp(&stat);
-        let untouched = self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy());
-        if !untouched {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            // One that has another name goes on there, and whatever was written into it is there as well.
-            if ContentHash::of(&bytes) != self.version && link_count(&stat) == 1 {
-                // It may have to be copied, and our own lease would keep us waiting.
-                lease::drop_lease(file.as_fd());
-                return rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued);
-            }
+        if self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy()) {
+            return Ok(SecondLook::Untouched);
         }
-        lease::drop_lease(file.as_fd());
-        // Without leases nobody can say that it is not open elsewhere: it may be removed, but not become another file.
-        // Neither may one that has another name.
-        let reusable = alone && self.reusable && link_count(&stat) == 1;
-        Ok(SecondLook::Untouched(reusable.then(|| Spare { file, stat: Box::new(stat) })))
+        // Where it cannot be carried over there is nothing else to be done about it.
+        let _ = self.carry_over_metadata(&file);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        // One that has another name goes on there, and whatever was written into it is there as well.
+        if ContentHash::of(&bytes) == self.version || link_count(&stat) > 1 {
+            return Ok(SecondLook::Untouched);
+        }
+        if let Some(lease) = lease {
+            // It may have to be copied, and our own lease would keep us waiting.
+            lease.release(&file);
+        }
+        rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued)
     }
 
-    /// Does not keep it open any longer.
-    pub(crate) fn let_go(&mut self) {
-        if let Some(file) = self.held.take() {
-            lease::drop_lease(file.as_fd());
+    /// The same for a file without a name: what was written into it becomes the content of the copy.
+    fn look_through(&self, mut handle: &File, rescued: &Rescued) -> io::Result<SecondLook> {
+        let mut bytes = Vec::new();
+        handle.rewind()?;
+        handle.read_to_end(&mut bytes)?;
+        if ContentHash::of(&bytes) == self.version {
+            return Ok(SecondLook::Untouched);
         }
+        let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        File::from(sys::openat(&*self.dir, &self.name, flags, Mode::empty())?).write_all(&bytes)?;
+        rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued)
+    }
+
+    /// Gives the file in its place what was changed of the metadata of this one.
+    pub(crate) fn carry_over_metadata(&mut self, file: &File) -> io::Result<()> {
+        let Some(heir) = &mut self.heir else { return Ok(()) };
+        let now = Metadata::of(file, &sys::fstat(file)?)?.without_labels();
+        let Some(change) = now.change_from(&heir.metadata.clone().without_labels()) else { return Ok(()) };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let in_place = match open_patiently(|| sys::openat(&*heir.dir, self.path.name(), flags, Mode::empty())) {
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
+            opened => File::from(opened?),
+        };
+        if FileType::from_raw_mode(sys::fstat(&in_place)?.st_mode) == FileType::RegularFile {
+            change.apply(&in_place)?;
+            heir.metadata = now;
+        }
+        Ok(())
     }
 
     /// Removes it, after a look that found it untouched. `false` where nothing may be removed now: then it must wait.
@@ -149,7 +172,7 @@ impl Rescued {
 
     /// Whether this file system gives leases at all: asked of a file of our own that nobody else can open.
     pub(crate) fn leases_exist(&self) -> bool {
-        self.probe.as_ref().is_some_and(|probe| lease::take_lease(probe.as_fd()))
+        self.probe.as_ref().is_some_and(|probe| Lease::take(probe).is_ok())
     }
 
     /// The clock of the file system that holds the state.
@@ -229,8 +252,8 @@ mod tests {
             path: RelPath::new("a.txt").unwrap(),
             version: ContentHash::of(b"ours"),
             stamp: None,
-            reusable: false,
-            held: None,
+            heir: None,
+            handle: None,
         };
         let began = Instant::now();
         let SecondLook::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };

@@ -214,8 +214,8 @@ impl State {
                 continue;
             }
             match displaced.look(&self.rescued) {
-                Ok(SecondLook::Untouched(_)) if displaced.remove() => {}
-                Ok(SecondLook::Untouched(_) | SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
+                Ok(SecondLook::Untouched) if displaced.remove() => {}
+                Ok(SecondLook::Untouched | SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
                 Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
             }
         }

@@ -4,7 +4,7 @@
 use std::{
     fs::File,
     io::{self, Read},
-    os::{fd::AsFd, unix::fs::FileExt},
+    os::unix::fs::FileExt,
 };
 
 use rustix::{
@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::sys::{drop_lease, take_lease};
+use super::lease::{self, Lease};
 use crate::state_dir;
 
 /// More than this is not read: it would tell of some million files.
@@ -104,7 +104,7 @@ pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> i
     if file.metadata()?.len() != content.len() as u64 {
         file.set_len(content.len() as u64)?;
     }
-    drop_lease(file.as_fd());
+    lease::give_back(&file);
     // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
     match sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE) {
         Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(new.0, new.1, place.0, place.1)?,
@@ -124,7 +124,7 @@ fn fresh_or_free(dir: &File, name: &str) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let open = || sys::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(File::from);
     if let Ok(file) = open()
-        && take_lease(file.as_fd())
+        && Lease::take(&file).is_ok()
     {
         return Ok(file);
     }

@@ -25,7 +25,7 @@ use super::{
     journal::{Entry, Journal, StagePlace},
     lock::LockPool,
     recover::recover,
-    rescue::{Displaced, Rescued, SecondLook, Spare},
+    rescue::{Displaced, Rescued},
     root::Root,
     state::{State, lock},
 };
@@ -78,10 +78,6 @@ impl std::fmt::Debug for WorkingCopy {
     }
 }
 
-/// How long a displaced file is left alone before it is written over.
-const SPARE_AFTER: Duration = Duration::from_micros(500);
-/// When so many displaced files wait, the next ones are not kept open.
-const MAX_HELD: usize = 16;
 /// More displaced files than this are looked at earlier.
 const MAX_DISPLACED: usize = 256;
 
@@ -274,14 +270,12 @@ impl WorkingCopy {
     }
 
     fn start_journal(&self) -> io::Result<Journal> {
-        let sync = self.durability() == Durability::Full;
-        Journal::start(self.state.journals(), process_name()?, self.state.key().as_str(), sync)
+        Journal::start(self.state.journals(), process_name()?, self.state.key().as_str())
     }
 
     /// Lets go of everything as a crash would: the journal is unlocked and not removed, and no file is open.
     pub(crate) fn abandon(&self) {
         *lock(&self.journal) = None;
-        lock(&self.state.displaced).iter_mut().for_each(|(_, displaced)| displaced.let_go());
     }
 
     /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.
@@ -291,12 +285,8 @@ impl WorkingCopy {
     }
 
     /// Keeps a displaced file for a second look.
-    pub(crate) fn displace(&self, mut displaced: Displaced) {
-        let mut waiting = lock(&self.state.displaced);
-        if waiting.len() >= MAX_HELD {
-            displaced.let_go();
-        }
-        waiting.push_back((Instant::now(), displaced));
+    pub(crate) fn displace(&self, displaced: Displaced) {
+        lock(&self.state.displaced).push_back((Instant::now(), displaced));
     }
 
     /// A commit is over. Keeps the journal short and the displaced files few.
@@ -317,40 +307,6 @@ impl WorkingCopy {
                 *journal = None;
             }
         }
-    }
-
-    /// A displaced file that is of no more use, to be written over and swapped in: it saves making a file and removing another.
-    /// Gives it with its name; the journal says that it holds nothing of value any more.
-    pub(crate) fn take_spare(&self, dir: &Arc<File>) -> Option<(Spare, String)> {
-        let (since, mut displaced) = lock(&self.state.displaced).pop_front()?;
-        let fits = displaced.reusable && Arc::ptr_eq(&displaced.dir, dir) && since.elapsed() >= SPARE_AFTER;
-        let spare = match fits.then(|| displaced.look(&self.state.rescued)) {
-            Some(Ok(SecondLook::Untouched(Some(spare)))) => spare,
-            Some(Ok(SecondLook::Untouched(None))) => {
-                // It may be removed, but not become another file.
-                if !displaced.remove() {
-                    lock(&self.state.displaced).push_front((since, displaced));
-                }
-                return None;
-            }
-            Some(Ok(SecondLook::Rescued(to))) => {
-                self.state.notify(Notice::Rescued { path: displaced.path, to });
-                return None;
-            }
-            Some(Ok(SecondLook::InUse) | Err(_)) | None => {
-                lock(&self.state.displaced).push_front((since, displaced));
-                return None;
-            }
-        };
-        let place = self.place_of(&displaced.dir, &displaced.name);
-        let path = self.in_tree(&displaced.path).to_string();
-        let reuse = Entry::Reuse { path, place, staged: displaced.name.clone() };
-        if self.with_journal(|journal| journal.write(&reuse, false)).is_err() {
-            // Not written down, it may not be written over, and still has to be removed some time.
-            lock(&self.state.displaced).push_front((since, displaced));
-            return None;
-        }
-        Some((spare, displaced.name))
     }
 
     /// Moves somebody's bytes to safety and says so with the next reply.

@@ -4,28 +4,40 @@
 //! A commit is first written down as a list of [`Step`]s and then carried out step by step, so that a test can stop it after
 //! every one and see what recovery makes of it.
 
+mod away;
+mod create;
+mod exchange;
+mod file;
+mod in_place;
+mod place;
+
 use std::{
+    collections::HashSet,
+    fs::File,
     io,
     os::fd::AsFd,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
+use surehand_core::{Act, Cause, Planned, Refusal, RelPath, Stamp};
 
+use self::file::{StagedFile, Synced};
+pub(super) use self::{exchange::OLD_NAME, in_place::NEW_COPY, place::rename_to_free_name};
 use super::{
     journal::{Entry, How},
     lock::Locks,
     recover::has_half_done,
     root::refuse_io,
-    work::Work,
     working_copy::WorkingCopy,
 };
+use rustix::fs as sys;
 
 /// How safe a commit is against a power cut. It is always safe against the crash of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Files, directories and the journal are synced.
+    /// The new content is on the disk before it takes the place of the old, and its name before the commit is answered for. Of several files
+    /// the journal is on the disk before the first is replaced, so that after a power cut, too, there are all of them or none.
     #[default]
     Full,
     /// Nothing is synced: faster, and the last changes may be lost with the power.
@@ -39,7 +51,7 @@ pub enum Step {
     Lock,
     /// Write the new content where nobody looks.
     Stage(usize),
-    /// Write down what is about to happen.
+    /// Sync it, and write down what is about to happen.
     Begin,
     /// Look whether the file is still what the plan was made for.
     Check(usize),
@@ -77,6 +89,15 @@ pub(crate) struct Change<'a> {
     pub planned: &'a Planned,
     /// Device and inode of a file that has several names, so that all of them share a lock.
     pub identity: Option<(u64, u64)>,
+}
+
+impl Change<'_> {
+    fn moved_to(&self) -> Option<&RelPath> {
+        match self.planned.act() {
+            Act::Move { to } => Some(to),
+            Act::Write { .. } | Act::Remove => None,
+        }
+    }
 }
 
 /// A commit that has happened.
@@ -123,7 +144,9 @@ pub(crate) fn commit(copy: &WorkingCopy, changes: &[Change<'_>]) -> Result<Commi
 
 struct Run<'a> {
     copy: &'a WorkingCopy,
-    works: Vec<Work<'a>>,
+    changes: &'a [Change<'a>],
+    /// Those of them that are staged.
+    files: Vec<StagedFile<'a>>,
     number: u64,
     journal_name: String,
     begun: bool,
@@ -131,52 +154,51 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(copy: &'a WorkingCopy, changes: &[Change<'a>]) -> Result<Self, CommitError> {
+    fn new(copy: &'a WorkingCopy, changes: &'a [Change<'a>]) -> Result<Self, CommitError> {
         let numbered = copy
             .revive_state()
             .and_then(|()| copy.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
-        let (number, journal_name) = numbered
-            .map_err(|error| CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), "start the journal", &error))))?;
-        let works = changes.iter().map(|change| Work::new(copy, *change, number)).collect();
-        Ok(Self { copy, works, number, journal_name, begun: false, locks: None })
+        let (number, journal_name) = numbered.map_err(|error| failed(changes, "start the journal", &error))?;
+        Ok(Self { copy, changes, files: Vec::new(), number, journal_name, begun: false, locks: None })
     }
 
     fn step(&mut self, step: Step) -> Result<(), CommitError> {
         match step {
             Step::Lock => self.lock(),
-            Step::Stage(file) => {
-                let name = format!("{}-{}-{file}", self.journal_name, self.number);
-                self.works[file].stage(name)
-            }
+            Step::Stage(file) => self.stage(file),
             Step::Begin => self.begin(),
-            Step::Check(file) => self.works[file].check(),
-            Step::Swap(file) => self.works[file].swap(),
-            Step::Verify(file) => self.works[file].verify(),
+            Step::Check(file) => self.files[file].check(),
+            Step::Swap(file) => self.files[file].swap(),
+            Step::Verify(file) => self.files[file].verify(),
             Step::End => self.end(),
         }
+    }
+
+    fn failed(&self, what: &str, error: &io::Error) -> CommitError {
+        failed(self.changes, what, error)
     }
 
     /// Takes the locks. If their last holder died in the middle of a commit, that is settled first, and may have changed what we
     /// planned for.
     fn lock(&mut self) -> Result<(), CommitError> {
         let until = Instant::now() + LOCK_PATIENCE;
+        let path = self.changes[0].planned.path();
         let mut is_settling = false;
         loop {
             let locks = self.take_locks()?;
-            let failed = |error: io::Error| self.works[0].failed("lock", error);
-            let marks = locks.marks().map_err(failed)?;
+            let marks = locks.marks().map_err(|error| self.failed("lock", &error))?;
             if !marks.iter().any(|journal| has_half_done(self.copy, journal)) {
                 if !marks.is_empty() {
                     // It has been settled, and the mark is all that remains.
-                    locks.unmark().map_err(failed)?;
+                    locks.unmark().map_err(|error| self.failed("lock", &error))?;
                 }
                 self.locks = Some(locks);
-                return if is_settling { Err(CommitError::Changed(self.works[0].path().clone())) } else { Ok(()) };
+                return if is_settling { Err(CommitError::Changed(path.clone())) } else { Ok(()) };
             }
             drop(locks);
             if Instant::now() > until {
                 let why = "what a process left that died while writing it could not be settled yet; try again".to_owned();
-                return Err(CommitError::Refused(Box::new(Refusal::of(self.works[0].path(), Cause::Conflict { why }))));
+                return Err(CommitError::Refused(Box::new(Refusal::of(path, Cause::Conflict { why }))));
             }
             is_settling = true;
             self.copy.settle_what_is_left();
@@ -185,40 +207,59 @@ impl<'a> Run<'a> {
     }
 
     fn take_locks(&self) -> Result<Locks, CommitError> {
-        let paths = self.works.iter().flat_map(|work| [work.path()].into_iter().chain(work.to()));
+        let paths = self.changes.iter().flat_map(|change| [change.planned.path()].into_iter().chain(change.moved_to()));
         let paths: Vec<RelPath> = paths.map(|path| self.copy.in_tree(path)).collect();
         let paths: Vec<&RelPath> = paths.iter().collect();
-        let identities: Vec<(u64, u64)> = self.works.iter().filter_map(Work::identity).collect();
+        let identities: Vec<(u64, u64)> = self.changes.iter().filter_map(|change| change.identity).collect();
         let locks_dir = self.copy.state().locks();
         let locks = self.copy.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);
-        locks.map_err(|error| self.works[0].failed("lock", error))?.ok_or_else(|| {
+        locks.map_err(|error| self.failed("lock", &error))?.ok_or_else(|| {
             let why = "another Surehand process holds its lock for too long; try again".to_owned();
-            CommitError::Refused(Box::new(Refusal::of(self.works[0].path(), Cause::Conflict { why })))
+            CommitError::Refused(Box::new(Refusal::of(self.changes[0].planned.path(), Cause::Conflict { why })))
         })
     }
 
+    fn stage(&mut self, file: usize) -> Result<(), CommitError> {
+        let name = format!("{}-{}-{file}", self.journal_name, self.number);
+        self.files.push(StagedFile::stage(self.copy, self.changes[file], self.number, name)?);
+        Ok(())
+    }
+
     fn begin(&mut self) -> Result<(), CommitError> {
-        let files = self.works.iter().map(Work::intent).collect();
-        let entry = Entry::Begin { commit: self.number, files };
+        if self.is_durable() {
+            let staged: Vec<&File> = self.files.iter().flat_map(StagedFile::to_sync_before).collect();
+            sync(&staged).map_err(|(nth, error)| self.failed_to_sync(nth, &error))?;
+        }
+        let files = self.files.iter().map(StagedFile::intent).collect();
         self.begun = true;
-        self.write_journal(&entry)?;
+        self.write_journal(&Entry::Begin { commit: self.number, files })?;
         if !self.may_be_found_half_done() {
             return Ok(());
         }
         let locks = self.locks.as_ref().expect("taken in the first step");
-        locks.mark(&self.journal_name).map_err(|error| self.works[0].failed("mark its lock", error))
+        locks.mark(&self.journal_name).map_err(|error| self.failed("mark its lock", &error))
     }
 
-    /// One file that is swapped is old or new at any instant. Several are not, nor is one that is written in place.
+    fn failed_to_sync(&self, nth: usize, error: &io::Error) -> CommitError {
+        let of_file = self.files.iter().flat_map(|file| file.to_sync_before().into_iter().map(move |_| file)).nth(nth);
+        of_file.map_or_else(|| self.failed("sync", error), |file| file.failed("sync", io::Error::from(error.kind())))
+    }
+
+    fn is_durable(&self) -> bool {
+        self.copy.durability() == Durability::Full
+    }
+
+    /// One file that is replaced, made, moved or removed is so in one call: it is old or new at any instant, also after a power cut. Several
+    /// are not, nor is one that is written in place.
     fn may_be_found_half_done(&self) -> bool {
-        self.works.len() > 1 || self.works.iter().any(|work| work.how() == How::InPlace)
+        self.files.len() > 1 || self.files.iter().any(|file| file.how() == How::InPlace)
     }
 
     fn end(&mut self) -> Result<(), CommitError> {
-        if self.copy.durability() == Durability::Full {
-            for work in &self.works {
-                work.sync_directories().map_err(|error| work.failed("sync", error))?;
-            }
+        if self.is_durable() {
+            let in_place: Vec<Synced<'_>> = distinct(self.files.iter().flat_map(StagedFile::to_sync_after));
+            let in_place: Vec<&File> = in_place.iter().map(Synced::file).collect();
+            sync(&in_place).map_err(|(_, error)| self.failed("sync", &error))?;
         }
         // The files are in place: from here on the commit has happened, whatever becomes of this line.
         self.write_end(true);
@@ -234,19 +275,22 @@ impl<'a> Run<'a> {
     }
 
     fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
-        let sync = self.copy.durability() == Durability::Full && matches!(entry, Entry::Begin { .. });
-        self.copy
-            .with_journal(|journal| journal.write(entry, sync))
-            .map_err(|error| self.works[0].failed("write the journal", error))
+        let is_needed_after_power_cut = matches!(entry, Entry::Begin { .. }) && self.may_be_found_half_done();
+        let sync = self.is_durable() && is_needed_after_power_cut;
+        self.copy.with_journal(|journal| journal.write(entry, sync)).map_err(|error| self.failed("write the journal", &error))
     }
 
     /// Takes back what has been done, from the last file to the first.
-    fn undo(&mut self) {
-        for work in self.works.iter_mut().rev() {
-            work.undo();
+    fn undo(mut self) {
+        let half_done = self.may_be_found_half_done();
+        while let Some(file) = self.files.pop() {
+            file.undo();
         }
         if self.begun {
-            self.write_end(false);
+            drop(self.write_journal(&Entry::End { commit: self.number, done: false }));
+            if let (Some(locks), true) = (&self.locks, half_done) {
+                drop(locks.unmark());
+            }
         }
         self.copy.settle_commit();
     }
@@ -258,10 +302,10 @@ impl<'a> Run<'a> {
 
     fn finish(self) -> Committed {
         let mut committed = Committed { stamps: Vec::new(), how: Vec::new() };
-        for work in self.works {
-            committed.stamps.push(work.stamp_now());
-            committed.how.push(work.how());
-            work.settle();
+        for file in self.files {
+            committed.stamps.push(file.stamp_now());
+            committed.how.push(file.how());
+            file.settle();
         }
         if let Some(locks) = self.locks {
             self.copy.lock_pool().give_back(locks);
@@ -269,4 +313,35 @@ impl<'a> Run<'a> {
         self.copy.settle_commit();
         committed
     }
+}
+
+fn failed(changes: &[Change<'_>], what: &str, error: &io::Error) -> CommitError {
+    CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), what, error)))
+}
+
+/// So many files are synced at once. The file system writes its own journal once for all that wait at the same time.
+const SYNCED_AT_ONCE: usize = 16;
+
+/// Waits until all of these are on the disk. If one cannot be, says which.
+fn sync(files: &[&File]) -> Result<(), (usize, io::Error)> {
+    let sync_every = |first: usize, step: usize| {
+        let mut numbered = files.iter().enumerate().skip(first).step_by(step);
+        numbered.try_for_each(|(nth, file)| file.sync_all().map_err(|error| (nth, error)))
+    };
+    // For a few it takes longer to start the threads than to wait.
+    let threads = files.len().div_ceil(4).min(SYNCED_AT_ONCE);
+    if threads < 2 {
+        return sync_every(0, 1);
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|first| scope.spawn(move || sync_every(first, threads))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("nothing in it panics"))
+    })
+}
+
+/// The same without directories that came before.
+fn distinct<'f>(files: impl Iterator<Item = Synced<'f>>) -> Vec<Synced<'f>> {
+    let mut seen = HashSet::new();
+    let identity = |file: &File| sys::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    files.filter(|synced| identity(synced.file()).is_none_or(|identity| seen.insert(identity))).collect()
 }

@@ -1,0 +1,151 @@
+//! A file that is new. It gets its name only when it is complete, and only if nothing has that name.
+
+use std::{fs::File, os::fd::AsFd};
+
+use rustix::{
+    fs::{self as sys, Mode},
+    io::Errno,
+};
+use surehand_core::{Act, RelPath, Stamp, plan::Marks};
+
+use super::{
+    CommitError,
+    place::{Place, Staged, rename_to_free_name},
+};
+use crate::disk::{
+    metadata::Metadata,
+    read::{Found, find},
+    rescue::Displaced,
+    stage,
+};
+
+/// A new file on its way.
+pub(super) struct Create {
+    new: File,
+    /// Its name until it is put in place; `None` where the system can make files without one.
+    staged: Option<Staged>,
+    /// Where it goes if it is taken back.
+    retreat: Staged,
+    written: Option<Stamp>,
+    is_put: bool,
+}
+
+impl Create {
+    pub(super) fn stage(place: &Place<'_>) -> Result<Self, CommitError> {
+        let nameless = stage::nameless(place.dir.as_fd(), place.content()).map_err(|error| place.failed("write", error))?;
+        let (new, staged) = match nameless {
+            Some(new) => (new, None),
+            None => {
+                let (new, staged) = stage_with_name(place)?;
+                (new, Some(staged))
+            }
+        };
+        if let Err(error) = give_metadata(place, &new) {
+            remove(staged.as_ref());
+            return Err(error);
+        }
+        let written = place.stamp_of(&new);
+        let device = written.map_or(place.copy.state().device(), |stamp| stamp.device);
+        let retreat = staged.clone().unwrap_or_else(|| place.stage_on(device));
+        Ok(Self { new, staged, retreat, written, is_put: false })
+    }
+
+    /// The place that the journal names, so that it is found after a crash.
+    pub(super) fn retreat(&self) -> &Staged {
+        &self.retreat
+    }
+
+    pub(super) fn new_file(&self) -> &File {
+        &self.new
+    }
+
+    pub(super) fn written(&self) -> Option<Stamp> {
+        self.written
+    }
+
+    /// Gives it its name.
+    pub(super) fn put(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        let put = match &self.staged {
+            None => stage::name_it(&self.new, place.dir.as_fd(), place.name()),
+            Some(staged) => rename_to_free_name((&staged.dir, &staged.name), (&place.dir, place.name())),
+        };
+        match put {
+            Ok(()) => {
+                self.is_put = true;
+                Ok(())
+            }
+            Err(Errno::EXIST) => Err(place.changed()),
+            Err(errno) => Err(place.failed_unless_gone("create", errno)),
+        }
+    }
+
+    /// Takes it back: out of its place, unless it has become somebody else's.
+    pub(super) fn undo(self, place: &Place<'_>) {
+        if !self.is_put {
+            remove(self.staged.as_ref());
+            return;
+        }
+        let Some(out) = take_out(place, &self.retreat) else { return };
+        if out.is(&self.new) {
+            // It was in the open for a moment, and somebody may have begun to write into it: it gets a second look.
+            let Some(version) = place.content_version() else { return };
+            place.copy.displace(Displaced::taken_back(out.dir, out.name, place.path().clone(), version));
+        } else if rename_to_free_name((&out.dir, &out.name), (&place.dir, place.name())).is_err() {
+            place.copy.rescue(out.dir.as_fd(), &out.name, place.path());
+        }
+    }
+}
+
+/// Removes a staged file that nobody else has ever had.
+fn remove(staged: Option<&Staged>) {
+    if let Some(staged) = staged {
+        staged.remove();
+    }
+}
+
+/// Beside its place, so that it gets the owner, group and rights that new files get there.
+fn stage_with_name(place: &Place<'_>) -> Result<(File, Staged), CommitError> {
+    let staged = place.stage_beside();
+    place.announce(&staged)?;
+    let written = stage::copy(staged.dir.as_fd(), &staged.name, place.content());
+    let mode = Mode::from_raw_mode(0o666 & !place.copy.umask());
+    let written = written.and_then(|new| sys::fchmod(&new, mode).map(|()| new).map_err(Into::into));
+    match written {
+        Ok(new) => Ok((new, staged)),
+        Err(error) => {
+            staged.remove();
+            Err(place.failed_unless_gone("write", error))
+        }
+    }
+}
+
+/// Gives a new file the mode, and as far as we may the owner and attributes, of the one that it continues.
+fn give_metadata(place: &Place<'_>, new: &File) -> Result<(), CommitError> {
+    let Act::Write { marks, .. } = place.planned.act() else { return Ok(()) };
+    let given = match marks {
+        Marks::Usual => Ok(()),
+        Marks::Mode(mode) => sys::fchmod(new, Mode::from_raw_mode(mode & 0o777)),
+        Marks::Of(other) => give_metadata_of(place, other, new)?,
+    };
+    given.map_err(|errno| place.failed("write", errno))
+}
+
+fn give_metadata_of(place: &Place<'_>, other: &RelPath, new: &File) -> Result<rustix::io::Result<()>, CommitError> {
+    let Ok(Found::File { file, stat }) = find(place.copy.root(), other) else { return Err(CommitError::Changed(other.clone())) };
+    let give = || {
+        let wanted = Metadata::of(&file, &stat)?;
+        let now = Metadata::of(new, &sys::fstat(new)?)?.without_labels();
+        wanted.without_labels().change_from(&now).map_or(Ok(()), |change| change.apply(new))
+    };
+    Ok(match give() {
+        Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => sys::fchmod(new, Mode::from_raw_mode(stat.st_mode & 0o777)),
+        given => given,
+    })
+}
+
+/// Moves what has the name of the new file to this place or, if that turns out to be on another file system, or not ours to write any
+/// more, beside itself.
+fn take_out(place: &Place<'_>, retreat: &Staged) -> Option<Staged> {
+    let beside = Staged { dir: place.dir.clone(), name: format!(".surehand-{}", retreat.name) };
+    [retreat.clone(), beside].into_iter().find(|to| sys::renameat(&place.dir, place.name(), &to.dir, &to.name).is_ok())
+}

@@ -1,0 +1,365 @@
+//! A file that is replaced by another one, the usual way to write.
+//!
+//! 1. The new file is written where nobody looks, with mode, owner and attributes of the old one.
+//! 2. A lease is taken on the old file (see [`crate::disk::lease`]) and its bytes are compared with those that the plan was made for.
+//! 3. The two are exchanged in one call: at any instant the name leads to the one or the other.
+//! 4. What came out is looked at. Is it the file that was compared, with one name, and does the lease hold, then nobody has written
+//!    into it. Otherwise its bytes are compared once more, and if they differ the two are exchanged back: the old file was somebody
+//!    else's newer version. What was changed of its mode, owner or attributes since step 1 is carried over to the new file.
+//! 5. Later the old file gets a second look, before it is removed: a program that opened it before the exchange, or that was just about to
+//!    change its mode, may have come late. See [`crate::disk::rescue`].
+//!
+//! Where the file system cannot exchange, the old file gets a second name and the new one is renamed over the first. Where it has no
+//! second names either (exFAT), a copy of the old content is kept instead, and late writes show only through the open file.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, Write},
+    os::fd::AsFd,
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags, Stat},
+    io::Errno,
+};
+use surehand_core::Stamp;
+
+use super::{
+    CommitError,
+    place::{OldFile, Place, Staged, identity, is_file_at, rename_to_free_name, same_bytes},
+};
+use crate::disk::{
+    lease::{Lease, LeaseState},
+    metadata::Metadata,
+    read::{link_count, open_patiently},
+    rescue::{Displaced, Heir},
+    stage,
+};
+
+/// A file that is replaced.
+pub(super) struct Exchange {
+    old: OldFile,
+    lease: Option<Lease>,
+    new: File,
+    written: Stamp,
+    /// What both files have besides their bytes.
+    metadata: Metadata,
+    staged: Staged,
+    phase: Phase,
+    /// The stamp of the old file when it had come out and nobody else had it open.
+    out: Option<Stamp>,
+}
+
+/// Where the two files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The new one is staged.
+    Staged,
+    /// The new one is in place, and the old one has its staged name.
+    Exchanged,
+    /// The new one is in place, and the old one has a name of its own ([`OLD_NAME`]).
+    RenamedOver,
+    /// The new one is in place, and of the old one there is a copy of that name.
+    Replaced,
+}
+
+/// What is added to the staged name for the old file where nothing can be exchanged.
+pub(in crate::disk) const OLD_NAME: &str = ".old";
+
+/// What staging came to.
+pub(super) enum Staging {
+    Ready(Box<Exchange>),
+    /// Owner or attributes of the old file cannot be given to a new one.
+    CannotGiveMetadata,
+}
+
+impl Exchange {
+    /// Writes the new file under this name.
+    pub(super) fn stage(place: &Place<'_>, old: OldFile, staged: Staged) -> Result<Staging, CommitError> {
+        place.announce(&staged)?;
+        let written = write_new(place, &old, &staged);
+        match written {
+            Ok((new, stat, metadata)) => {
+                let written = place.copy.clock().stamp(&stat);
+                let exchange = Self { old, lease: None, new, written, metadata, staged, phase: Phase::Staged, out: None };
+                Ok(Staging::Ready(Box::new(exchange)))
+            }
+            Err(error) => {
+                staged.remove();
+                match error {
+                    NotWritten::Metadata(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => Ok(Staging::CannotGiveMetadata),
+                    NotWritten::Metadata(errno) => Err(place.failed("write", errno)),
+                    NotWritten::Content(error) => Err(place.failed_unless_gone("write", error)),
+                }
+            }
+        }
+    }
+
+    pub(super) fn staged(&self) -> &Staged {
+        &self.staged
+    }
+
+    pub(super) fn new_file(&self) -> &File {
+        &self.new
+    }
+
+    pub(super) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    pub(super) fn written(&self) -> Stamp {
+        self.written
+    }
+
+    /// Whether the file system could exchange the two.
+    pub(super) fn is_exchanged(&self) -> bool {
+        matches!(self.phase, Phase::Staged | Phase::Exchanged)
+    }
+
+    pub(super) fn check(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        // Without a lease the look at what came out must be enough.
+        self.lease = Lease::take_patiently(&self.old.file).ok();
+        place.check_base(&self.old)
+    }
+
+    /// Puts the new file in place.
+    pub(super) fn swap(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        let exchanged = match place.copy.can_exchange() {
+            true => sys::renameat_with(&self.staged.dir, &self.staged.name, &place.dir, place.name(), RenameFlags::EXCHANGE),
+            false => Err(Errno::OPNOTSUPP),
+        };
+        match exchanged {
+            Ok(()) => {
+                self.phase = Phase::Exchanged;
+                Ok(())
+            }
+            Err(Errno::NOENT) => Err(place.changed()),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(place),
+            Err(Errno::XDEV) => Err(place.too_far(&self.staged)),
+            Err(errno) => Err(place.failed("replace", errno)),
+        }
+    }
+
+    /// Where nothing can be exchanged: the old file gets a second name, then the new one takes its place.
+    fn rename_over(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        let kept = self.staged.with_ending(OLD_NAME);
+        let renamed = keep_old(place, &kept).and_then(|phase| {
+            match sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name()) {
+                Ok(()) => Ok(phase),
+                Err(Errno::NOENT) => Err(place.changed()),
+                Err(Errno::XDEV) => Err(place.too_far(&self.staged)),
+                Err(errno) => Err(place.failed("replace", errno)),
+            }
+        });
+        match renamed {
+            Ok(phase) => {
+                (self.staged, self.phase) = (kept, phase);
+                Ok(())
+            }
+            Err(error) => {
+                // A second name of the file that is still there under its first, or a copy of it.
+                kept.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// What came out must be what the plan was made for.
+    pub(super) fn verify(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        if self.phase == Phase::Replaced {
+            return place.check_base(&self.old);
+        }
+        let at = (&*self.staged.dir, self.staged.name.as_str());
+        // A name that was added meanwhile must not lose its file. Where it was renamed over, that was asked before: some file systems
+        // in programs then keep it under a name of their own, since we have it open.
+        let is_renamed_over = self.phase == Phase::RenamedOver;
+        let came_out = verify_old(place, &self.old, self.lease.as_ref(), at, |stat| is_renamed_over || link_count(stat) == 1)?;
+        self.out = came_out.stamp;
+        self.carry_over_metadata(&came_out).map_err(|_| place.changed())
+    }
+
+    /// Gives the new file what was changed of the old one's metadata since it was staged.
+    fn carry_over_metadata(&mut self, came_out: &CameOut) -> io::Result<()> {
+        let now = match &came_out.other {
+            None => Metadata::of(&self.old.file, &came_out.stat)?,
+            Some(file) => Metadata::of(file, &came_out.stat)?,
+        };
+        if let Some(change) = now.change_from(&self.metadata) {
+            change.apply(&self.new)?;
+            self.metadata = now;
+        }
+        Ok(())
+    }
+
+    /// It has happened: what came out waits for a second look.
+    pub(super) fn settle(self, place: &Place<'_>) {
+        let Some(version) = place.base_version() else { return };
+        let handle = (self.phase == Phase::Replaced).then_some(self.old.file);
+        let heir = Heir { dir: place.dir.clone(), metadata: self.metadata };
+        let displaced = Displaced::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
+        place.copy.displace(Displaced { stamp: self.out, heir: Some(heir), handle, ..displaced });
+    }
+
+    /// Takes it back.
+    pub(super) fn undo(mut self, place: &Place<'_>) {
+        if let Some(lease) = self.lease.take() {
+            lease.release(&self.old.file);
+        }
+        match self.phase {
+            Phase::Staged => {
+                if let (false, Some(version)) = (self.staged.remove(), place.content_version()) {
+                    // Where nothing may be removed now, it is tried again later.
+                    let Staged { dir, name } = self.staged;
+                    place.copy.displace(Displaced::taken_back(dir, name, place.path().clone(), version));
+                }
+            }
+            Phase::Exchanged => self.exchange_back(place),
+            Phase::RenamedOver => self.rename_back(place),
+            Phase::Replaced => {
+                if self.write_back().is_err() || !self.put_over_ours(place) {
+                    place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
+                }
+            }
+        }
+    }
+
+    /// Puts back what came out. If by now somebody has replaced our file, theirs stays and what came out is rescued.
+    fn exchange_back(self, place: &Place<'_>) {
+        let (staged, target) = ((&*self.staged.dir, self.staged.name.as_str()), (&*place.dir, place.name()));
+        let exchange = || sys::renameat_with(staged.0, staged.1, target.0, target.1, RenameFlags::EXCHANGE);
+        if exchange().is_err() {
+            // Nothing has the name any more: what came out gets it back.
+            if rename_to_free_name(staged, target).is_err() {
+                place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
+            }
+        } else if self.staged.is(&self.new) {
+            self.displace_ours(place);
+        } else {
+            let _ = exchange();
+            place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
+        }
+    }
+
+    /// Our file was in the open for a moment. Somebody may have changed its mode, and that was meant for the one in its place; or have
+    /// begun to write into it, so that it gets a second look, too.
+    fn displace_ours(self, place: &Place<'_>) {
+        let Some(version) = place.content_version() else { return };
+        let heir = Heir { dir: place.dir.clone(), metadata: self.metadata };
+        let displaced = Displaced::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
+        let mut displaced = Displaced { heir: Some(heir), ..displaced };
+        // What cannot be carried over now is tried again with the second look.
+        let _ = displaced.carry_over_metadata(&self.new);
+        place.copy.displace(displaced);
+    }
+
+    fn rename_back(&self, place: &Place<'_>) {
+        if !self.put_over_ours(place) {
+            place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
+        }
+    }
+
+    /// Renames what is kept over the file in place, if that is ours still.
+    fn put_over_ours(&self, place: &Place<'_>) -> bool {
+        is_file_at(&place.dir, place.name(), &self.new)
+            && sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name()).is_ok()
+    }
+
+    /// Makes the copy of the old content what the old file holds now, with its metadata.
+    fn write_back(&mut self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        self.old.file.rewind()?;
+        self.old.file.read_to_end(&mut bytes)?;
+        let flags = OFlags::RDWR | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut copy = File::from(sys::openat(&self.staged.dir, &self.staged.name, flags, Mode::empty())?);
+        copy.write_all(&bytes)?;
+        let now = Metadata::of(&copy, &sys::fstat(&copy)?)?;
+        let wanted = Metadata::of(&self.old.file, &sys::fstat(&self.old.file)?)?;
+        Ok(wanted.change_from(&now).map_or(Ok(()), |change| change.apply(&copy))?)
+    }
+}
+
+/// Gives the file that is in place a second name or, where there are none, copies it.
+fn keep_old(place: &Place<'_>, kept: &Staged) -> Result<Phase, CommitError> {
+    match sys::linkat(&place.dir, place.name(), &kept.dir, &kept.name, AtFlags::empty()) {
+        Ok(()) => match sys::statat(&kept.dir, &kept.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if link_count(&stat) <= 2 => Ok(Phase::RenamedOver),
+            // A name that was added meanwhile must not lose its file.
+            Ok(_) | Err(Errno::NOENT) => Err(place.changed()),
+            Err(errno) => Err(place.failed("replace", errno)),
+        },
+        Err(Errno::NOENT) => Err(place.changed()),
+        Err(Errno::XDEV) => {
+            place.copy.staged_too_far(&kept.dir);
+            Err(place.changed())
+        }
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let copied = stage::copy(kept.dir.as_fd(), &kept.name, place.base());
+            let copied = copied.and_then(|copy| if place.is_durable() { copy.sync_all() } else { Ok(()) });
+            copied.map(|()| Phase::Replaced).map_err(|error| place.failed("keep a copy", error))
+        }
+        Err(errno) => Err(place.failed("replace", errno)),
+    }
+}
+
+/// Why the new file could not be written.
+enum NotWritten {
+    Content(io::Error),
+    Metadata(Errno),
+}
+
+/// Writes the new file, and gives it the metadata of the old one. Gives its status when it was complete.
+fn write_new(place: &Place<'_>, old: &OldFile, staged: &Staged) -> Result<(File, Stat, Metadata), NotWritten> {
+    let metadata = Metadata::of(&old.file, &old.stat).map_err(NotWritten::Metadata)?;
+    // With the mode that it will have, which saves setting it; another owner must not see more than that, so nothing at first.
+    let mode =
+        if place.copy.is_owner(&old.stat) { Mode::from_raw_mode(old.stat.st_mode & 0o777) } else { Mode::RUSR | Mode::WUSR };
+    let new = stage::fresh(staged.dir.as_fd(), &staged.name, mode).map_err(NotWritten::Content)?;
+    (&new).write_all(place.content()).map_err(NotWritten::Content)?;
+    let stat = sys::fstat(&new).map_err(|errno| NotWritten::Content(errno.into()))?;
+    let now = Metadata::of(&new, &stat).map_err(NotWritten::Metadata)?;
+    // Its labels are the system's, and stay.
+    let change = metadata.change_from(&now.without_labels());
+    change.map_or(Ok(()), |change| change.apply(&new)).map_err(NotWritten::Metadata)?;
+    Ok((new, stat, metadata))
+}
+
+/// A file that has come out of its place and is what the plan was made for.
+pub(super) struct CameOut {
+    pub(super) stat: Stat,
+    /// Its stamp, if it is the file that was checked and nobody else had it open then.
+    pub(super) stamp: Option<Stamp>,
+    /// The file, if it is another one than that which was checked.
+    other: Option<File>,
+}
+
+/// What came out must be what the plan was made for, under no other name that it could lose.
+pub(super) fn verify_old(
+    place: &Place<'_>,
+    old: &OldFile,
+    lease: Option<&Lease>,
+    (dir, name): (&File, &str),
+    may_go: impl Fn(&Stat) -> bool,
+) -> Result<CameOut, CommitError> {
+    let stat = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| place.failed("look at the old file", errno))?;
+    let stamp = place.copy.clock().stamp(&stat);
+    if !may_go(&stat) {
+        return Err(place.changed());
+    }
+    if identity(&stat) != identity(&old.stat) {
+        // Somebody has put another file in place of the one that was checked. With the same bytes it is as good.
+        let other = open_at(dir, name).filter(|file| same_bytes(file, place.base()).unwrap_or(false));
+        return other.map(|file| CameOut { stat, stamp: None, other: Some(file) }).ok_or_else(|| place.changed());
+    }
+    // Asked after the stamp was taken: what is written later than that shows.
+    match lease.map(|lease| lease.state(&old.file)) {
+        Some(LeaseState::Held | LeaseState::ReaderWaits) => Ok(CameOut { stat, stamp: Some(stamp), other: None }),
+        // A writer waits for the old file. Let it have it, and begin again after it.
+        Some(LeaseState::Broken) => Err(place.changed()),
+        None => place.check_base(old).map(|()| CameOut { stat, stamp: None, other: None }),
+    }
+}
+
+fn open_at(dir: &File, name: &str) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open_patiently(|| sys::openat(dir, name, flags, Mode::empty())).ok().map(File::from)
+}

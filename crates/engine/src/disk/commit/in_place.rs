@@ -1,0 +1,162 @@
+//! A file whose bytes are replaced where they are: one with several names, which all must show the change, or one whose owner or
+//! attributes we cannot give to another file.
+//!
+//! This is the only way that can be found half done, so copies of the old and of the new content are safe before it begins: from both
+//! together recovery can tell a torn file from one that somebody has changed. A write lease keeps others from opening the file
+//! meanwhile. If somebody has it open already there is none, and the edit is refused: what they write while we do would be lost
+//! without a trace.
+//!
+//! A file of another owner gives no lease to anybody but that owner. It is written all the same, after a last comparison of its
+//! bytes and with another one afterwards: only a write by somebody else between that comparison and ours is lost.
+
+use std::{
+    fs::File,
+    io::{self, Seek, Write},
+    os::fd::AsFd,
+};
+
+use rustix::fs::OFlags;
+use surehand_core::{Cause, Refusal, Stamp};
+
+use super::{
+    CommitError,
+    place::{OldFile, Place, Staged, is_file_at, same_bytes},
+};
+use crate::disk::{
+    lease::{Lease, NoLease},
+    rescue::Displaced,
+    stage,
+};
+
+/// A file that is written in place.
+pub(super) struct InPlace {
+    old: OldFile,
+    lease: Option<Lease>,
+    /// The copy of the old content.
+    old_copy: (Staged, File),
+    /// The copy of the new content.
+    new_copy: (Staged, File),
+    written: Option<Stamp>,
+    progress: Progress,
+}
+
+/// How far it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Untouched,
+    /// It may be torn.
+    Begun,
+    Complete,
+}
+
+/// What is added to the name of the copy of the old content for the copy of the new one.
+pub(in crate::disk) const NEW_COPY: &str = ".new";
+
+impl InPlace {
+    pub(super) fn stage(place: &Place<'_>, staged: Staged) -> Result<Self, CommitError> {
+        place.announce(&staged)?;
+        let with_new = staged.with_ending(NEW_COPY);
+        let keep = |staged: &Staged, content| {
+            stage::copy(staged.dir.as_fd(), &staged.name, content).map_err(|error| place.failed("keep a copy", error))
+        };
+        let kept = keep(&staged, place.base())
+            .and_then(|old| Ok((old, keep(&with_new, place.content())?, place.open_old(OFlags::RDWR)?)));
+        match kept {
+            Ok((old_copy, new_copy, old)) => Ok(Self {
+                old,
+                lease: None,
+                old_copy: (staged, old_copy),
+                new_copy: (with_new, new_copy),
+                written: None,
+                progress: Progress::Untouched,
+            }),
+            Err(error) => {
+                with_new.remove();
+                staged.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// The copy of the old content.
+    pub(super) fn staged(&self) -> &Staged {
+        &self.old_copy.0
+    }
+
+    /// What must be on the disk before the first byte is written: the copies and their names.
+    pub(super) fn to_sync(&self) -> [&File; 3] {
+        [&self.old_copy.1, &self.new_copy.1, &self.old_copy.0.dir]
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.old.file
+    }
+
+    pub(super) fn written(&self) -> Option<Stamp> {
+        self.written
+    }
+
+    pub(super) fn check(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        match Lease::take_patiently(&self.old.file) {
+            Ok(lease) => self.lease = Some(lease),
+            Err(NoLease::IsOpen) if place.copy.rescued().leases_exist() => {
+                let why = "can only be written in place, because it has several names or belongs to somebody else, and another \
+                           program has it open; try again when it is closed";
+                return Err(CommitError::Refused(Box::new(Refusal::of(place.path(), Cause::Conflict { why: why.to_owned() }))));
+            }
+            Err(NoLease::IsOpen | NoLease::NotOurs | NoLease::NotHere) => {}
+        }
+        place.check_base(&self.old)
+    }
+
+    pub(super) fn write(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+        self.progress = Progress::Begun;
+        overwrite(&self.old.file, place.content()).map_err(|error| place.failed("write", error))?;
+        self.written = place.stamp_of(&self.old.file);
+        self.progress = Progress::Complete;
+        Ok(())
+    }
+
+    /// Somebody may have renamed the file that we have open, and put another one in its place: then nothing was done to that. Without a
+    /// lease somebody may have written into it as well.
+    pub(super) fn verify(&self, place: &Place<'_>) -> Result<(), CommitError> {
+        let is_there = is_file_at(&place.dir, place.name(), &self.old.file);
+        let is_ours = || self.lease.is_some() || same_bytes(&self.old.file, place.content()).unwrap_or(false);
+        if is_there && is_ours() { Ok(()) } else { Err(place.changed()) }
+    }
+
+    /// The copies were nobody else's.
+    pub(super) fn settle(self) {
+        self.new_copy.0.remove();
+        self.old_copy.0.remove();
+    }
+
+    /// A torn write is ours to mend. A complete one may have been followed by somebody else's, which stays.
+    pub(super) fn undo(self, place: &Place<'_>) {
+        let old = &self.old.file;
+        let is_ours = match self.progress {
+            Progress::Untouched => false,
+            Progress::Begun => true,
+            Progress::Complete => same_bytes(old, place.content()).unwrap_or(false),
+        };
+        if is_ours {
+            drop(overwrite(old, place.base()));
+        }
+        let is_back = self.progress == Progress::Untouched || same_bytes(old, place.base()).unwrap_or(false);
+        self.new_copy.0.remove();
+        let (staged, _) = self.old_copy;
+        if !is_back {
+            // For whatever reason: the copy of the old content is all there is.
+            place.copy.rescue(staged.dir.as_fd(), &staged.name, place.path());
+        } else if let (false, Some(version)) = (staged.remove(), place.base_version()) {
+            // Where nothing may be removed now, it is tried again later.
+            place.copy.displace(Displaced::taken_back(staged.dir, staged.name, place.path().clone(), version));
+        }
+    }
+}
+
+fn overwrite(mut file: &File, content: &[u8]) -> io::Result<()> {
+    file.rewind()?;
+    file.write_all(content)?;
+    file.set_len(content.len() as u64)
+}

@@ -1,0 +1,326 @@
+//! Where a file of a commit is, and where its new content waits: what all ways to write it have in common.
+
+use std::{
+    fs::File,
+    io,
+    os::{fd::AsFd, unix::fs::FileExt},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat},
+    io::Errno,
+};
+use surehand_core::{Act, Content, ContentHash, Planned, RelPath, Stamp};
+
+use super::{CommitError, Durability};
+use crate::disk::{
+    journal::{Entry, StagePlace},
+    read::{link_count, open_patiently},
+    root::refuse_io,
+    stage,
+    working_copy::{Staging, WorkingCopy},
+};
+
+/// A file of a commit, with its directory.
+pub(super) struct Place<'a> {
+    pub(super) copy: &'a WorkingCopy,
+    pub(super) planned: &'a Planned,
+    commit: u64,
+    /// The name for what is staged, which no other file of any commit has.
+    own_name: String,
+    /// The directory of the file.
+    pub(super) dir: Arc<File>,
+    /// The directories that were made for it.
+    made: Vec<RelPath>,
+}
+
+/// A file that waits under a name of ours.
+#[derive(Debug, Clone)]
+pub(super) struct Staged {
+    pub(super) dir: Arc<File>,
+    pub(super) name: String,
+}
+
+/// The file that is there, open, with what the system said about it then.
+#[derive(Debug)]
+pub(super) struct OldFile {
+    pub(super) file: File,
+    pub(super) stat: Box<Stat>,
+}
+
+impl<'a> Place<'a> {
+    /// Opens the directory of a file; for a new file it is made if there is none.
+    pub(super) fn open(copy: &'a WorkingCopy, planned: &'a Planned, commit: u64, own_name: String) -> Result<Self, CommitError> {
+        // Until it is open there is none to speak of; what can fail before names the root's.
+        let mut place = Self { copy, planned, commit, own_name, dir: copy.root_dir(), made: Vec::new() };
+        if planned.is_new() {
+            place.make_directories(planned.path())?;
+        }
+        match place.open_parent(planned.path()) {
+            Ok(dir) => Ok(Self { dir, ..place }),
+            Err(error) => {
+                place.remove_made_directories();
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &'a RelPath {
+        self.planned.path()
+    }
+
+    /// Its name in its directory.
+    pub(super) fn name(&self) -> &'a str {
+        self.planned.path().name()
+    }
+
+    /// What the plan was made for.
+    pub(super) fn base(&self) -> &'a [u8] {
+        self.planned.base().map_or(&[], Content::bytes)
+    }
+
+    pub(super) fn base_version(&self) -> Option<ContentHash> {
+        self.planned.base().map(Content::version)
+    }
+
+    /// What it is to be.
+    pub(super) fn content(&self) -> &'a [u8] {
+        self.planned.after().map_or(&[], Content::bytes)
+    }
+
+    pub(super) fn content_version(&self) -> Option<ContentHash> {
+        self.planned.after().map(Content::version)
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.copy.durability() == Durability::Full
+    }
+
+    /// The file is no longer what the plan was made for.
+    pub(super) fn changed(&self) -> CommitError {
+        CommitError::Changed(self.path().clone())
+    }
+
+    /// A refusal because the system said no.
+    pub(super) fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
+        CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
+    }
+
+    /// A refusal because the system said no, unless that is because somebody has removed the directory.
+    pub(super) fn failed_unless_gone(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
+        if sys::fstat(&self.dir).is_ok_and(|stat| link_count(&stat) == 0) { self.changed() } else { self.failed(what, error) }
+    }
+
+    /// A directory that is gone, or is a link all of a sudden, is a change like any other: planning again will see it.
+    fn refuse_place(&self, errno: Errno, what: &str) -> CommitError {
+        match errno {
+            Errno::LOOP | Errno::NOENT => self.changed(),
+            errno => self.failed(what, errno),
+        }
+    }
+
+    /// A staged file turned out to be on another file system than its target: the next plan stages it nearer.
+    pub(super) fn too_far(&self, staged: &Staged) -> CommitError {
+        self.copy.staged_too_far(&staged.dir);
+        self.changed()
+    }
+
+    pub(super) fn open_parent(&self, path: &RelPath) -> Result<Arc<File>, CommitError> {
+        if path.parent().is_none() {
+            return Ok(self.copy.root_dir());
+        }
+        let dir = self.copy.root().open_parent(path).map_err(|errno| self.refuse_place(errno, "open its directory"))?;
+        Ok(Arc::new(File::from(dir)))
+    }
+
+    /// Makes the directories of a path that are missing.
+    pub(super) fn make_directories(&mut self, path: &RelPath) -> Result<(), CommitError> {
+        let root = self.copy.root();
+        let missing = root.missing_parents(path).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // Written down first, so that a crash leaves no empty directories.
+        let dirs = missing.iter().map(|dir| self.copy.in_tree(dir).to_string()).collect();
+        self.write_journal(&Entry::Make { commit: self.commit, dirs })?;
+        for dir in missing {
+            match root.make_dir(&dir) {
+                Ok(true) => self.made.push(dir),
+                Ok(false) => {}
+                Err(errno) => {
+                    self.remove_made_directories();
+                    return Err(self.refuse_place(errno, "create its directory"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_made_directories(&self) {
+        for dir in self.made.iter().rev() {
+            self.copy.root().remove_dir_if_empty(dir);
+        }
+    }
+
+    /// The directories that hold those which were made. One that somebody has moved or removed since is theirs to sync.
+    pub(super) fn parents_of_made_directories(&self) -> Vec<Arc<File>> {
+        let parents = self.made.iter().filter_map(|made| self.copy.root().open_parent(made).ok());
+        parents.map(|parent| Arc::new(File::from(parent))).collect()
+    }
+
+    fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
+        self.copy.with_journal(|journal| journal.write(entry, false)).map_err(|error| self.failed("write the journal", error))
+    }
+
+    /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
+    pub(super) fn announce(&self, staged: &Staged) -> Result<(), CommitError> {
+        let (path, place) = (self.copy.in_tree(self.path()).to_string(), self.place_of(staged));
+        self.write_journal(&Entry::Stage { commit: self.commit, path, place, staged: staged.name.clone() })
+    }
+
+    /// Where that is, for the journal.
+    pub(super) fn place_of(&self, staged: &Staged) -> StagePlace {
+        self.copy.place_of(&staged.dir, &staged.name)
+    }
+
+    /// Where to stage a file for a target on this device: it must be possible to exchange the two. The state directory is best,
+    /// because nobody looks there and what a crash leaves is in nobody's way.
+    pub(super) fn stage_on(&self, device: u64) -> Staged {
+        let near = |dir: Arc<File>| Staged { dir, name: self.own_name.clone() };
+        let is_far = self.copy.state().device() != device;
+        match self.copy.staging() {
+            Staging::InState if !is_far => return near(self.copy.state().staged()),
+            Staging::InState | Staging::InTree => {}
+            Staging::Beside => return self.stage_beside(),
+        }
+        let is_near = |dir: &Arc<File>| sys::fstat(dir).is_ok_and(|stat| identity(&stat).0 == device);
+        match self.copy.tree_staging() {
+            Ok((dir, _)) if is_near(&dir) => near(dir),
+            _ => self.stage_beside(),
+        }
+    }
+
+    /// Beside the target.
+    pub(super) fn stage_beside(&self) -> Staged {
+        Staged { dir: self.dir.clone(), name: format!(".surehand-{}", self.own_name) }
+    }
+
+    /// Opens the file that is there.
+    pub(super) fn open_old(&self, access: OFlags) -> Result<OldFile, CommitError> {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match open_patiently(|| sys::openat(&self.dir, self.name(), flags, Mode::empty())) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT | Errno::LOOP) => return Err(self.changed()),
+            Err(errno) => return Err(self.failed("open", errno)),
+        };
+        let stat = sys::fstat(&file).map_err(|errno| self.failed("stat", errno))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(self.changed());
+        }
+        Ok(OldFile { file, stat: Box::new(stat) })
+    }
+
+    pub(super) fn stamp_of(&self, file: &File) -> Option<Stamp> {
+        sys::fstat(file).ok().map(|stat| self.copy.clock().stamp(&stat))
+    }
+
+    /// What the plan was made for must be what an open file holds. The bytes themselves are compared: a program that writes through a
+    /// memory map leaves no trace in the times.
+    pub(super) fn check_base(&self, old: &OldFile) -> Result<(), CommitError> {
+        let holds = same_bytes(&old.file, self.base()).map_err(|error| self.failed("read", error))?;
+        if holds { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// The name that a file is moved to.
+    pub(super) fn to(&self) -> Option<&'a RelPath> {
+        match self.planned.act() {
+            Act::Move { to } => Some(to),
+            Act::Write { .. } | Act::Remove => None,
+        }
+    }
+}
+
+impl Staged {
+    /// Removes it, and says whether it is gone.
+    pub(super) fn remove(&self) -> bool {
+        stage::remove(self.dir.as_fd(), &self.name)
+    }
+
+    /// Another file beside it, with this at the end of its name.
+    pub(super) fn with_ending(&self, ending: &str) -> Self {
+        Self { dir: self.dir.clone(), name: format!("{}{ending}", self.name) }
+    }
+
+    /// Whether the file of this name is this open one.
+    pub(super) fn is(&self, file: &File) -> bool {
+        is_file_at(&self.dir, &self.name, file)
+    }
+}
+
+/// Device and inode.
+pub(super) fn identity(stat: &Stat) -> (u64, u64) {
+    #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+    let identity = (stat.st_dev as u64, stat.st_ino as u64);
+    identity
+}
+
+/// Whether the file of this name is this open one.
+pub(super) fn is_file_at(dir: &File, name: &str, file: &File) -> bool {
+    let ours = sys::fstat(file).map(|stat| identity(&stat));
+    let there = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+    ours.is_ok() && ours == there
+}
+
+/// Whether an open file holds exactly these bytes.
+pub(super) fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
+    if sys::fstat(file)?.st_size != content.len() as i64 {
+        return Ok(false);
+    }
+    let mut buffer = vec![0; content.len().min(64 * 1024)];
+    for (index, chunk) in content.chunks(64 * 1024).enumerate() {
+        let buffer = &mut buffer[..chunk.len()];
+        match file.read_exact_at(buffer, index as u64 * 64 * 1024) {
+            Ok(()) if buffer == chunk => {}
+            Ok(()) => return Ok(false),
+            // It has become shorter.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// Renames a file to a name that nothing has, else [`Errno::EXIST`].
+pub(in crate::disk) fn rename_to_free_name(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
+    match sys::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
+        // Where the system has no such call a second name does the same, which also fails if the name is taken.
+        Err(Errno::INVAL | Errno::NOSYS) => match sys::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()) {
+            Ok(()) => sys::unlinkat(from.0, from.1, AtFlags::empty()),
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => rename_over_own_file(from, to),
+            Err(errno) => Err(errno),
+        },
+        renamed => renamed,
+    }
+}
+
+/// Where there are no second names: an empty file takes the name, if it is free, and is then replaced.
+fn rename_over_own_file(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    drop(sys::openat(to.0, to.1, flags, Mode::RUSR | Mode::WUSR)?);
+    sys::renameat(from.0, from.1, to.0, to.1).inspect_err(|_| {
+        let _ = sys::unlinkat(to.0, to.1, AtFlags::empty());
+    })
+}
+
+/// The same for a file that may have the new name already, in other letters, where case makes no difference.
+pub(super) fn rename_in_other_letters(file: &Stat, from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
+    let is_its_name = || {
+        let there = sys::statat(to.0, to.1, AtFlags::SYMLINK_NOFOLLOW);
+        there.is_ok_and(|stat| identity(&stat) == identity(file) && link_count(&stat) == 1)
+    };
+    match rename_to_free_name(from, to) {
+        Err(Errno::EXIST) if is_its_name() => sys::renameat(from.0, from.1, to.0, to.1),
+        renamed => renamed,
+    }
+}

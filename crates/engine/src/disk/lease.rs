@@ -1,0 +1,167 @@
+//! Write leases on files (`F_SETLEASE`), the few system calls that no safe wrapper offers.
+//!
+//! A write lease is granted only while nobody else has the file open. Whoever opens it afterwards is made to wait until the lease is given
+//! back, up to a time that the system sets (45 s), and the holder can ask whether somebody waits. So a commit takes a lease on the file that
+//! it is about to replace, compares its bytes, replaces it, and then asks: if the lease still holds, nobody has had the file open between the
+//! comparison and the replacement, and nobody can have written into it. If a writer waits, the file is put back, and the writer gets the
+//! file that it asked for. A reader that waits does no harm: it gets the old file, as if it had come a moment earlier.
+//!
+//! A lease says nothing about changes of mode, owner or attributes: those need no open file.
+
+use std::{
+    fs::File,
+    os::fd::{AsFd, BorrowedFd},
+    time::{Duration, Instant},
+};
+
+/// How long to wait for others to close a file before going on without a lease.
+const PATIENCE: Duration = Duration::from_millis(8);
+
+/// A write lease that was granted. It ends with the file that it is for, when that is closed.
+#[derive(Debug)]
+pub(crate) struct Lease(());
+
+/// Why there is no lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoLease {
+    /// Somebody has the file open.
+    IsOpen,
+    /// The file belongs to somebody else, and we are not privileged.
+    NotOurs,
+    /// The file system, or the system, has none.
+    NotHere,
+}
+
+impl Lease {
+    /// Asks for a write lease.
+    pub(crate) fn take(file: &File) -> Result<Self, NoLease> {
+        take_lease(file.as_fd()).map(|()| Self(()))
+    }
+
+    /// The same, and waits a little for others to close the file.
+    pub(crate) fn take_patiently(file: &File) -> Result<Self, NoLease> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match Self::take(file) {
+                Err(NoLease::IsOpen) if Instant::now() < until => std::thread::sleep(Duration::from_micros(200)),
+                taken => return taken,
+            }
+        }
+    }
+
+    /// What has become of it.
+    pub(crate) fn state(&self, file: &File) -> LeaseState {
+        lease_state(file.as_fd())
+    }
+
+    /// Gives it back before the file is closed.
+    pub(crate) fn release(self, file: &File) {
+        drop_lease(file.as_fd());
+    }
+}
+
+/// Gives back the lease on a file, if there is one.
+pub(crate) fn give_back(file: &File) {
+    drop_lease(file.as_fd());
+}
+
+/// What has become of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseState {
+    /// Nobody else has opened the file.
+    Held,
+    /// Somebody waits to read it, which does no harm.
+    ReaderWaits,
+    /// Somebody waits to write it, or the lease is gone.
+    Broken,
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{io, os::fd::AsRawFd};
+
+    use super::*;
+
+    /// Not in the libc crate for every target.
+    const F_SETSIG: libc::c_int = 10;
+
+    fn control(file: BorrowedFd<'_>, command: libc::c_int, argument: libc::c_int) -> io::Result<libc::c_int> {
+        // SAFETY: the descriptor is borrowed, so it is open; these commands take an integer and touch no memory of ours.
+        #[expect(unsafe_code, reason = "fcntl leases have no safe wrapper")]
+        let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+    }
+
+    pub(super) fn take_lease(file: BorrowedFd<'_>) -> Result<(), NoLease> {
+        // The signal that announces a break would end the process by default. SIGURG is ignored by default, and we ask anyway.
+        let taken =
+            control(file, F_SETSIG, libc::SIGURG).and_then(|_| control(file, libc::F_SETLEASE, libc::c_int::from(F_WRLCK)));
+        taken.map(drop).map_err(|error| match error.raw_os_error() {
+            Some(libc::EAGAIN) => NoLease::IsOpen,
+            Some(libc::EACCES | libc::EPERM) => NoLease::NotOurs,
+            _ => NoLease::NotHere,
+        })
+    }
+
+    pub(super) fn drop_lease(file: BorrowedFd<'_>) {
+        let _ = control(file, libc::F_SETLEASE, libc::c_int::from(F_UNLCK));
+    }
+
+    /// While somebody waits, the kernel tells which kind the lease will be reduced to.
+    pub(super) fn lease_state(file: BorrowedFd<'_>) -> LeaseState {
+        match control(file, libc::F_GETLEASE, 0) {
+            Ok(kind) if kind == libc::c_int::from(F_WRLCK) => LeaseState::Held,
+            Ok(kind) if kind == libc::c_int::from(F_RDLCK) => LeaseState::ReaderWaits,
+            _ => LeaseState::Broken,
+        }
+    }
+
+    const F_RDLCK: i16 = libc::F_RDLCK as i16;
+    const F_WRLCK: i16 = libc::F_WRLCK as i16;
+    const F_UNLCK: i16 = libc::F_UNLCK as i16;
+}
+
+#[cfg(target_os = "linux")]
+use linux::{drop_lease, lease_state, take_lease};
+
+/// There are no leases here.
+#[cfg(not(target_os = "linux"))]
+fn take_lease(_: BorrowedFd<'_>) -> Result<(), NoLease> {
+    Err(NoLease::NotHere)
+}
+
+/// There are no leases here.
+#[cfg(not(target_os = "linux"))]
+fn drop_lease(_: BorrowedFd<'_>) {}
+
+/// There are no leases here.
+#[cfg(not(target_os = "linux"))]
+fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
+    LeaseState::Broken
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "tests play the other program")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_not_granted_while_the_file_is_open_elsewhere_and_breaks_when_it_is_opened() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ours = File::open(file.path()).unwrap();
+        assert_eq!(Lease::take(&ours).unwrap_err(), NoLease::IsOpen, "the temporary file itself is still open");
+        let path = file.into_temp_path();
+        let lease = Lease::take(&ours).expect("nobody else has it open");
+        assert_eq!(lease.state(&ours), LeaseState::Held);
+        std::thread::scope(|scope| {
+            let opener = scope.spawn(|| File::options().append(true).open(&path).unwrap());
+            while lease.state(&ours) == LeaseState::Held {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            assert_eq!(lease.state(&ours), LeaseState::Broken);
+            assert!(!opener.is_finished(), "the opener waits for us");
+            lease.release(&ours);
+            opener.join().unwrap();
+        });
+    }
+}
