@@ -5,7 +5,10 @@ mod fixture;
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
 };
 
@@ -158,5 +161,31 @@ fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
         drop(ours);
         drop(session(dir.path()));
     });
+    assert_tidy(dir.path());
+}
+
+/// A file of another owner, in a directory of ours, with a mode that lets us write: it stays theirs, and nobody is said to have it open.
+#[test]
+fn a_file_of_another_owner_is_edited_in_place() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can make such a file.
+        return;
+    }
+    let dir = lay_out(&[("ours.txt", "one\n")]);
+    let nobodys = tempfile::tempdir().unwrap();
+    as_somebody_else(dir.path(), || {});
+    let theirs = dir.path().join("theirs.txt");
+    fs::write(&theirs, "one\n").unwrap();
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o666)).unwrap();
+    let inode = fs::metadata(&theirs).unwrap().ino();
+    as_somebody_else(nobodys.path(), || {
+        let mut session = session(dir.path());
+        read(&mut session, "theirs.txt");
+        let reply = session.call("edit_file", &edit("theirs.txt", "one", "two"));
+        assert!(!reply.is_error, "{}", reply.text);
+        drop(session);
+    });
+    let after = fs::metadata(&theirs).unwrap();
+    assert_eq!((content(dir.path(), "theirs.txt").as_str(), after.uid(), after.ino()), ("two\n", 0, inode));
     assert_tidy(dir.path());
 }
