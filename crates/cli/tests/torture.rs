@@ -38,3 +38,8 @@ fn a_hostile_world_loses_nothing() {
 fn other_file_systems_lose_nothing() {
     check(Part::Filesystems);
 }
+
+#[test]
+fn metadata_that_others_change_stays() {
+    check(Part::Metadata);
+}

@@ -46,6 +46,20 @@ impl Capable {
     }
 }
 
+/// Whether what is written under one name of a file is read under the others. Some file systems in programs have a cache for each name.
+pub(crate) fn names_agree(dir: &Path) -> bool {
+    let agree = || {
+        let home = tempfile::tempdir_in(dir)?;
+        let (one, other) = (home.path().join("one"), home.path().join("other"));
+        fs::write(&one, "1")?;
+        fs::hard_link(&one, &other)?;
+        let before = fs::read(&other)?;
+        fs::write(&one, "2")?;
+        std::io::Result::Ok(before == b"1" && fs::read(&other)? == b"2")
+    };
+    agree().unwrap_or(false)
+}
+
 fn takes_lease(file: &File) -> bool {
     // SAFETY: the file is open while it is borrowed; the command takes an integer and touches no memory of ours.
     #[expect(unsafe_code, reason = "leases have no safe wrapper")]

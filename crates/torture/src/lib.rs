@@ -9,6 +9,7 @@ mod client;
 mod filesystems;
 mod hostile;
 mod kill;
+mod metadata;
 mod mounts;
 mod race;
 mod ring;
@@ -55,6 +56,8 @@ pub enum Part {
     Kill,
     /// Several processes and other programs on the same files: every token that anybody wrote is accounted for.
     Race,
+    /// Other programs change mode, group and attributes of files that are being edited: all of it stays.
+    Metadata,
     /// No space, no rights, no state, links that lead outside: the original stays, and the server goes on.
     Hostile,
     /// Kills and races on every file system that can be had here.
@@ -63,13 +66,14 @@ pub enum Part {
 
 impl Part {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Part; 4] = [Part::Kill, Part::Race, Part::Hostile, Part::Filesystems];
+    pub const ALL: [Part; 5] = [Part::Kill, Part::Race, Part::Metadata, Part::Hostile, Part::Filesystems];
 
     /// Its name, as it is typed and reported.
     pub fn name(self) -> &'static str {
         match self {
             Part::Kill => "kill",
             Part::Race => "race",
+            Part::Metadata => "metadata",
             Part::Hostile => "hostile",
             Part::Filesystems => "filesystems",
         }
@@ -82,6 +86,7 @@ impl Torture {
         let outcomes = match part {
             Part::Kill => vec![kill::run(self, part.name())?],
             Part::Race => vec![race::run(self, part.name())?],
+            Part::Metadata => vec![metadata::run(self, part.name())?],
             Part::Hostile => vec![hostile::run(self, part.name())?],
             Part::Filesystems => filesystems::run(self, part.name())?,
         };

@@ -28,7 +28,7 @@ use surehand_testkit::dice::Dice;
 use crate::{
     Torture,
     account::{Outcome, Tally},
-    capable::Capable,
+    capable::{Capable, names_agree},
     race::{agent::Agent, foreign::Foreign, ledger::Ledger},
     scene::{Scene, Settings},
     tree::{self, Files},
@@ -167,7 +167,9 @@ fn lay_out(root: &Path, has_git: bool) -> Result<()> {
         files.insert(format!("wild/{number}.txt"), wild("nobody").into_bytes());
     }
     tree::lay_out(root, &files)?;
-    fs::hard_link(root.join("open/0.txt"), root.join("open/0-too.txt"))?;
+    if names_agree(root) {
+        fs::hard_link(root.join("open/0.txt"), root.join("open/0-too.txt"))?;
+    }
     if has_git {
         lay_out_branches(root)?;
     }

@@ -71,7 +71,7 @@ impl Ring {
             first_line,
             units,
             ending: *dice.pick(&["\n", "\n", "\r\n"]),
-            is_linked: dice.percent(40),
+            is_linked: dice.percent(40) && crate::capable::names_agree(root),
             turn: 0,
             number: 0,
             filling: *dice.pick(&[0, 100, 5_000]),

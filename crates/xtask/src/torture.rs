@@ -11,7 +11,7 @@ use crate::bench::server;
 /// The flags of `torture`.
 #[derive(Args)]
 pub(crate) struct TortureArgs {
-    /// What to do: kill, race, hostile, filesystems [default: all of them]
+    /// What to do: kill, race, metadata, hostile, filesystems [default: all of them]
     #[arg(value_name = "PART", value_parser = part)]
     parts: Vec<Part>,
     /// Every choice comes from it [default: 1]

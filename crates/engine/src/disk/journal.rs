@@ -133,6 +133,9 @@ pub(crate) enum Entry {
         commit: u64,
         /// Whether its files have their new content.
         done: bool,
+        /// What was carried over of a file's metadata: the number of the file, and what it had when it had come out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        carried_over: Vec<(usize, Metadata)>,
     },
 }
 
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_line_that_was_cut_off_is_left_out() {
-        let end = |commit| Entry::End { commit, done: true };
+        let end = |commit| Entry::End { commit, done: true, carried_over: Vec::new() };
         let mut content = serde_json::to_vec(&end(1)).unwrap();
         content.push(b'\n');
         content.extend(serde_json::to_vec(&end(2)).unwrap());

@@ -145,6 +145,7 @@ impl Taking<'_> {
                 if self.has_ended(commit) == half_done {
                     continue;
                 }
+                let files = self.with_what_was_carried_over(commit, files);
                 let files: Vec<Intent> = files.into_iter().filter(|file| self.is_sound(file)).collect();
                 self.settle(commit, &files, &mut waiting)?;
             }
@@ -156,6 +157,20 @@ impl Taking<'_> {
 
     fn has_ended(&self, number: u64) -> bool {
         has_ended(&self.entries, number)
+    }
+
+    /// The files of a commit with the metadata that was carried over before it ended: it is not to be carried over again, over what somebody
+    /// has changed since.
+    fn with_what_was_carried_over(&self, number: u64, mut files: Vec<Intent>) -> Vec<Intent> {
+        for entry in &self.entries {
+            let Entry::End { commit, carried_over, .. } = entry else { continue };
+            for (nth, metadata) in carried_over.iter().filter(|_| *commit == number) {
+                if let Some(file) = files.get_mut(*nth) {
+                    file.metadata = Some(metadata.clone());
+                }
+            }
+        }
+        files
     }
 
     /// Whether the process of this journal can have meant it: no file of git or of the state, no name that it did not give.
@@ -204,7 +219,8 @@ impl Taking<'_> {
         if !self.has_ended(commit) {
             let done = self.finish_or_undo(&self.look(files, &paths)?)?;
             // Not again at the next start, when it would be somebody else's files that are looked at.
-            let mut line = serde_json::to_vec(&Entry::End { commit, done }).expect("an entry is plain data");
+            let mut line =
+                serde_json::to_vec(&Entry::End { commit, done, carried_over: Vec::new() }).expect("an entry is plain data");
             line.push(b'\n');
             self.file.write_all(&line)?;
         }

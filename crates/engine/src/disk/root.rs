@@ -9,6 +9,7 @@ use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -178,8 +179,12 @@ impl Root {
 
     /// Removes a directory that we made, unless somebody has put something into it.
     pub(crate) fn remove_dir_if_empty(&self, dir: &RelPath) {
-        if let Ok(parent) = self.open_parent(dir) {
-            let _ = sys::unlinkat(parent, dir.name(), AtFlags::REMOVEDIR);
+        let Ok(parent) = self.open_parent(dir) else { return };
+        for _ in 0..HIDDEN_PATIENCE {
+            match sys::unlinkat(&parent, dir.name(), AtFlags::REMOVEDIR) {
+                Err(Errno::NOTEMPTY) if has_only_hidden(&parent, dir.name()) => std::thread::sleep(Duration::from_millis(2)),
+                _ => return,
+            }
         }
     }
 }
@@ -224,6 +229,22 @@ fn open_by_steps(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::
 fn is_link(dir: BorrowedFd<'_>, name: &str) -> bool {
     sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| sys::FileType::from_raw_mode(stat.st_mode) == sys::FileType::Symlink)
+}
+
+/// How often it is tried again to remove a directory that has only hidden files.
+const HIDDEN_PATIENCE: usize = 50;
+
+/// Whether all that a directory has is what a file system in a program keeps of removed files for as long as somebody has them open. It
+/// hears a moment late that they are closed.
+fn has_only_hidden(parent: &OwnedFd, name: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(dir) = sys::openat(parent, name, flags, Mode::empty()) else { return false };
+    let is_hidden = |entry: rustix::io::Result<sys::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            matches!(entry.file_name().to_bytes(), b"." | b"..") || entry.file_name().to_bytes().starts_with(b".fuse_hidden")
+        })
+    };
+    sys::Dir::read_from(&dir).is_ok_and(|mut entries| entries.all(is_hidden))
 }
 
 #[cfg(test)]

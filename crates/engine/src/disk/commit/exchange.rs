@@ -44,6 +44,8 @@ pub(super) struct Exchange {
     written: Stamp,
     /// What both files have besides their bytes.
     metadata: Metadata,
+    /// Whether that has changed since the new one was staged.
+    has_carried_over: bool,
     staged: Staged,
     phase: Phase,
     /// The stamp of the old file when it had come out and nobody else had it open.
@@ -81,7 +83,17 @@ impl Exchange {
         match written {
             Ok((new, stat, metadata)) => {
                 let written = place.copy.clock().stamp(&stat);
-                let exchange = Self { old, lease: None, new, written, metadata, staged, phase: Phase::Staged, out: None };
+                let exchange = Self {
+                    old,
+                    lease: None,
+                    new,
+                    written,
+                    metadata,
+                    has_carried_over: false,
+                    staged,
+                    phase: Phase::Staged,
+                    out: None,
+                };
                 Ok(Staging::Ready(Box::new(exchange)))
             }
             Err(error) => {
@@ -105,6 +117,11 @@ impl Exchange {
 
     pub(super) fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// The metadata, if it has changed since the new file was staged.
+    pub(super) fn carried_over(&self) -> Option<&Metadata> {
+        self.has_carried_over.then_some(&self.metadata)
     }
 
     pub(super) fn written(&self) -> Stamp {
@@ -186,7 +203,7 @@ impl Exchange {
         };
         if let Some(change) = now.change_from(&self.metadata) {
             change.apply(&self.new)?;
-            self.metadata = now;
+            (self.metadata, self.has_carried_over) = (now, true);
         }
         Ok(())
     }

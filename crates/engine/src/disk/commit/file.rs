@@ -18,6 +18,7 @@ use super::{
 };
 use crate::disk::{
     journal::{How, Intent, StagePlace},
+    metadata::Metadata,
     read::link_count,
     working_copy::WorkingCopy,
 };
@@ -86,6 +87,14 @@ impl<'a> StagedFile<'a> {
                 Way::Exchange(exchange) => exchange.metadata().for_journal(),
                 _ => None,
             },
+        }
+    }
+
+    /// What the old file had besides its bytes when it had come out, if that was not what it had when the new one was staged.
+    pub(super) fn carried_over(&self) -> Option<&Metadata> {
+        match &self.way {
+            Way::Exchange(exchange) => exchange.carried_over(),
+            _ => None,
         }
     }
 

@@ -262,12 +262,14 @@ impl<'a> Run<'a> {
             sync(&in_place).map_err(|(_, error)| self.failed("sync", &error))?;
         }
         // The files are in place: from here on the commit has happened, whatever becomes of this line.
-        self.write_end(true);
+        self.write_end();
         Ok(())
     }
 
-    fn write_end(&self, done: bool) {
-        drop(self.write_journal(&Entry::End { commit: self.number, done }));
+    fn write_end(&self) {
+        let numbered = self.files.iter().enumerate();
+        let carried_over = numbered.filter_map(|(nth, file)| Some((nth, file.carried_over()?.clone()))).collect();
+        drop(self.write_journal(&Entry::End { commit: self.number, done: true, carried_over }));
         if let (Some(locks), true) = (&self.locks, self.may_be_found_half_done()) {
             // A mark that stays only makes the next one look for what is not there.
             drop(locks.unmark());
@@ -287,7 +289,7 @@ impl<'a> Run<'a> {
             file.undo();
         }
         if self.begun {
-            drop(self.write_journal(&Entry::End { commit: self.number, done: false }));
+            drop(self.write_journal(&Entry::End { commit: self.number, done: false, carried_over: Vec::new() }));
             if let (Some(locks), true) = (&self.locks, half_done) {
                 drop(locks.unmark());
             }
