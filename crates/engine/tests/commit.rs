@@ -236,6 +236,23 @@ fn a_displaced_file_never_becomes_another() {
     assert_eq!(rescued(dir.path()), ["one a\nlate\n"]);
 }
 
+/// A power cut may leave what came out of an exchange without the journal that names it.
+#[test]
+fn what_no_journal_names_is_rescued() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    drop(session(dir.path()));
+    let staged = dir.path().join(".git/surehand/checkouts/main/staged");
+    fs::write(staged.join("1234-0123456789abcdef-7-0"), "old\n").unwrap();
+    let mut living = session(dir.path());
+    read(&mut living, "a.txt");
+    assert_eq!(rescued(dir.path()), ["old\n"]);
+    // What a living process has staged is its own.
+    assert!(!living.call("edit_file", &edit("a.txt", "one", "two")).is_error);
+    let left = fs::read_dir(&staged).unwrap().count();
+    drop(session(dir.path()));
+    assert_eq!((fs::read_dir(&staged).unwrap().count(), rescued(dir.path()).len()), (left, 1));
+}
+
 #[test]
 fn the_journal_stays_short() {
     let dir = lay_out(&[("a.txt", "0\n")]);

@@ -42,7 +42,37 @@ pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
             notices.push(Notice::NotRecovered { why: error.to_string() });
         }
     }
+    rescue_what_no_journal_names(copy, &mut notices)?;
     Ok(notices)
+}
+
+/// After a power cut a staged file may be there without its journal: for one file alone that is not synced. Whatever it is, it is kept.
+///
+/// A living process makes its journal before it stages anything, and removes it last. So the staged files are listed first: one whose
+/// journal is not there afterwards is nobody's, or gone.
+fn rescue_what_no_journal_names(copy: &WorkingCopy, notices: &mut Vec<Notice>) -> io::Result<()> {
+    let (staged, journals) = (copy.state().staged(), copy.state().journals());
+    let unknown = RelPath::new("unknown").expect("a name");
+    for name in names(&staged)? {
+        let Some(journal) = journal_of(&name) else { continue };
+        let there = sys::statat(&*journals, journal, AtFlags::SYMLINK_NOFOLLOW);
+        if !matches!(there, Err(Errno::NOENT)) {
+            continue;
+        }
+        match copy.rescued().take_in(staged.as_fd(), &name, &unknown) {
+            Ok(to) => notices.push(Notice::Rescued { path: unknown.clone(), to }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The journal of a staged file: `JOURNAL-COMMIT-FILE`, perhaps with an ending.
+fn journal_of(staged: &str) -> Option<&str> {
+    let (rest, _) = staged.rsplit_once('-')?;
+    let (journal, _) = rest.rsplit_once('-')?;
+    Some(journal)
 }
 
 /// Whether there is a journal of this name that tells of a commit which was neither finished nor taken back.
