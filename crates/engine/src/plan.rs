@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use surehand_core::{
-    Cause, Edit, Planned, Refusal, RelPath, Text, Tool,
+    Cause, Edit, Planned, Present, Refusal, RelPath, Text, Tool,
     edit::{
         Replacement,
         patch::{self, FilePatch},
@@ -90,12 +90,23 @@ impl Session {
             }
             Edit::Move { from, to } => {
                 let gathered = self.gather_by_name(basis, from)?;
-                let there = self.gather_for_writing(basis, to)?;
-                let planned = plan::move_file(&self.target(&gathered), &there.path, &there.present)?;
+                let (to, there) = self.gather_destination(basis, &gathered, to)?;
+                let planned = plan::move_file(&self.target(&gathered), &to, &there)?;
                 PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
             Edit::Undo(undo) => PlanStep::Undo(self.plan_undo(undo)?),
         })
+    }
+
+    /// Where a file is moved, and what is there. Where case makes no difference, its own name in other letters leads to the file itself, and
+    /// is free for it.
+    fn gather_destination(&mut self, basis: PlanBasis<'_>, file: &Gathered, to: &str) -> Result<(RelPath, Present), Refusal> {
+        let spelled = self.path_of(to)?;
+        if self.workspace().root().is_own_name_in_other_letters(&file.path, &spelled) {
+            return Ok((spelled, Present::Absent));
+        }
+        let there = self.gather_for_writing(basis, to)?;
+        Ok((there.path, there.present))
     }
 
     fn plan_replace(&mut self, basis: PlanBasis<'_>, replacement: &Replacement) -> Result<PlannedFile, Refusal> {

@@ -177,6 +177,12 @@ impl Root {
         }
     }
 
+    /// Whether the second path is the first in other letters, on a file system to which that makes no difference.
+    pub(crate) fn is_own_name_in_other_letters(&self, path: &RelPath, other: &RelPath) -> bool {
+        path.parent() == other.parent()
+            && self.open_parent(path).is_ok_and(|dir| is_other_letters(dir, path.name(), other.name()))
+    }
+
     /// Removes a directory that we made, unless somebody has put something into it.
     pub(crate) fn remove_dir_if_empty(&self, dir: &RelPath) {
         let Ok(parent) = self.open_parent(dir) else { return };
@@ -229,6 +235,19 @@ fn open_by_steps(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::
 fn is_link(dir: BorrowedFd<'_>, name: &str) -> bool {
     sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| sys::FileType::from_raw_mode(stat.st_mode) == sys::FileType::Symlink)
+}
+
+/// Whether two names differ only in letters that are upper case in one and lower case in the other, and a directory that is asked for the
+/// second has only the first. Inodes do not tell: to some file systems in programs every spelling is a file of its own.
+pub(super) fn is_other_letters(dir: impl AsFd, name: &str, other: &str) -> bool {
+    if name == other || name.to_lowercase() != other.to_lowercase() {
+        return false;
+    }
+    let has_entry = |name: &str| {
+        let entries = sys::Dir::read_from(&dir).into_iter().flatten();
+        entries.flatten().any(|entry| entry.file_name().to_bytes() == name.as_bytes())
+    };
+    sys::statat(&dir, other, AtFlags::SYMLINK_NOFOLLOW).is_ok() && has_entry(name) && !has_entry(other)
 }
 
 /// How often it is tried again to remove a directory that has only hidden files.

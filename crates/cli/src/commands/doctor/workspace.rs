@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -92,7 +93,7 @@ fn state(root: &Path) -> Vec<Check> {
             Check::new("export", State::Warn, what).remedy(format!("remove {EXPORT_DIR}, also from git, if nobody needs it")),
         );
     }
-    checks.push(exchange(&state.checkout.join("staged")));
+    checks.push(exchange(&staging_directory(&state, workspace.path())));
     checks.extend(leftovers(&state));
     checks
 }
@@ -111,6 +112,13 @@ fn not_ours(root: &Path) -> Option<Check> {
     );
     let remedy = format!("look into {EXPORT_DIR}/rescued if it is there, then remove {EXPORT_DIR}");
     Some(Check::new("old state", State::Warn, what).remedy(remedy))
+}
+
+/// A directory of ours on the file system of the project, which need not be that of the state.
+fn staging_directory(state: &StatePaths, root: &Path) -> PathBuf {
+    let device = |path: &Path| fs::metadata(path).map(|file| file.dev()).ok();
+    let (staged, in_tree) = (state.checkout.join("staged"), root.join(EXPORT_DIR));
+    if device(&staged) != device(root) && device(&in_tree) == device(root) { in_tree } else { staged }
 }
 
 /// Whether two files can change places in one step, tried out.

@@ -118,7 +118,7 @@ impl Move {
     /// Gives the file its other name, unless something has that name by now.
     pub(super) fn rename(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
         let (from, to) = ((&*place.dir, place.name()), (&*self.dir_to, self.name_to.as_str()));
-        match rename_in_other_letters(&self.old.stat, from, to) {
+        match rename_in_other_letters(from, to) {
             Ok(()) => {
                 self.is_moved = true;
                 Ok(())
@@ -139,7 +139,7 @@ impl Move {
         if !self.is_moved || !is_file_at(at.0, at.1, &self.old.file) {
             return;
         }
-        if rename_in_other_letters(&self.old.stat, at, (&place.dir, place.name())).is_err() {
+        if rename_in_other_letters(at, (&place.dir, place.name())).is_err() {
             place.copy.rescue(self.dir_to.as_fd(), &self.name_to, place.path());
         }
     }

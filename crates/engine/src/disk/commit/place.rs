@@ -17,7 +17,7 @@ use super::{CommitError, Durability};
 use crate::disk::{
     journal::{Entry, StagePlace},
     read::{link_count, open_patiently},
-    root::refuse_io,
+    root::{is_other_letters, refuse_io},
     stage,
     working_copy::{Staging, WorkingCopy},
 };
@@ -314,13 +314,12 @@ fn rename_over_own_file(from: (&File, &str), to: (&File, &str)) -> rustix::io::R
 }
 
 /// The same for a file that may have the new name already, in other letters, where case makes no difference.
-pub(super) fn rename_in_other_letters(file: &Stat, from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
-    let is_its_name = || {
-        let there = sys::statat(to.0, to.1, AtFlags::SYMLINK_NOFOLLOW);
-        there.is_ok_and(|stat| identity(&stat) == identity(file) && link_count(&stat) == 1)
-    };
+pub(super) fn rename_in_other_letters(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
+    let identity_of = |dir: &File| sys::fstat(dir).map(|stat| identity(&stat)).ok();
     match rename_to_free_name(from, to) {
-        Err(Errno::EXIST) if is_its_name() => sys::renameat(from.0, from.1, to.0, to.1),
+        Err(Errno::EXIST) if identity_of(from.0) == identity_of(to.0) && is_other_letters(from.0, from.1, to.1) => {
+            sys::renameat(from.0, from.1, to.0, to.1)
+        }
         renamed => renamed,
     }
 }
