@@ -236,6 +236,24 @@ fn a_displaced_file_never_becomes_another() {
     assert_eq!(rescued(dir.path()), ["one a\nlate\n"]);
 }
 
+/// Where the system cannot make files without a name, a new one waits in the directory that was made for it. Both go.
+#[test]
+fn a_directory_goes_with_what_was_staged_in_it() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let mut crashing = session_with(dir.path(), |_, step| if step == Step::Stage(0) { Verdict::Stop } else { Verdict::GoOn });
+    assert!(crashing.call("write_file", &json!({ "path": "new/deep/b.txt", "content": "two\n" })).is_error);
+    std::mem::forget(crashing);
+    let journals = dir.path().join(".git/surehand/checkouts/main/journal");
+    let journal = fs::read_dir(&journals).unwrap().next().unwrap().unwrap();
+    let staged = format!(".surehand-{}-1-0", journal.file_name().into_string().unwrap());
+    let entry = json!({ "stage": { "commit": 1, "path": "new/deep/b.txt", "staged": staged, "place": "beside" } });
+    writeln!(OpenOptions::new().append(true).open(journal.path()).unwrap(), "{entry}").unwrap();
+    fs::write(dir.path().join("new/deep").join(staged), "tw").unwrap();
+    drop(session(dir.path()));
+    assert!(!dir.path().join("new").exists());
+    assert_tidy(dir.path());
+}
+
 /// A power cut may leave what came out of an exchange without the journal that names it.
 #[test]
 fn what_no_journal_names_is_rescued() {

@@ -296,7 +296,8 @@ impl Taking<'_> {
         let mut is_removed = true;
         let begun =
             |number: &u64| self.entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if commit == number));
-        for entry in &self.entries {
+        // What was made last goes first: a directory must be empty.
+        for entry in self.entries.iter().rev() {
             match entry {
                 Entry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
                     let dir = self.staging_directory(place, path);
