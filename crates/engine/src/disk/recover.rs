@@ -1,6 +1,13 @@
 //! Recovery: finishes or undoes what a crash left. A commit whose files were all replaced has happened; any other is taken back.
 //! What somebody else has written since stays where it is, and nothing is removed that could be somebody's.
 //!
+//! Every start looks for journals that no living process holds: each process has its own, under a lock that the system takes away when the
+//! process dies. For each commit in such a journal there are three cases. It was never begun: its staged files go, nobody has seen them. It was
+//! begun and has no end: the files are compared with what the journal says. A new file is known by its inode and the time of its content, an old one
+//! by its bytes. If all are in place the commit is declared done, otherwise what was replaced is put back, from the last file to the first, and
+//! the end is written down so that nobody judges twice. It has ended: only its displaced files are left, and they get the second look that the dead
+//! process did not come to (see [`super::rescue`]).
+//!
 //! Recovery acts on what it reads, so it believes as little as possible. A journal counts only if this user wrote it and it
 //! begins with the key of this checkout. What it says about git's or our own directories is passed over, names of staged
 //! files must be those that its process would have given, and a file is put back only if it is the one that was taken.

@@ -1,5 +1,16 @@
-//! Displaced files: what was at a target before a swap. Each is looked at once more before it goes, because a program that had
-//! it open may still have written into it. What turns out to hold somebody's work becomes a plain file in `rescued/`.
+//! Displaced files: what was at a target before it was replaced. Each gets a second look before it is removed.
+//!
+//! The look that a commit takes at what came out ends with the commit, but programs can come later than that. One that had opened the file
+//! before the exchange goes on writing into it. One that had just found it under its name, and was then put to sleep by the system, changes the
+//! mode of a file that has no name any more. Neither has done anything wrong, and to both it looks as if they had been first. So a
+//! displaced file stays in the state directory for a quarter of a second, and for as long as somebody has it open, which a lease tells. Then:
+//!
+//! - Its stamp is what it was: nothing has happened to it, and it goes.
+//! - Its mode, owner or attributes have changed: the change is made to the file in its place.
+//! - Its bytes have changed: it becomes a plain file in `rescued/`, and the next reply names it.
+//!
+//! A process that ends looks at its displaced files a last time. Those that somebody still has open are in its journal, which stays, and the
+//! next start looks at them.
 
 use std::{
     fs::File,
