@@ -56,6 +56,13 @@ fn is_of_file_system(name: &str) -> bool {
     name.starts_with(".fuse_hidden")
 }
 
+/// Whether the file system itself keeps something in a directory, which cannot be removed then.
+pub(crate) fn is_held_by_file_system(directory: &Path) -> bool {
+    fs::read_dir(directory).into_iter().flatten().flatten().any(|entry| {
+        is_of_file_system(&entry.file_name().to_string_lossy()) || entry.path().is_dir() && is_held_by_file_system(&entry.path())
+    })
+}
+
 /// Writes files that are not there yet, with their directories.
 pub(crate) fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
     for (path, bytes) in files {
