@@ -20,7 +20,7 @@ use crate::{
         clock::Clock,
         commit::Probe,
         recover::recover,
-        root::Root,
+        root::{Root, RootNow},
         state::{SECOND_LOOK_AFTER, State, lock},
         working_copy::{RootInTree, WorkingCopy},
     },
@@ -188,6 +188,19 @@ impl Workspace {
     /// Where the tree is.
     pub fn path(&self) -> &Path {
         self.root().path()
+    }
+
+    /// What has become of the directory that it was opened for. A workspace stays with the tree that it has open; whoever serves
+    /// one for long opens another when this says so.
+    pub fn root_now(&self) -> RootNow {
+        self.root().now()
+    }
+
+    /// Takes the place of a workspace whose root was removed and made again: says so with the next reply, and watches the tree if
+    /// that one did.
+    pub fn succeed(&self, before: &Workspace) {
+        self.state().notify(Notice::RootReplaced);
+        self.watches.fetch_or(before.watches.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// The tree.
@@ -366,7 +379,8 @@ impl Workspace {
         self.flush();
         let Some(state) = self.state().state_dir().filter(|_| self.has_state_database()) else { return };
         let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
-        if log.is_ok_and(|log| log.st_size < LONG) {
+        // Where there is none, there is nothing to bring in.
+        if !log.is_ok_and(|log| log.st_size >= LONG) {
             self.repo().persist_reads(&self.repo_sources());
             std::mem::forget(self);
         }
