@@ -4,7 +4,7 @@
 use std::fs;
 
 use surehand_core::{ContentHash, RelPath, Text, View};
-use surehand_store::{Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_store::{Bounds, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
 
 #[test]
 fn sqlite_keeps_the_contract() {
@@ -135,7 +135,12 @@ fn a_state_is_looked_at_without_a_trace() {
     assert!(SqliteStore::open_read_only(&dir.path().join("none"), &scope).is_err());
 }
 
-/// A state of the format before, with a view and an event in it.
+/// Takes out of the tables what the last format has put in.
+const TO_FORMAT_2: &str = "
+    DROP TRIGGER event_added; DROP TRIGGER event_dropped; DROP TRIGGER version_added; DROP TRIGGER version_dropped;
+    DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";
+
+/// A state of the first format, with a view and an event in it.
 fn state_of_format_1(path: &std::path::Path) -> (SessionId, RelPath) {
     let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
@@ -143,7 +148,7 @@ fn state_of_format_1(path: &std::path::Path) -> (SessionId, RelPath) {
     store.record(&[Record::Viewed { session: session.clone(), path: file.clone(), view }]).unwrap();
     drop(store);
     let old = rusqlite::Connection::open(path).unwrap();
-    old.execute_batch("ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1").unwrap();
+    old.execute_batch(&format!("{TO_FORMAT_2} ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1")).unwrap();
     let number: i64 = old.query_row("SELECT checkout FROM views", [], |row| row.get(0)).unwrap();
     let event = "INSERT INTO events (checkout, at, session, tool, path, change) VALUES (?1, 1, 's', 'edit_file', 'a', 'c')";
     old.execute(event, [number]).unwrap();
@@ -190,4 +195,107 @@ fn a_database_of_somebody_else_is_set_aside() {
         drop(opened);
         fs::remove_file(&path).unwrap();
     }
+}
+
+const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
+
+/// Bytes that packing does not shrink, and of which no others are the same.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length + 32);
+    for part in 0.. {
+        if bytes.len() >= length {
+            break;
+        }
+        bytes.extend_from_slice(ContentHash::of(format!("{seed} {part}").as_bytes()).as_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+fn kept(seed: u64, length: usize) -> Record {
+    let content = noise(seed, length);
+    Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 }
+}
+
+fn size(path: &std::path::Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
+
+/// Many processes one after the other, each of which writes little and has time for one part of the work only.
+#[test]
+fn the_file_stays_within_its_bound_whoever_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    for length in [300, 3000, 30_000, 300_000] {
+        let path = dir.path().join(format!("{length}.db"));
+        let bounds = Bounds { bytes: 2_000_000, ..UNBOUNDED };
+        let open = || SqliteStore::open(&path, &Scope::default()).unwrap().store;
+        let records = 8_000_000 / length;
+        for process in 0..20 {
+            let mut store = open();
+            let from = (process * records / 20) as u64;
+            let records: Vec<Record> = (from..from + records as u64 / 20).map(|seed| kept(seed, length)).collect();
+            store.record(&records).unwrap();
+            store.trim(&bounds).unwrap();
+        }
+        assert!(size(&path) < 3_000_000, "{length}: {}", size(&path));
+        let last = noise((records / 20 * 20 - 1) as u64, length);
+        assert!(open().version(&ContentHash::of(&last)).unwrap().is_some(), "{length}: the newest is there");
+    }
+}
+
+#[test]
+fn what_is_dropped_is_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&(0..200).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
+    while store.trim(&Bounds { bytes: 1_000_000, ..UNBOUNDED }).unwrap() {}
+    while store.give_back().unwrap() {}
+    drop(store);
+    assert!(size(&path) < 4_000_000, "{}", size(&path));
+}
+
+/// The file of an older format that has grown without bounds.
+#[test]
+fn a_file_that_has_grown_too_large_becomes_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&(0..300).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
+    drop(store);
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(&format!("{TO_FORMAT_2} PRAGMA journal_mode = delete; PRAGMA auto_vacuum = none; VACUUM;")).unwrap();
+    drop(old);
+    assert!(size(&path) > 30_000_000);
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&[kept(1000, 100_000)]).unwrap();
+    while store.trim(&Bounds { bytes: 2_000_000, ..UNBOUNDED }).unwrap() {}
+    while store.give_back().unwrap() {}
+    assert!(store.version(&ContentHash::of(&noise(1000, 100_000))).unwrap().is_some());
+    assert!(store.version(&ContentHash::of(&noise(299, 100_000))).unwrap().is_some());
+    assert!(store.version(&ContentHash::of(&noise(1, 100_000))).unwrap().is_none());
+    drop(store);
+    assert!(size(&path) < 3_000_000, "{}", size(&path));
+}
+
+/// Only a part of a session is dropped at a time, and all of it in the end.
+#[test]
+fn a_session_that_saw_very_much_is_dropped_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(&dir.path().join("state.db"), &Scope::default()).unwrap().store;
+    let (long, short) = (SessionId("long".into()), SessionId("short".into()));
+    let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
+    let viewed = |session: &SessionId, number: usize| Record::Viewed {
+        session: session.clone(),
+        path: RelPath::new(&format!("f{number}")).unwrap(),
+        view: view.clone(),
+    };
+    store.record(&(0..5000).map(|number| viewed(&long, number)).collect::<Vec<_>>()).unwrap();
+    store.record(&[viewed(&short, 0)]).unwrap();
+    let bounds = Bounds { sessions: 1, ..UNBOUNDED };
+    assert!(store.trim(&bounds).unwrap());
+    let left = store.viewed(&long).unwrap().len();
+    assert!((1..5000).contains(&left), "{left}");
+    while store.trim(&bounds).unwrap() {}
+    assert_eq!(store.sessions().unwrap(), [(short, 1)]);
 }
