@@ -77,6 +77,19 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
+impl OpenError {
+    /// Whether there is no room for the state.
+    fn is_full_disk(&self) -> bool {
+        match self {
+            Self::State(StateDirError::Unusable { error, .. }) => {
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Store(error) => matches!(error, StoreError::DiskFull { .. }),
+            Self::Root { .. } | Self::State(_) => false,
+        }
+    }
+}
+
 /// How a workspace is opened, besides the settings of its user.
 #[derive(Default)]
 pub struct WorkspaceOptions {
@@ -165,12 +178,16 @@ impl Workspace {
     }
 
     /// Opens a workspace to look at it. Makes nothing: where there is no state yet it is empty, and where the state cannot be
-    /// written it is read as it is.
+    /// written, because it is not ours to write or the disk is full, it is read as it is.
     pub fn look(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         let place = find_root(root, &config)?;
         let dir = StateDir::find(&place.tree, &config.state)?;
         if dir.as_ref().is_some_and(StateDir::is_writable) {
-            return Self::open(root, config);
+            match Self::open(root, config.clone()) {
+                // Then it is read as it is.
+                Err(error) if error.is_full_disk() => {}
+                opened => return opened,
+            }
         }
         let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
         let state = Arc::new(State::look(&place, dir, &config.state).map_err(bad_root)?);

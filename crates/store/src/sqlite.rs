@@ -205,12 +205,11 @@ impl SqliteStore {
     }
 
     fn set_up(&self) -> rusqlite::Result<()> {
-        self.connection.busy_timeout(PATIENCE)?;
         // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
         if self.path.metadata().is_ok_and(|file| file.len() == 0) {
             self.connection.pragma_update(None, "auto_vacuum", "incremental")?;
         }
-        journal::set(&self.connection, &self.path)?;
+        journal::set(&self.connection, &self.path, PATIENCE)?;
         // A power cut may lose the last views, and a lost view only means another read. Files have a journal of their own.
         self.connection.pragma_update(None, "synchronous", "normal")?;
         self.connection.pragma_update(None, "cache_size", -1024)?;

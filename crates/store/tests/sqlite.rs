@@ -1,10 +1,14 @@
 //! The SQLite backend keeps the contract, and copes with files that are not what it left there.
 #![expect(clippy::disallowed_methods, reason = "tests damage files on purpose")]
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use surehand_core::{ContentHash, RelPath, Text, View};
 use surehand_store::{Bounds, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_testkit::Mounted;
 
 #[test]
 fn sqlite_keeps_the_contract() {
@@ -68,13 +72,13 @@ fn a_state_of_a_newer_version_is_refused_and_left_alone() {
 #[test]
 fn many_may_start_at_once() {
     for _ in 0..20 {
-        start_many_at_once();
+        let dir = tempfile::tempdir().unwrap();
+        start_many_at_once(dir.path());
     }
 }
 
-fn start_many_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("state.db");
+fn start_many_at_once(dir: &Path) {
+    let path = dir.join("many.db");
     std::thread::scope(|scope| {
         for number in 0..8 {
             let path = &path;
@@ -141,7 +145,7 @@ const TO_FORMAT_2: &str = "
     DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";
 
 /// A state of the first format, with a view and an event in it.
-fn state_of_format_1(path: &std::path::Path) -> (SessionId, RelPath) {
+fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
     let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
     let mut store = SqliteStore::open(path, &Scope::default()).unwrap().store;
@@ -217,7 +221,7 @@ fn kept(seed: u64, length: usize) -> Record {
     Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 }
 }
 
-fn size(path: &std::path::Path) -> u64 {
+fn size(path: &Path) -> u64 {
     fs::metadata(path).unwrap().len()
 }
 
@@ -298,4 +302,108 @@ fn a_session_that_saw_very_much_is_dropped_in_parts() {
     assert!((1..5000).contains(&left), "{left}");
     while store.trim(&bounds).unwrap() {}
     assert_eq!(store.sessions().unwrap(), [(short, 1)]);
+}
+
+/// A file system that takes new room for whatever is written; `None` and the reason where there is none to be had.
+fn btrfs(megabytes: u64) -> Option<Mounted> {
+    match Mounted::kernel_image(megabytes, &["mkfs.btrfs", "-q", "-M"]) {
+        Ok(mounted) => Some(mounted),
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// Whether a database has a write-ahead log, by its header.
+fn has_log(path: &Path) -> bool {
+    fs::read(path).unwrap()[18..20] == [2, 2]
+}
+
+#[test]
+fn there_is_no_log_where_every_write_needs_room() {
+    let Some(mounted) = btrfs(48) else { return };
+    let path = mounted.path().join("state.db");
+    contract::check(|| SqliteStore::open(&path, &Scope::default()).unwrap().store);
+    assert!(!has_log(&path) && !mounted.path().join("state.db-shm").exists());
+    start_many_at_once(mounted.path());
+    let scope = Scope::default();
+    let mut store = SqliteStore::open(&path, &scope).unwrap().store;
+    store.record(&[kept(7, 1000)]).unwrap();
+    let reader = SqliteStore::open_read_only(&path, &scope).unwrap();
+    assert!(reader.version(&ContentHash::of(&noise(7, 1000))).unwrap().is_some());
+    store.record(&[kept(8, 1000)]).unwrap();
+    assert!(reader.version(&ContentHash::of(&noise(8, 1000))).unwrap().is_some());
+}
+
+/// The database of an older program, which has one.
+#[test]
+fn a_log_is_given_up_when_nobody_else_uses_it() {
+    let Some(mounted) = btrfs(48) else { return };
+    let path = mounted.path().join("state.db");
+    let open = || SqliteStore::open(&path, &Scope::default()).unwrap();
+    drop(open());
+    let older = rusqlite::Connection::open(&path).unwrap();
+    older.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
+    older.execute("INSERT INTO story VALUES (1, 'one')", []).unwrap();
+    // While it is open the log stays, and both work.
+    let mut opened = open();
+    opened.store.record(&[kept(1, 1000)]).unwrap();
+    assert!(opened.set_aside.is_none() && has_log(&path));
+    drop(opened);
+    // As after a crash: what is in the log is not in the database yet.
+    let log = mounted.path().join("state.db-wal");
+    let (database, content) = (fs::read(&path).unwrap(), fs::read(&log).unwrap());
+    drop(older);
+    fs::write(&path, database).unwrap();
+    fs::write(&log, content).unwrap();
+    let store = open().store;
+    assert!(!has_log(&path) && !mounted.path().join("state.db-shm").exists());
+    assert!(store.version(&ContentHash::of(&noise(1, 1000))).unwrap().is_some());
+    let story: String =
+        rusqlite::Connection::open(&path).unwrap().query_row("SELECT id FROM story", [], |row| row.get(0)).unwrap();
+    assert_eq!(story, "one");
+}
+
+/// Takes all the room that there is.
+fn fill(dir: &Path) -> PathBuf {
+    use std::io::Write;
+    let path = dir.join("filler");
+    let mut file = fs::File::create(&path).unwrap();
+    for size in [1 << 20, 1 << 12, 1] {
+        let mut seed = size as u64;
+        while file.write_all(&noise(seed, size)).and_then(|()| file.sync_data()).is_ok() {
+            seed += 1;
+            if size == 1 && seed > 100 {
+                break;
+            }
+        }
+    }
+    path
+}
+
+#[test]
+fn a_full_disk_is_named_and_ends_nobody() {
+    let Some(mounted) = btrfs(20) else { return };
+    let path = mounted.path().join("state.db");
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&[kept(1, 1000)]).unwrap();
+    let filler = fill(mounted.path());
+    let mut refused = 0;
+    for seed in 2..30 {
+        match store.record(&[kept(seed, 200_000)]) {
+            Ok(()) => {}
+            Err(error @ StoreError::DiskFull { .. }) => {
+                refused += 1;
+                let said = error.to_string();
+                assert!(said.contains("disk is full") && said.contains(&path.display().to_string()), "{said}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(store.version(&ContentHash::of(&noise(1, 1000))).unwrap().is_some(), "what is there can be read");
+    }
+    assert!(refused > 10, "{refused}");
+    fs::remove_file(filler).unwrap();
+    store.record(&[kept(1000, 1000)]).unwrap();
+    assert!(store.version(&ContentHash::of(&noise(1000, 1000))).unwrap().is_some());
 }

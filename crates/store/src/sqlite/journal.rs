@@ -4,7 +4,7 @@
 //! each time that a mapped page is written, a full disk shows as a signal that ends the process. There a rollback journal is
 //! used, which maps nothing.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::File, io::Read, path::Path, time::Duration};
 
 use rusqlite::Connection;
 
@@ -20,8 +20,9 @@ pub(super) enum Journal {
 /// Longer logs and journals are cut when they are done with.
 const LONGEST: i64 = 4 << 20;
 
-/// Chooses the journal for a connection that has not read anything yet.
-pub(super) fn set(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
+/// Chooses the journal for a connection that has not read anything yet, and waits for others as long as `patience` says.
+pub(super) fn set(connection: &Connection, path: &Path, patience: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(patience)?;
     match choice(path) {
         Journal::WriteAhead => {
             // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
@@ -32,7 +33,7 @@ pub(super) fn set(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
         }
         Journal::Rollback => {
             if mode_of(path) == Some(Journal::WriteAhead) {
-                give_up_log(connection)?;
+                give_up_log(connection, patience)?;
             } else {
                 connection.pragma_update_and_check(None, "journal_mode", "truncate", |_| Ok(()))?;
             }
@@ -43,16 +44,19 @@ pub(super) fn set(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
 
 /// Brings the log into the database and goes on with a journal. Whoever has the database to himself needs no shared memory for
 /// that. While an older program has it open as well, it stays as it is.
-fn give_up_log(connection: &Connection) -> rusqlite::Result<()> {
+fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    // That one may stay for days.
+    connection.busy_timeout(Duration::ZERO)?;
     let alone = |wanted: &str| connection.pragma_update_and_check(None, "locking_mode", wanted, |_| Ok(()));
     alone("exclusive")?;
     let changed = connection.pragma_update_and_check(None, "journal_mode", "truncate", |_| Ok(()));
     alone("normal")?;
     // The lock goes with the next look.
     let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-    match changed {
+    connection.busy_timeout(patience)?;
+    match changed.and(looked) {
         Err(error) if is_busy(&error) => Ok(()),
-        changed => changed.and(looked),
+        done => done,
     }
 }
 
