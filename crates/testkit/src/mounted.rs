@@ -1,5 +1,4 @@
-//! File systems that a test brings along: an image in a file, mounted through a loop device. That needs root, so a test
-//! prints the reason and ends where it cannot be had.
+//! File systems that a test brings along: an image in a file, mounted through a loop device. That needs root.
 
 use std::{
     fs::File,
@@ -18,8 +17,13 @@ pub struct Mounted {
 
 impl Mounted {
     /// Makes an image of this many megabytes with `mkfs`, which is a program and its arguments, and mounts it with `mount`, which is
-    /// another. The reason where that is not possible here.
-    pub fn image(megabytes: u64, mkfs: &[&str], mount: &[&str]) -> Result<Self, String> {
+    /// another. Where that is not possible it prints the reason, and the test has nothing to test.
+    #[expect(clippy::print_stderr, reason = "a test that is passed over says so")]
+    pub fn image(megabytes: u64, mkfs: &[&str], mount: &[&str]) -> Option<Self> {
+        Self::try_image(megabytes, mkfs, mount).inspect_err(|why| eprintln!("skipped: {why}")).ok()
+    }
+
+    fn try_image(megabytes: u64, mkfs: &[&str], mount: &[&str]) -> Result<Self, String> {
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let (image, at) = (home.path().join("image"), home.path().join("mounted"));
         std::fs::create_dir(&at).map_err(|error| error.to_string())?;
@@ -31,7 +35,7 @@ impl Mounted {
     }
 
     /// The same for a file system of the kernel.
-    pub fn kernel_image(megabytes: u64, mkfs: &[&str]) -> Result<Self, String> {
+    pub fn kernel_image(megabytes: u64, mkfs: &[&str]) -> Option<Self> {
         Self::image(megabytes, mkfs, &["mount", "-o", "loop"])
     }
 
