@@ -38,6 +38,8 @@ pub struct SqliteStore {
     packer: Packer,
     rows: Rows,
     turn: Turn,
+    /// Whether nobody has tried yet to write the whole file anew.
+    may_rewrite: bool,
 }
 
 /// Which rows are a store's own.
@@ -171,7 +173,14 @@ impl SqliteStore {
     }
 
     fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Self {
-        Self { connection, path: path.to_owned(), packer: Packer::default(), rows: Rows::of(scope), turn: Turn::default() }
+        Self {
+            connection,
+            path: path.to_owned(),
+            packer: Packer::default(),
+            rows: Rows::of(scope),
+            turn: Turn::default(),
+            may_rewrite: true,
+        }
     }
 
     fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
@@ -551,7 +560,7 @@ impl Store for SqliteStore {
     }
 
     fn give_back(&mut self) -> Result<bool, StoreError> {
-        bounds::give_back(&self.connection).map_err(|error| self.failed(error))
+        bounds::give_back(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
     }
 }
 

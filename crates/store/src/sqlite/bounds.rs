@@ -191,8 +191,9 @@ fn drop_sessions(transaction: &Transaction<'_>, bounds: &Bounds) -> rusqlite::Re
     Ok(true)
 }
 
-/// Gives free pages back to the system, if there are many. Says whether there are more.
-pub(super) fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
+/// Gives free pages back to the system, if there are many. Says whether there are more. The file is written anew for that if
+/// `may_rewrite` says so, which is tried once: it takes room of its own.
+pub(super) fn give_back(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
     const INCREMENTAL: i64 = 2;
     let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (pages, free) = (ask("page_count")?, ask("freelist_count")?);
@@ -206,8 +207,8 @@ pub(super) fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
         while pages.next()?.is_some() {}
         return Ok(true);
     }
-    // A file of an older format can only be written anew, once. It is worth the time when most of it is free.
-    if free > pages / 2 {
+    // A file of an older format can only be written anew. It is worth the time when most of it is free.
+    if free > pages / 2 && std::mem::take(may_rewrite) {
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
         connection.execute_batch("VACUUM")?;
     }
