@@ -301,3 +301,61 @@ fn the_tools_and_the_rules_are_short() {
     let all = count(&Value::Array(tools.clone()).to_string()) + rules;
     assert!(all < 2000, "{all} tokens, of which {rules} for the rules: {of_tools:?}");
 }
+
+/// `rm -rf project; git clone … project`, while a server is running.
+#[test]
+fn a_root_that_is_removed_and_made_again_is_gone_on_with() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("project");
+    let make = |content: &str| {
+        fs::create_dir(&root).unwrap();
+        surehand_testkit::make_repository(&root);
+        fs::write(root.join("a.txt"), content).unwrap();
+    };
+    make("one\ntwo\n");
+    let mut client = Client::start(&root, &[]);
+    client.call("read_file", &read());
+    assert_eq!(client.call("edit_file", &edit("one", "1"))["isError"], false);
+
+    fs::remove_dir_all(&root).unwrap();
+    let gone = client.call("read_file", &read());
+    assert!(text(&gone).contains("was removed; make it again"), "{}", text(&gone));
+
+    make("one\ntwo\n");
+    let unread = client.call("edit_file", &edit("one", "1"));
+    assert!(text(&unread).contains("was not read this session"), "{}", text(&unread));
+    assert!(text(&unread).contains("was removed and made again"), "{}", text(&unread));
+    let seen = client.call("read_file", &read());
+    assert!(text(&seen).contains("one") && !text(&seen).contains("made again"), "said once: {}", text(&seen));
+    assert_eq!(client.call("edit_file", &edit("one", "uno"))["isError"], false);
+    assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "uno\ntwo\n");
+    let resource = client.ask("resources/read", &json!({ "uri": "surehand://journal" }));
+    assert!(resource.to_string().contains("a.txt"), "{resource}");
+    drop(client);
+    // What was done is on record in the state of the new one, and can be taken back.
+    let undone = Command::new(PROGRAM).args(["undo", "--root"]).arg(&root).output().unwrap();
+    assert!(undone.status.success(), "{undone:?}");
+    assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "one\ntwo\n");
+}
+
+/// The old one still exists under another name, and a link that led to it is none of our business.
+#[test]
+fn a_root_that_is_moved_away_for_another_is_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let (root, old) = (dir.path().join("project"), dir.path().join("old"));
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a.txt"), "one\n").unwrap();
+    surehand_testkit::make_repository(&root);
+    let mut client = Client::start(&root, &[]);
+    client.call("read_file", &read());
+    fs::rename(&root, &old).unwrap();
+    fs::create_dir(&root).unwrap();
+    surehand_testkit::make_repository(&root);
+    fs::write(root.join("a.txt"), "new\n").unwrap();
+    let seen = client.call("read_file", &read());
+    assert!(text(&seen).contains("new") && text(&seen).contains("made again"), "{}", text(&seen));
+    assert_eq!(client.call("edit_file", &edit("new", "newer"))["isError"], false);
+    drop(client);
+    assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "newer\n");
+    assert_eq!(fs::read_to_string(old.join("a.txt")).unwrap(), "one\n");
+}

@@ -44,6 +44,8 @@ pub enum Notice {
     },
     /// The state directory was removed while it was in use, and made anew.
     StateLost,
+    /// The root of the workspace was removed and made again.
+    RootReplaced,
     /// The state was damaged and begun anew.
     StateSetAside {
         /// Where the damaged file is.

@@ -15,18 +15,35 @@ pub struct Stamp {
     pub modified: i64,
     /// Last change of the file in any way, in nanoseconds since 1970; no program can set it.
     pub changed: i64,
-    /// When the stamp was taken, by the same clock. Where every change after a look gets a time of its own, at least one
-    /// [`CLOCK_STEP`] after `changed`.
+    /// When the stamp was taken, by the same clock. At least [`settled_at`] where the system gives every change after a look a
+    /// time of its own; never later than `changed` where the times prove nothing.
     pub taken: i64,
 }
 
-/// The coarsest step in which systems count file times. Two changes within one step may leave the same stamp.
-pub const CLOCK_STEP: i64 = 20_000_000;
+/// The coarsest step in which kernels advance the clock that file times are taken from. Two changes within one step may
+/// leave the same stamp.
+const CLOCK_STEP: i64 = 20_000_000;
+
+/// The first moment, in nanoseconds since 1970, at which a change leaves another time than this one.
+///
+/// File systems cut the time of the clock down to the precision that they store: two seconds on FAT, one second on ext4 with
+/// small inodes, 10 ms on exFAT. A time that a file system of such a precision could have stored is taken to be from one.
+/// A finer clock gives such a time too, by chance; then a file is read once more than needed.
+pub fn settled_at(changed: i64) -> i64 {
+    const SECOND: i64 = 1_000_000_000;
+    let precision = match changed.rem_euclid(SECOND) {
+        0 => 2 * SECOND,
+        rest if rest % (SECOND / 10) == 0 => SECOND / 10,
+        rest if rest % (SECOND / 100) == 0 => SECOND / 100,
+        _ => 0,
+    };
+    changed.saturating_add(precision + CLOCK_STEP)
+}
 
 impl Stamp {
-    /// Whether a change right after it was taken could go unseen, because the clock had not moved on.
+    /// Whether a change right after it was taken could go unseen, because the file system's clock had not moved on.
     pub fn is_racy(&self) -> bool {
-        self.taken - self.changed < CLOCK_STEP
+        self.taken < settled_at(self.changed)
     }
 
     /// Whether both speak of the same file in the same state.
@@ -46,9 +63,42 @@ mod tests {
 
     #[test]
     fn a_stamp_is_racy_until_the_clock_has_moved_on() {
-        let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 1_000_000_000, changed: 1_000_000_000, taken: 1_005_000_000 };
+        let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 1_000_000_001, changed: 1_000_000_001, taken: 1_005_000_000 };
         assert!(stamp.is_racy());
         assert!(!Stamp { taken: 1_100_000_000, ..stamp }.is_racy());
         assert!(Stamp { taken: 900_000_000, ..stamp }.is_racy(), "a clock that was set back");
+    }
+
+    /// After `settles_after` milliseconds, and not before, the stamp of a file with this change time proves its content.
+    #[track_caller]
+    fn check_settles(changed: i64, settles_after: i64) {
+        let stamp = |millis: i64| Stamp {
+            device: 1,
+            inode: 2,
+            size: 3,
+            modified: changed,
+            changed,
+            taken: changed.saturating_add(millis * 1_000_000),
+        };
+        assert!(stamp(settles_after - 1).is_racy());
+        assert!(!stamp(settles_after).is_racy());
+    }
+
+    #[test]
+    fn the_precision_of_a_time_shows_in_its_zeros() {
+        check_settles(1_700_000_000_123_456_789, 20);
+        check_settles(1_700_000_000_123_000_000, 20);
+        check_settles(1_700_000_000_120_000_000, 30);
+        check_settles(1_700_000_000_100_000_000, 120);
+        check_settles(1_700_000_000_000_000_000, 2020);
+        check_settles(1_700_000_001_000_000_000, 2020);
+        check_settles(-1_000_000_000, 2020);
+        check_settles(0, 2020);
+    }
+
+    #[test]
+    fn a_time_at_the_end_of_all_times_never_settles() {
+        let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 0, changed: i64::MAX, taken: i64::MAX - 1 };
+        assert!(stamp.is_racy());
     }
 }

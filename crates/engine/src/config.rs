@@ -313,7 +313,7 @@ pub const KEYS: &[Key] = &[
         name: "versions.bytes",
         wanted: COUNT,
         default: "256000000",
-        meaning: "packed bytes of replaced content that are kept for undo",
+        meaning: "bytes that the record for undo takes in the state, with replaced content packed; the oldest goes first",
         // What is kept is what can be undone, so more is stricter; but a clone does not fill the user's disk.
         repository: Repository::Only {
             what: LARGER,
@@ -325,7 +325,7 @@ pub const KEYS: &[Key] = &[
         name: "versions.days",
         wanted: COUNT,
         default: "30",
-        meaning: "days for which replaced content is kept for undo",
+        meaning: "days for which the record for undo, and what a session has seen, are kept; only days on which Surehand recorded something count",
         repository: Repository::Only {
             what: LARGER,
             fits: |user, wanted| (user.versions.days..=user.versions.days.saturating_mul(4)).contains(&wanted.versions.days),

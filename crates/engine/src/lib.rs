@@ -69,7 +69,7 @@ pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
 pub use course::Course;
 pub use discovery::{FindRootError, GitCheckout, find_root, work_tree_of};
-pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED};
+pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED, root::RootNow};
 pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
 pub use instructions::ClientInstructions;
 pub use plan::Plan;

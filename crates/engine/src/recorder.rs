@@ -3,19 +3,18 @@
 //! only means that a file is read again; the record of a change outlives it in the outbox.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle, ThreadId},
     time::{Duration, Instant},
 };
 
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Record, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{Bounds, Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Versions,
     outbox::{Outbox, must_outlive_process},
-    time::now,
 };
 
 /// Whoever writes to the store.
@@ -156,9 +155,10 @@ const MAX_RECORDS: usize = 2000;
 const MAX_BYTES: usize = 4 << 20;
 /// When more than this is waiting, whoever brings more waits as well.
 const MOST_BYTES: usize = 64 << 20;
-const MILLIS_OF_A_DAY: i64 = 24 * 60 * 60 * 1000;
-/// After this many new texts it is looked whether there are too many.
-const TRIM_AFTER: usize = 200;
+/// The views of so many sessions are kept. One that has not been used since so many others were has to read again.
+const MOST_SESSIONS: usize = 500;
+/// How often a process says that its sessions go on, while they do nothing.
+const STILL_THERE: Duration = Duration::from_secs(60 * 60);
 
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
@@ -421,15 +421,13 @@ fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn() -> bool) {
     let _end = End(queue);
     let mut busy = true;
     loop {
-        let Some(batch) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) else {
-            busy = housekeeping();
-            continue;
-        };
-        writer.write(queue, &batch);
-        if batch.is_last {
-            break;
+        if let Some(batch) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) {
+            writer.write(queue, &batch);
+            if batch.is_last {
+                break;
+            }
         }
-        busy = housekeeping();
+        busy = housekeeping() | writer.tidy_store();
     }
 }
 
@@ -440,13 +438,15 @@ pub(crate) struct Writer {
     versions: Versions,
     notices: Arc<Mutex<Vec<Notice>>>,
     has_failed: bool,
-    /// New texts since it was last looked whether there are too many.
-    kept: usize,
+    /// The sessions of this process that have something in the store, and when it was last said that they go on.
+    in_use: HashSet<SessionId>,
+    said: Instant,
 }
 
 impl Writer {
     pub(crate) fn new(store: SharedStore, versions: Versions, notices: Arc<Mutex<Vec<Notice>>>) -> Self {
-        Self { store, versions, notices, has_failed: false, kept: 0 }
+        let (in_use, said) = (HashSet::new(), Instant::now());
+        Self { store, versions, notices, has_failed: false, in_use, said }
     }
 
     fn write(&mut self, queue: &Queue, batch: &Batch) {
@@ -458,16 +458,44 @@ impl Writer {
             let notice = Notice::NotRemembered { why: error.to_string() };
             self.notices.lock().expect("nobody panics while holding it").push(notice);
         }
-        self.kept += batch.records.iter().filter(|record| matches!(record, Record::Kept { .. } | Record::Happened(_))).count();
-        // Now and then, and by one of many short processes: it is not worth doing after every call.
-        if self.kept > TRIM_AFTER || (batch.is_last && std::process::id().is_multiple_of(32)) {
-            self.kept = 0;
-            let oldest = now() - self.versions.days * MILLIS_OF_A_DAY;
-            drop(self.store.with(|store| store.trim(self.versions.bytes, oldest)));
+        if !batch.records.is_empty() {
+            self.note_sessions(&batch.records);
+            // A part of it each time: whoever adds something drops as much, however short he lives.
+            self.trim();
         }
         if let (true, Some(outbox)) = (batch.is_last, &mut queue.lock().outbox) {
             outbox.close();
         }
+    }
+}
+
+impl Writer {
+    fn note_sessions(&mut self, records: &[Record]) {
+        for record in records {
+            match record {
+                Record::Viewed { session, .. } if !self.in_use.contains(session) => drop(self.in_use.insert(session.clone())),
+                Record::Cleared { session } => drop(self.in_use.remove(session)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Drops a part of what is beyond the bounds. Says whether there is more.
+    fn trim(&self) -> bool {
+        let days = u32::try_from(self.versions.days).unwrap_or(u32::MAX);
+        let bounds = Bounds { bytes: self.versions.bytes, days, sessions: MOST_SESSIONS };
+        // What cannot be dropped now is tried again with the next record.
+        self.store.with(|store| store.trim(&bounds)).unwrap_or(false)
+    }
+
+    /// What is done beside the records, a part of it each time. Says whether there is more to do soon.
+    fn tidy_store(&mut self) -> bool {
+        if self.said.elapsed() > STILL_THERE && !self.in_use.is_empty() {
+            self.said = Instant::now();
+            let still_there: Vec<Record> = self.in_use.iter().cloned().map(|session| Record::InUse { session }).collect();
+            drop(self.store.with(|store| store.record(&still_there)));
+        }
+        self.trim() || self.store.with(|store| store.give_back()).unwrap_or(false)
     }
 }
 

@@ -21,9 +21,10 @@ use surehand_store::Plan;
 use crate::{
     disk::{
         export::EXPORT_DIR,
-        read::{Found, find, read_whole},
+        read::{Found, find, read_whole, stat_of_file},
         state::State,
         state_file::StateFile,
+        walk::threads,
         working_copy::WorkingCopy,
     },
     index::Index,
@@ -387,20 +388,21 @@ impl Repo {
         if hints == Hints::Paths(Vec::new()) {
             return;
         }
-        let mut found = Vec::new();
         let is_hinted = |path: &RelPath| sources.copy.in_root(path).is_some_and(|path| hints.covers(&path));
-        for (path, tracked) in self.files.iter().filter(|(path, _)| is_hinted(path)) {
+        self.recall_stamps(sources, is_hinted);
+        let hinted: Vec<(&RelPath, &Tracked)> = self.files.iter().filter(|(path, _)| is_hinted(path)).collect();
+        let found = in_parallel(&hinted, |(path, tracked)| {
             let state = &tracked.state;
             match look(sources.copy, path, tracked.stamp.as_ref().map(|stamp| (state.hash, stamp))) {
                 Some((hash, stamp)) if hash == state.hash && state.status != FileStatus::Deleted => {
-                    found.push((path.clone(), None, Some(stamp)));
+                    Some(((*path).clone(), None, Some(stamp)))
                 }
-                Some((hash, stamp)) => found.push((path.clone(), Some(Outside::Version(hash)), Some(stamp))),
-                None if state.status == FileStatus::Deleted => {}
-                None => found.push((path.clone(), Some(Outside::Gone), None)),
+                Some((hash, stamp)) => Some(((*path).clone(), Some(Outside::Version(hash)), Some(stamp))),
+                None if state.status == FileStatus::Deleted => None,
+                None => Some(((*path).clone(), Some(Outside::Gone), None)),
             }
-        }
-        for (path, changed, stamp) in found {
+        });
+        for (path, changed, stamp) in found.into_iter().flatten() {
             if let Some(now_is) = changed {
                 self.mark_changed(&path, now_is);
             }
@@ -411,6 +413,16 @@ impl Repo {
                     self.put(state, Some(stamp));
                 }
             }
+        }
+    }
+
+    /// Asks the store for the stamps of files that were loaded without one, so that they need not be read.
+    fn recall_stamps(&mut self, sources: &RepoSources<'_>, is_wanted: impl Fn(&RelPath) -> bool) {
+        let lacks = |(path, tracked): &(&RelPath, &mut Tracked)| tracked.stamp.is_none() && is_wanted(path);
+        let (paths, mut lacking): (Vec<RelPath>, Vec<&mut Tracked>) =
+            self.files.iter_mut().filter(lacks).map(|(path, tracked)| (path.clone(), tracked)).unzip();
+        for (tracked, known) in lacking.iter_mut().zip(sources.store.known_in_tree(&paths)) {
+            tracked.stamp = known.filter(|known| known.version == tracked.state.hash).map(|known| known.stamp);
         }
     }
 
@@ -545,16 +557,30 @@ fn parse(content: &[u8]) -> Option<Vec<FileState>> {
     written.files.into_iter().map(state).collect()
 }
 
-/// What a file holds now and what the system says about it; read only if the stamp does not tell. `None` when it is gone.
+/// Looks at many files, on all processors if there are enough of them.
+fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    const FEW: usize = 500;
+    let threads = if items.len() < FEW { 1 } else { threads() };
+    let part = items.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = items.chunks(part).skip(1).map(|part| scope.spawn(|| part.iter().map(&look).collect())).collect();
+        let mut found: Vec<R> = items.iter().take(part).map(&look).collect();
+        for part in parts {
+            found.extend(part.join().unwrap_or_else(|panic| -> Vec<R> { std::panic::resume_unwind(panic) }));
+        }
+        found
+    })
+}
+
+/// What a file holds now and what the system says about it; opened and read only if the stamp does not tell. `None` when it is gone.
 fn look(copy: &WorkingCopy, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
-    let Ok(Found::File { mut file, stat }) = find(copy.tree(), path) else { return None };
-    let stamp = copy.clock().stamp(&stat);
-    if let Some((hash, known)) = known
-        && known.agrees_with(&stamp)
-        && !known.is_racy()
-    {
-        return Some((hash, stamp));
+    if let (Some((hash, known)), Some(stat)) = (known.filter(|(_, known)| !known.is_racy()), stat_of_file(copy.tree(), path)) {
+        let stamp = copy.clock().stamp(&stat);
+        if known.agrees_with(&stamp) {
+            return Some((hash, stamp));
+        }
     }
+    let Ok(Found::File { mut file, .. }) = find(copy.tree(), path) else { return None };
     let now = read_whole(path, &mut file, u64::MAX, copy.clock()).ok()?;
     Some((ContentHash::of(&now.bytes), now.stamp))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use surehand_core::{ContentHash, RelPath};
-use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{KnownFile, Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Versions,
@@ -206,15 +206,22 @@ impl StoreHandle {
         }
     }
 
+    /// What was last found at these paths of the work tree, in their order; nothing where the store does not reach or cannot be asked.
+    pub(crate) fn known_in_tree(&self, paths: &[RelPath]) -> Vec<Option<KnownFile>> {
+        let known = match &self.reader {
+            Reader::StateDirectory(reader) => self.with_whole_tree(reader, |store| store.files(paths)),
+            Reader::Shared(store) => store.with(|store| {
+                let known = |path: &RelPath| self.copy.in_root(path).map_or(Ok(None), |path| store.file(&path));
+                paths.iter().map(known).collect()
+            }),
+        };
+        known.unwrap_or_else(|_| vec![None; paths.len()])
+    }
+
     /// The paths of the work tree that events were about, with what was there before the first.
     pub(crate) fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
         let touched = match &self.reader {
-            Reader::StateDirectory(reader) => self.with_database(reader, |store| {
-                store.set_directory(None);
-                let touched = store.touched();
-                store.set_directory(self.copy.below().cloned());
-                touched
-            }),
+            Reader::StateDirectory(reader) => self.with_whole_tree(reader, |store| store.touched()),
             Reader::Shared(store) => store
                 .with(|store| store.touched())
                 .map(|touched| touched.into_iter().map(|(path, before)| (self.copy.in_tree(&path), before)).collect()),
@@ -236,6 +243,20 @@ impl StoreHandle {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
             Reader::Shared(store) => store.with(|store| store.change_plan(change)),
         }
+    }
+
+    /// Asks the database about paths of the work tree.
+    fn with_whole_tree<T>(
+        &self,
+        reader: &Mutex<Option<Arc<Mutex<SqliteStore>>>>,
+        question: impl FnOnce(&SqliteStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.with_database(reader, |store| {
+            store.set_directory(None);
+            let answer = question(store);
+            store.set_directory(self.copy.below().cloned());
+            answer
+        })
     }
 
     fn with_database<T>(

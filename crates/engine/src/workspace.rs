@@ -20,7 +20,7 @@ use crate::{
         clock::Clock,
         commit::Probe,
         recover::recover,
-        root::Root,
+        root::{Root, RootNow},
         state::{SECOND_LOOK_AFTER, State, lock},
         working_copy::{RootInTree, WorkingCopy},
     },
@@ -75,6 +75,19 @@ pub enum OpenError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl OpenError {
+    /// Whether there is no room for the state.
+    fn is_full_disk(&self) -> bool {
+        match self {
+            Self::State(StateDirError::Unusable { error, .. }) => {
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Store(error) => matches!(error, StoreError::DiskFull { .. }),
+            Self::Root { .. } | Self::State(_) => false,
+        }
+    }
 }
 
 /// How a workspace is opened, besides the settings of its user.
@@ -165,12 +178,16 @@ impl Workspace {
     }
 
     /// Opens a workspace to look at it. Makes nothing: where there is no state yet it is empty, and where the state cannot be
-    /// written it is read as it is.
+    /// written, because it is not ours to write or the disk is full, it is read as it is.
     pub fn look(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         let place = find_root(root, &config)?;
         let dir = StateDir::find(&place.tree, &config.state)?;
         if dir.as_ref().is_some_and(StateDir::is_writable) {
-            return Self::open(root, config);
+            match Self::open(root, config.clone()) {
+                // Then it is read as it is.
+                Err(error) if error.is_full_disk() => {}
+                opened => return opened,
+            }
         }
         let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
         let state = Arc::new(State::look(&place, dir, &config.state).map_err(bad_root)?);
@@ -188,6 +205,19 @@ impl Workspace {
     /// Where the tree is.
     pub fn path(&self) -> &Path {
         self.root().path()
+    }
+
+    /// What has become of the directory that it was opened for. A workspace stays with the tree that it has open; whoever serves
+    /// one for long opens another when this says so.
+    pub fn root_now(&self) -> RootNow {
+        self.root().now()
+    }
+
+    /// Takes the place of a workspace whose root was removed and made again: says so with the next reply, and watches the tree if
+    /// that one did.
+    pub fn succeed(&self, before: &Workspace) {
+        self.state().notify(Notice::RootReplaced);
+        self.watches.fetch_or(before.watches.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// The tree.
@@ -366,7 +396,8 @@ impl Workspace {
         self.flush();
         let Some(state) = self.state().state_dir().filter(|_| self.has_state_database()) else { return };
         let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
-        if log.is_ok_and(|log| log.st_size < LONG) {
+        // Where there is none, there is nothing to bring in.
+        if !log.is_ok_and(|log| log.st_size >= LONG) {
             self.repo().persist_reads(&self.repo_sources());
             std::mem::forget(self);
         }

@@ -6,15 +6,16 @@
 mod fixture;
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write,
     sync::{Mutex, PoisonError},
 };
 
 use fixture::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use surehand_engine::testing::Step;
-use surehand_testkit::scenario::tree;
+use surehand_engine::{Workspace, holders, testing::Step};
+use surehand_testkit::{Mounted, make_repository, scenario::tree};
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -77,4 +78,38 @@ fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
         drop(self::session(dir.path()));
         assert_eq!(content(dir.path(), "a.txt"), content(dir.path(), "b.txt"));
     });
+}
+
+/// Btrfs takes new room for whatever is written, also to a mapped page: there a full disk could end the process by a signal.
+#[test]
+fn a_full_disk_ends_no_session_where_every_write_needs_room() {
+    alone(fill_up_btrfs);
+}
+
+fn fill_up_btrfs() {
+    let Some(mounted) = Mounted::kernel_image(24, &["mkfs.btrfs", "-q", "-M"]) else { return };
+    let root = mounted.path().join("project");
+    fs::create_dir(&root).unwrap();
+    make_repository(&root);
+    (0..20).for_each(|number| fs::write(root.join(format!("{number}.txt")), "one\n").unwrap());
+    let mut session = session(&root);
+    read(&mut session, "0.txt");
+    session.workspace().flush();
+    let filler = mounted.path().join("filler");
+    let mut file = File::create(&filler).unwrap();
+    while file.write_all(&[7; 1 << 16]).and_then(|()| file.sync_data()).is_ok() {}
+    for number in 0..20 {
+        let path = format!("{number}.txt");
+        assert!(session.call("read_file", &json!({ "path": path })).text.contains("one"));
+        session.workspace().flush();
+        let reply = session.call("edit_file", &edit(&path, "one", &"two".repeat(100_000)));
+        assert!(reply.is_error && reply.text.contains("No space left on device"), "{}", reply.text);
+        assert_eq!(content(&root, &path), "one\n");
+    }
+    // Who only looks needs no room.
+    assert_eq!(holders(&Workspace::look(&root, fast()).unwrap()).unwrap().len(), 1);
+    drop(file);
+    fs::remove_file(filler).unwrap();
+    assert!(!session.call("edit_file", &edit("0.txt", "one", "two")).is_error);
+    assert_eq!(content(&root, "0.txt"), "two\n");
 }

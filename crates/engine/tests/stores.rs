@@ -10,7 +10,7 @@ use serde_json::json;
 use surehand_engine::{
     Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,
     changes::Logged,
-    core::RelPath,
+    core::{ContentHash, RelPath},
     store::{Scope, SqliteStore, Store, StoreError, Which},
     testing::{Probe, Step},
 };
@@ -168,4 +168,31 @@ fn state_of_a_newer_program_is_not_opened_with_any_store() {
         let opened = try_open(dir.path(), store, None);
         assert!(matches!(opened, Err(OpenError::Store(StoreError::Newer { found: 99, .. }))), "{opened:?}");
     }
+}
+
+/// Many short processes, each of which writes a part of what the bound allows to keep.
+#[test]
+fn the_record_for_undo_is_bounded_also_by_processes_that_end_at_once() {
+    let dir = lay_out(&[]);
+    let mut versions = fast().versions;
+    versions.bytes = 500_000;
+    for process in 0..24 {
+        let is_for_one_call = process % 2 == 0;
+        let options = WorkspaceOptions { config: Config { versions, ..fast() }, is_for_one_call, ..WorkspaceOptions::default() };
+        let workspace = Workspace::open_with(dir.path(), options).unwrap();
+        let mut session = Session::new(workspace.clone());
+        let line = |line: usize| format!("{}\n", ContentHash::of(format!("{process} {line}").as_bytes()));
+        let content: String = (0..4000).map(line).collect();
+        pass(&mut session, "write_file", json!({ "path": format!("{process}.txt"), "content": content }));
+        drop(session);
+        match is_for_one_call {
+            true => workspace.leave(),
+            false => drop(workspace),
+        }
+    }
+    let workspace = open(dir.path(), StoreChoice::StateDirectory);
+    assert!(!log(&workspace).is_empty(), "the last changes are on record");
+    drop(workspace);
+    let size = fs::metadata(dir.path().join(".git/surehand/state.db")).unwrap().len();
+    assert!(size < 1_000_000, "{size}");
 }

@@ -1,10 +1,12 @@
 //! What every backend must do. A backend's tests call [`check`] with a way to open one and the same memory again and again.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use surehand_core::{ContentHash, RelPath, Stamp, TaskStatus, Text, View};
 
 use crate::{
-    ChangeId, Delta, Event, KnownFile, Plan, PlanChange, Record, RefusedCall, SessionId, Shared, Store, StoreError, TaskChange,
-    Which,
+    Bounds, ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Shared, Store,
+    StoreError, TaskChange, Which,
 };
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
@@ -20,7 +22,9 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     refused_calls_are_counted_until_they_are_mended(open(), open());
     events_come_newest_first(open(), open());
     what_was_replaced_is_made_from_what_came_in_its_place(open(), open());
-    trimming_drops_the_oldest_versions(open(), open());
+    trimming_drops_what_was_of_use_longest_ago(open(), open());
+    what_was_recorded_on_days_long_past_is_dropped(open(), open());
+    the_sessions_that_were_used_last_are_kept(open(), open());
     what_there_is_to_do_is_changed_as_a_whole(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
 }
@@ -184,25 +188,71 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
     assert_eq!(again.replaced(&path("r"), &ContentHash::of(b"never")).unwrap(), None);
 }
 
-fn trimming_drops_the_oldest_versions(mut store: impl Store, again: impl Store) {
-    // Random-looking bytes, so that packing does not shrink them.
-    let content = |seed: u64| {
-        let mut state = seed;
-        (0..1000)
-            .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (state >> 56) as u8
-            })
-            .collect::<Vec<u8>>()
+/// Random-looking bytes, so that packing does not shrink them.
+fn noise(seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let next = |_| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 56) as u8
     };
-    store.trim(0, 0).unwrap();
-    let kept = |seed: u64, at| Record::Kept { version: ContentHash::of(&content(seed)), content: Shared::new(content(seed)), at };
-    store.record(&[kept(1, 10), kept(2, 20), kept(3, 30), kept(1, 40)]).unwrap();
-    store.trim(2500, 0).unwrap();
-    let there = |seed| again.version(&ContentHash::of(&content(seed))).unwrap().is_some();
+    (0..100_000).map(next).collect()
+}
+
+fn kept(seed: u64, at: Millis) -> Record {
+    Record::Kept { version: ContentHash::of(&noise(seed)), content: Shared::new(noise(seed)), at }
+}
+
+const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
+const DAY: Millis = 24 * 60 * 60 * 1000;
+
+fn trim(store: &mut impl Store, bounds: Bounds) {
+    while store.trim(&bounds).unwrap() {}
+}
+
+fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl Store) {
+    let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
+    store.record(&[kept(1, 10)]).unwrap();
+    trim(&mut store, Bounds { bytes: 0, ..UNBOUNDED });
+    assert!(!there(1));
+    // The order of use counts, not what clocks said.
+    for (seed, at) in [(1, 40), (2, 30), (3, 20), (1, 10)] {
+        store.record(&[kept(seed, at)]).unwrap();
+    }
+    trim(&mut store, Bounds { bytes: 250_000, ..UNBOUNDED });
     assert_eq!([there(1), there(2), there(3)], [true, false, true]);
-    store.trim(u64::MAX, 35).unwrap();
-    assert_eq!([there(1), there(3)], [true, false]);
+    trim(&mut store, UNBOUNDED);
+    assert_eq!([there(1), there(3)], [true, true]);
+}
+
+/// Days count on which something was recorded, so a clock that is wrong makes nothing older by more than a day.
+fn what_was_recorded_on_days_long_past_is_dropped(mut store: impl Store, again: impl Store) {
+    let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
+    let bounds = Bounds { days: 3, ..UNBOUNDED };
+    // Days are shared with other scopes of the same memory, so each run has its own.
+    static RUNS: AtomicI64 = AtomicI64::new(0);
+    let first = 1000 * RUNS.fetch_add(1, Ordering::Relaxed) + 1000;
+    for (seed, day) in [(11, 0), (12, 1), (13, 61), (14, 1), (15, -900)] {
+        store.record(&[kept(seed, (first + day) * DAY), viewed(&format!("d{seed}"), "a", "1\n")]).unwrap();
+        trim(&mut store, bounds);
+    }
+    // The last three days, in the order in which they were first recorded.
+    assert_eq!([11, 12, 13, 14, 15].map(there), [false, true, true, true, true]);
+    let seen = |seed: u64| !again.viewed(&session(&format!("d{seed}"))).unwrap().is_empty();
+    assert_eq!([11, 12, 13, 14, 15].map(seen), [false, true, true, true, true]);
+    store.record(&[Record::InUse { session: session("d12") }, kept(16, (first + 2) * DAY)]).unwrap();
+    trim(&mut store, bounds);
+    assert_eq!([11, 12, 13, 14, 15, 16].map(there), [false, false, true, true, true, true]);
+    assert_eq!([12, 13].map(seen), [true, true]);
+}
+
+fn the_sessions_that_were_used_last_are_kept(mut store: impl Store, again: impl Store) {
+    let bounds = Bounds { sessions: 3, ..UNBOUNDED };
+    for who in ["u1", "u2", "u3", "u1", "u4"] {
+        store.record(&[viewed(who, "a", &format!("{who}\n")), viewed(who, "b", "1\n"), given(who, "i", b"1")]).unwrap();
+    }
+    trim(&mut store, bounds);
+    let has = |who: &str| (again.viewed(&session(who)).unwrap().len(), again.given(&session(who)).unwrap().len());
+    assert_eq!(["u1", "u2", "u3", "u4"].map(has), [(2, 1), (0, 0), (2, 1), (2, 1)]);
 }
 
 fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {

@@ -180,6 +180,11 @@ pub enum Record {
         /// Of what.
         path: RelPath,
     },
+    /// A session goes on in this process, though there is nothing to write down for it: what it has seen must be kept.
+    InUse {
+        /// Which.
+        session: SessionId,
+    },
     /// A session was reset: views, instructions, refused calls and counts are gone. Versions and events stay.
     Cleared {
         /// Who.
@@ -261,6 +266,19 @@ pub struct TaskChange {
     pub priority: Option<u32>,
 }
 
+/// How much is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most bytes that versions and events take in the store. Views and stamps are not counted.
+    pub bytes: u64,
+    /// For how many days versions, events and the views of a session are kept after their last use. Only days on which something was recorded count,
+    /// in the order in which they were recorded: a clock that is wrong makes nothing older by more than a day. Views are kept for
+    /// two days at least.
+    pub days: u32,
+    /// The views of so many sessions are kept, those that were used last.
+    pub sessions: usize,
+}
+
 /// Why something could not be remembered or recalled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -282,6 +300,14 @@ pub enum StoreError {
     NoSuchTask {
         /// The number.
         id: u32,
+    },
+    /// There is no room for it.
+    #[error("{path}: cannot be written, the disk is full ({error}); make room there and try again")]
+    DiskFull {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
     },
     /// The backend failed.
     #[error("{path}: {error}")]
@@ -353,6 +379,12 @@ pub trait Store: Send {
     /// The paths that events were about, by path, each with what was there before its first event.
     fn touched(&self) -> Result<Vec<(RelPath, Option<ContentHash>)>, StoreError>;
 
-    /// Drops the versions that were of use longest ago, until the rest takes at most `bytes`, and whatever is older than `oldest`.
-    fn trim(&mut self, bytes: u64, oldest: Millis) -> Result<(), StoreError>;
+    /// Drops what is beyond the bounds, what was of use longest ago first. Does a part of it, so that others can write in between;
+    /// says whether there is more to drop. To be asked after everything that is recorded.
+    fn trim(&mut self, bounds: &Bounds) -> Result<bool, StoreError>;
+
+    /// Gives a part of the space that is free back to the system, for somebody who has time. Says whether there is more to give.
+    fn give_back(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 }

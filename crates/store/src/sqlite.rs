@@ -1,5 +1,10 @@
 //! The store in one SQLite file, shared by all Surehand processes of a workspace.
 
+mod bounds;
+mod failure;
+mod journal;
+mod schema;
+
 use std::{
     borrow::Cow,
     fs,
@@ -7,68 +12,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
 use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
 
-use crate::{
-    ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store, StoreError, Which,
+use self::{
+    bounds::Turn,
+    failure::{failed, is_busy, is_damage},
+    journal::Journal,
+    schema::{FORMAT, MIGRATIONS},
 };
-
-/// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
-const FORMAT: i64 = 2;
+use crate::{
+    Bounds, ChangeId, Delta, Event, KnownFile, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store, StoreError, Which,
+};
 
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Every step brings the schema from the format before to the next one.
-///
-/// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
-/// belongs to one checkout, by a number that is made from its name; paths are those in the work tree. Versions are shared.
-const MIGRATIONS: [&str; FORMAT as usize] = [
-    "
-    CREATE TABLE views (
-        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL, turn INTEGER NOT NULL,
-        PRIMARY KEY (checkout, session, path)
-    ) WITHOUT ROWID;
-    CREATE INDEX views_by_turn ON views (checkout, session, turn);
-    CREATE TABLE given (
-        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
-        PRIMARY KEY (checkout, session, path)
-    ) WITHOUT ROWID;
-    CREATE TABLE files (
-        checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
-        size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL, taken INTEGER NOT NULL,
-        PRIMARY KEY (checkout, path)
-    ) WITHOUT ROWID;
-    CREATE INDEX files_by_identity ON files (checkout, inode, device);
-    CREATE TABLE versions (
-        version BLOB PRIMARY KEY, packed_size INTEGER NOT NULL, used_at INTEGER NOT NULL, packed BLOB NOT NULL
-    );
-    CREATE INDEX versions_by_use ON versions (used_at);
-    CREATE TABLE events (
-        id INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
-        path TEXT NOT NULL, before BLOB, after BLOB, change TEXT NOT NULL, moved_to TEXT, mode INTEGER, undoes TEXT,
-        prefix INTEGER, suffix INTEGER, middle BLOB
-    );
-    CREATE INDEX events_by_path ON events (checkout, path);
-    CREATE INDEX events_by_new_path ON events (checkout, moved_to) WHERE moved_to IS NOT NULL;
-    CREATE TABLE refused (
-        checkout INTEGER NOT NULL, session TEXT NOT NULL, call BLOB NOT NULL, path TEXT, count INTEGER NOT NULL,
-        PRIMARY KEY (checkout, session, call)
-    ) WITHOUT ROWID;
-    CREATE TABLE rewrites (
-        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
-        PRIMARY KEY (checkout, session, path)
-    ) WITHOUT ROWID;
-    CREATE TABLE tasks (
-        checkout INTEGER NOT NULL, id INTEGER NOT NULL, description TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
-        PRIMARY KEY (checkout, id)
-    ) WITHOUT ROWID;
-    CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
-    ",
-    // Which lines became which.
-    "ALTER TABLE events ADD COLUMN lines TEXT;",
-];
 
 /// What a session has seen of a file.
 const VIEW: &str = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
@@ -79,6 +37,9 @@ pub struct SqliteStore {
     path: PathBuf,
     packer: Packer,
     rows: Rows,
+    turn: Turn,
+    /// Whether nobody has tried yet to write the whole file anew.
+    may_rewrite: bool,
 }
 
 /// Which rows are a store's own.
@@ -168,8 +129,8 @@ impl SqliteStore {
     /// process has written last may not show there.
     pub fn open_read_only(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        // Readers share memory through this file, and would have to make it.
-        let is_shared = with_ending(path, "-shm").exists();
+        // Readers of a write-ahead log share memory through a file, and would have to make it. A rollback journal needs none.
+        let is_shared = journal::mode_of(path) != Some(Journal::WriteAhead) || with_ending(path, "-shm").exists();
         let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
         let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
         let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope);
@@ -212,7 +173,14 @@ impl SqliteStore {
     }
 
     fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Self {
-        Self { connection, path: path.to_owned(), packer: Packer::default(), rows: Rows::of(scope) }
+        Self {
+            connection,
+            path: path.to_owned(),
+            packer: Packer::default(),
+            rows: Rows::of(scope),
+            turn: Turn::default(),
+            may_rewrite: true,
+        }
     }
 
     fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
@@ -246,12 +214,11 @@ impl SqliteStore {
     }
 
     fn set_up(&self) -> rusqlite::Result<()> {
-        self.connection.busy_timeout(PATIENCE)?;
-        // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
-        let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        if mode != "wal" {
-            self.connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+        // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
+        if self.path.metadata().is_ok_and(|file| file.len() == 0) {
+            self.connection.pragma_update(None, "auto_vacuum", "incremental")?;
         }
+        journal::set(&self.connection, &self.path, PATIENCE)?;
         // A power cut may lose the last views, and a lost view only means another read. Files have a journal of their own.
         self.connection.pragma_update(None, "synchronous", "normal")?;
         self.connection.pragma_update(None, "cache_size", -1024)?;
@@ -280,7 +247,9 @@ impl SqliteStore {
             transaction.commit()
         };
         let migrated: rusqlite::Result<()> = { migrate }();
-        migrated.map_err(|error| failed(&path, error))
+        migrated.map_err(|error| failed(&path, error))?;
+        self.turn.is_trim_due = true;
+        Ok(())
     }
 
     fn failed(&self, error: rusqlite::Error) -> StoreError {
@@ -358,13 +327,17 @@ impl Store for SqliteStore {
         let packed = records.iter().map(|record| self.packed(record)).collect::<Result<Vec<_>, _>>()?;
         let write = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let turn = bounds::begin_turn(&transaction, self.rows.checkout, records)?;
             for (record, packed) in records.iter().zip(packed) {
-                write_record(&transaction, &self.rows, &mut self.packer, record, packed)?;
+                write_record(&transaction, &self.rows, &mut self.packer, turn.number, record, packed)?;
             }
-            transaction.commit()
+            let turn = turn.end(&transaction)?;
+            transaction.commit()?;
+            Ok(turn)
         };
-        let written: rusqlite::Result<()> = { write }();
-        written.map_err(|error| failed(&path, error))
+        let written: rusqlite::Result<Turn> = { write }();
+        self.turn = written.map_err(|error| failed(&path, error))?.after(&self.turn);
+        Ok(())
     }
 
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {
@@ -581,28 +554,13 @@ impl Store for SqliteStore {
         Ok(rows.into_iter().filter_map(path).collect())
     }
 
-    fn trim(&mut self, bytes: u64, oldest: Millis) -> Result<(), StoreError> {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let trim = || {
-            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            transaction.execute("DELETE FROM events WHERE at < ?1", params![oldest])?;
-            transaction.execute("DELETE FROM versions WHERE used_at < ?1", params![oldest])?;
-            // From the newest on, everything after the point where the sum passes the bound goes.
-            transaction.execute(
-                "DELETE FROM versions WHERE version IN (
-                SELECT version FROM (SELECT version, sum(packed_size) OVER (ORDER BY used_at DESC, version) AS so_far FROM versions)
-                WHERE so_far > ?1)",
-                params![bytes],
-            )?;
-            transaction.execute(
-                "DELETE FROM events WHERE id IN (
-                SELECT id FROM (SELECT id, sum(length(middle)) OVER (ORDER BY id DESC) AS so_far FROM events) WHERE so_far > ?1)",
-                params![bytes],
-            )?;
-            transaction.commit()
-        };
-        let trimmed: rusqlite::Result<()> = { trim }();
+    fn trim(&mut self, bounds: &Bounds) -> Result<bool, StoreError> {
+        let trimmed = bounds::trim(&mut self.connection, bounds, &mut self.turn);
         trimmed.map_err(|error| failed(&self.path, error))
+    }
+
+    fn give_back(&mut self) -> Result<bool, StoreError> {
+        bounds::give_back(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
     }
 }
 
@@ -610,6 +568,7 @@ fn write_record(
     transaction: &Transaction<'_>,
     rows: &Rows,
     packer: &mut Packer,
+    turn: i64,
     record: &Record,
     packed: Option<Vec<u8>>,
 ) -> rusqlite::Result<()> {
@@ -656,7 +615,9 @@ fn write_record(
                 ],
             )
         }
-        Record::Kept { version, content, at } => keep(transaction, version, *at, || match packed {
+        // Who uses it is written down with the turn.
+        Record::InUse { .. } => Ok(()),
+        Record::Kept { version, content, .. } => keep(transaction, version, turn, || match packed {
             Some(packed) => Ok(packed),
             // It was there a moment ago, and was let go of since.
             None => pack(packer, content.bytes()).map_err(not_packed),
@@ -666,8 +627,8 @@ fn write_record(
             let delta = event.delta.as_ref();
             run(
                 "INSERT INTO events
-                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout, lines)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout, lines, turn)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
                 params![
                     event.change.0,
                     event.at,
@@ -683,7 +644,8 @@ fn write_record(
                     delta.map(|delta| delta.suffix as i64),
                     packed,
                     checkout,
-                    event.lines.as_ref().map(ToString::to_string)
+                    event.lines.as_ref().map(ToString::to_string),
+                    turn
                 ],
             )
         }
@@ -725,19 +687,19 @@ fn joined(ids: &[ChangeId]) -> Option<String> {
 fn keep(
     transaction: &Transaction<'_>,
     version: &ContentHash,
-    at: Millis,
+    turn: i64,
     pack: impl FnOnce() -> rusqlite::Result<Vec<u8>>,
 ) -> rusqlite::Result<()> {
     let touched = transaction
         .prepare_cached("UPDATE versions SET used_at = max(used_at, ?2) WHERE version = ?1")?
-        .execute(params![version.as_bytes(), at])?;
+        .execute(params![version.as_bytes(), turn])?;
     if touched > 0 {
         return Ok(());
     }
     let packed = pack()?;
     transaction
         .prepare_cached("INSERT INTO versions VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![version.as_bytes(), packed.len() as i64, at, packed])
+        .execute(params![version.as_bytes(), packed.len() as i64, turn, packed])
         .map(drop)
 }
 
@@ -788,26 +750,6 @@ fn unpack(packed: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
-    StoreError::Backend { path: path.display().to_string(), error: Box::new(error) }
-}
-
-fn code(error: &(dyn std::error::Error + 'static)) -> Option<ErrorCode> {
-    match error.downcast_ref::<rusqlite::Error>()? {
-        rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
-        error => error.sqlite_error_code(),
-    }
-}
-
-/// A statement that cannot be understood is damage as well: the tables are not those that we made.
-fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown))
-}
-
-fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -827,7 +769,7 @@ fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let with = |ending: &str| with_ending(path, ending);
     let aside = (1..).map(|number| with(&format!(".damaged-{number}"))).find(|name| !name.exists()).expect("numbers do not end");
     fs::rename(path, &aside)?;
-    for ending in ["-wal", "-shm"] {
+    for ending in ["-wal", "-shm", "-journal"] {
         // They belong to the damaged file and would be applied to the new one.
         match fs::remove_file(with(ending)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

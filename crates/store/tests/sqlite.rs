@@ -1,10 +1,14 @@
 //! The SQLite backend keeps the contract, and copes with files that are not what it left there.
 #![expect(clippy::disallowed_methods, reason = "tests damage files on purpose")]
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use surehand_core::{ContentHash, RelPath, Text, View};
-use surehand_store::{Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_store::{Bounds, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_testkit::Mounted;
 
 #[test]
 fn sqlite_keeps_the_contract() {
@@ -68,13 +72,13 @@ fn a_state_of_a_newer_version_is_refused_and_left_alone() {
 #[test]
 fn many_may_start_at_once() {
     for _ in 0..20 {
-        start_many_at_once();
+        let dir = tempfile::tempdir().unwrap();
+        start_many_at_once(dir.path());
     }
 }
 
-fn start_many_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("state.db");
+fn start_many_at_once(dir: &Path) {
+    let path = dir.join("many.db");
     std::thread::scope(|scope| {
         for number in 0..8 {
             let path = &path;
@@ -135,15 +139,20 @@ fn a_state_is_looked_at_without_a_trace() {
     assert!(SqliteStore::open_read_only(&dir.path().join("none"), &scope).is_err());
 }
 
-/// A state of the format before, with a view and an event in it.
-fn state_of_format_1(path: &std::path::Path) -> (SessionId, RelPath) {
+/// Takes out of the tables what the last format has put in.
+const TO_FORMAT_2: &str = "
+    DROP TRIGGER event_added; DROP TRIGGER event_dropped; DROP TRIGGER version_added; DROP TRIGGER version_dropped;
+    DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";
+
+/// A state of the first format, with a view and an event in it.
+fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
     let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
     let mut store = SqliteStore::open(path, &Scope::default()).unwrap().store;
     store.record(&[Record::Viewed { session: session.clone(), path: file.clone(), view }]).unwrap();
     drop(store);
     let old = rusqlite::Connection::open(path).unwrap();
-    old.execute_batch("ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1").unwrap();
+    old.execute_batch(&format!("{TO_FORMAT_2} ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1")).unwrap();
     let number: i64 = old.query_row("SELECT checkout FROM views", [], |row| row.get(0)).unwrap();
     let event = "INSERT INTO events (checkout, at, session, tool, path, change) VALUES (?1, 1, 's', 'edit_file', 'a', 'c')";
     old.execute(event, [number]).unwrap();
@@ -190,4 +199,205 @@ fn a_database_of_somebody_else_is_set_aside() {
         drop(opened);
         fs::remove_file(&path).unwrap();
     }
+}
+
+const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
+
+/// Bytes that packing does not shrink, and of which no others are the same.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length + 32);
+    for part in 0.. {
+        if bytes.len() >= length {
+            break;
+        }
+        bytes.extend_from_slice(ContentHash::of(format!("{seed} {part}").as_bytes()).as_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+fn kept(seed: u64, length: usize) -> Record {
+    let content = noise(seed, length);
+    Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 }
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
+
+/// Many processes one after the other, each of which writes little and has time for one part of the work only.
+#[test]
+fn the_file_stays_within_its_bound_whoever_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    for length in [300, 3000, 30_000, 300_000] {
+        let path = dir.path().join(format!("{length}.db"));
+        let bounds = Bounds { bytes: 2_000_000, ..UNBOUNDED };
+        let open = || SqliteStore::open(&path, &Scope::default()).unwrap().store;
+        let records = 8_000_000 / length;
+        for process in 0..20 {
+            let mut store = open();
+            let from = (process * records / 20) as u64;
+            let records: Vec<Record> = (from..from + records as u64 / 20).map(|seed| kept(seed, length)).collect();
+            store.record(&records).unwrap();
+            store.trim(&bounds).unwrap();
+        }
+        assert!(size(&path) < 3_000_000, "{length}: {}", size(&path));
+        let last = noise((records / 20 * 20 - 1) as u64, length);
+        assert!(open().version(&ContentHash::of(&last)).unwrap().is_some(), "{length}: the newest is there");
+    }
+}
+
+#[test]
+fn what_is_dropped_is_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&(0..200).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
+    while store.trim(&Bounds { bytes: 1_000_000, ..UNBOUNDED }).unwrap() {}
+    while store.give_back().unwrap() {}
+    drop(store);
+    assert!(size(&path) < 4_000_000, "{}", size(&path));
+}
+
+/// The file of an older format that has grown without bounds.
+#[test]
+fn a_file_that_has_grown_too_large_becomes_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&(0..300).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
+    drop(store);
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(&format!("{TO_FORMAT_2} PRAGMA journal_mode = delete; PRAGMA auto_vacuum = none; VACUUM;")).unwrap();
+    drop(old);
+    assert!(size(&path) > 30_000_000);
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&[kept(1000, 100_000)]).unwrap();
+    while store.trim(&Bounds { bytes: 2_000_000, ..UNBOUNDED }).unwrap() {}
+    while store.give_back().unwrap() {}
+    assert!(store.version(&ContentHash::of(&noise(1000, 100_000))).unwrap().is_some());
+    assert!(store.version(&ContentHash::of(&noise(299, 100_000))).unwrap().is_some());
+    assert!(store.version(&ContentHash::of(&noise(1, 100_000))).unwrap().is_none());
+    drop(store);
+    assert!(size(&path) < 3_000_000, "{}", size(&path));
+}
+
+/// Only a part of a session is dropped at a time, and all of it in the end.
+#[test]
+fn a_session_that_saw_very_much_is_dropped_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(&dir.path().join("state.db"), &Scope::default()).unwrap().store;
+    let (long, short) = (SessionId("long".into()), SessionId("short".into()));
+    let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
+    let viewed = |session: &SessionId, number: usize| Record::Viewed {
+        session: session.clone(),
+        path: RelPath::new(&format!("f{number}")).unwrap(),
+        view: view.clone(),
+    };
+    store.record(&(0..5000).map(|number| viewed(&long, number)).collect::<Vec<_>>()).unwrap();
+    store.record(&[viewed(&short, 0)]).unwrap();
+    let bounds = Bounds { sessions: 1, ..UNBOUNDED };
+    assert!(store.trim(&bounds).unwrap());
+    let left = store.viewed(&long).unwrap().len();
+    assert!((1..5000).contains(&left), "{left}");
+    while store.trim(&bounds).unwrap() {}
+    assert_eq!(store.sessions().unwrap(), [(short, 1)]);
+}
+
+/// A file system that takes new room for whatever is written, if it can be had.
+fn btrfs(megabytes: u64) -> Option<Mounted> {
+    Mounted::kernel_image(megabytes, &["mkfs.btrfs", "-q", "-M"])
+}
+
+/// Whether a database has a write-ahead log, by its header.
+fn has_log(path: &Path) -> bool {
+    fs::read(path).unwrap()[18..20] == [2, 2]
+}
+
+#[test]
+fn there_is_no_log_where_every_write_needs_room() {
+    let Some(mounted) = btrfs(48) else { return };
+    let path = mounted.path().join("state.db");
+    contract::check(|| SqliteStore::open(&path, &Scope::default()).unwrap().store);
+    assert!(!has_log(&path) && !mounted.path().join("state.db-shm").exists());
+    start_many_at_once(mounted.path());
+    let scope = Scope::default();
+    let mut store = SqliteStore::open(&path, &scope).unwrap().store;
+    store.record(&[kept(7, 1000)]).unwrap();
+    let reader = SqliteStore::open_read_only(&path, &scope).unwrap();
+    assert!(reader.version(&ContentHash::of(&noise(7, 1000))).unwrap().is_some());
+    store.record(&[kept(8, 1000)]).unwrap();
+    assert!(reader.version(&ContentHash::of(&noise(8, 1000))).unwrap().is_some());
+}
+
+/// The database of an older program, which has one.
+#[test]
+fn a_log_is_given_up_when_nobody_else_uses_it() {
+    let Some(mounted) = btrfs(48) else { return };
+    let path = mounted.path().join("state.db");
+    let open = || SqliteStore::open(&path, &Scope::default()).unwrap();
+    drop(open());
+    let older = rusqlite::Connection::open(&path).unwrap();
+    older.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
+    older.execute("INSERT INTO story VALUES (1, 'one')", []).unwrap();
+    // While it is open the log stays, and both work.
+    let mut opened = open();
+    opened.store.record(&[kept(1, 1000)]).unwrap();
+    assert!(opened.set_aside.is_none() && has_log(&path));
+    drop(opened);
+    // As after a crash: what is in the log is not in the database yet.
+    let log = mounted.path().join("state.db-wal");
+    let (database, content) = (fs::read(&path).unwrap(), fs::read(&log).unwrap());
+    drop(older);
+    fs::write(&path, database).unwrap();
+    fs::write(&log, content).unwrap();
+    let store = open().store;
+    assert!(!has_log(&path) && !mounted.path().join("state.db-shm").exists());
+    assert!(store.version(&ContentHash::of(&noise(1, 1000))).unwrap().is_some());
+    let story: String =
+        rusqlite::Connection::open(&path).unwrap().query_row("SELECT id FROM story", [], |row| row.get(0)).unwrap();
+    assert_eq!(story, "one");
+}
+
+/// Takes all the room that there is.
+fn fill(dir: &Path) -> PathBuf {
+    use std::io::Write;
+    let path = dir.join("filler");
+    let mut file = fs::File::create(&path).unwrap();
+    for size in [1 << 20, 1 << 12, 1] {
+        let mut seed = size as u64;
+        while file.write_all(&noise(seed, size)).and_then(|()| file.sync_data()).is_ok() {
+            seed += 1;
+            if size == 1 && seed > 100 {
+                break;
+            }
+        }
+    }
+    path
+}
+
+#[test]
+fn a_full_disk_is_named_and_ends_nobody() {
+    let Some(mounted) = btrfs(20) else { return };
+    let path = mounted.path().join("state.db");
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    store.record(&[kept(1, 1000)]).unwrap();
+    let filler = fill(mounted.path());
+    let mut refused = 0;
+    for seed in 2..30 {
+        match store.record(&[kept(seed, 200_000)]) {
+            Ok(()) => {}
+            Err(error @ StoreError::DiskFull { .. }) => {
+                refused += 1;
+                let said = error.to_string();
+                assert!(said.contains("disk is full") && said.contains(&path.display().to_string()), "{said}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(store.version(&ContentHash::of(&noise(1, 1000))).unwrap().is_some(), "what is there can be read");
+    }
+    assert!(refused > 10, "{refused}");
+    fs::remove_file(filler).unwrap();
+    store.record(&[kept(1000, 1000)]).unwrap();
+    assert!(store.version(&ContentHash::of(&noise(1000, 1000))).unwrap().is_some());
 }

@@ -229,7 +229,7 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
     hub.closing.cancel();
     let _ = timeout(FAREWELL, connections.join()).await;
     end.cancel();
-    hub.workspace.flush();
+    hub.workspace().flush();
     Ok(())
 }
 
@@ -264,7 +264,7 @@ fn service(hub: &Arc<Hub>, endpoint: &Endpoint, end: CancellationToken) -> Strea
 
 /// A file at its limit, every byte escaped, and something around it.
 fn largest_body(hub: &Hub) -> usize {
-    let file_bytes = usize::try_from(hub.workspace.config().limits.file_bytes).unwrap_or(usize::MAX);
+    let file_bytes = usize::try_from(hub.workspace().config().limits.file_bytes).unwrap_or(usize::MAX);
     file_bytes.saturating_mul(6).saturating_add(1 << 20)
 }
 
@@ -496,7 +496,8 @@ mod tests {
             let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
             change(&mut endpoint);
             let (address, stopper) = (endpoint.address, endpoint.stopper());
-            let thread = std::thread::spawn(move || serve_http(workspace, &EditDialect::ALL, endpoint));
+            let open = |_: &std::path::Path| Err("it is not made again here".to_owned());
+            let thread = std::thread::spawn(move || serve_http(workspace, Box::new(open), &EditDialect::ALL, endpoint));
             Self { address, stopper, thread, _dir: dir }
         }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     panic::{self, AssertUnwindSafe},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +13,7 @@ use std::{
 use rmcp::model::{JsonObject, MetaObject, Tool as Offered, ToolAnnotations};
 use serde_json::Value;
 use surehand_engine::{
-    ClientInstructions, Course, Outcome, Refusal, Session, SessionId, Tool, ToolNames, Workspace,
+    ClientInstructions, Course, Outcome, Refusal, RootNow, Session, SessionId, Tool, ToolNames, Workspace,
     core::{Cause, EditDialect, ToolKind, outcome::Refused},
     render, tools,
 };
@@ -27,8 +28,13 @@ pub(super) type Seat = Arc<Mutex<Session>>;
 /// needed again.
 const MOST_SEATS: usize = 32;
 
+/// Opens the workspace at a root, with the settings that count there now; says why not.
+pub type OpenRoot = Box<dyn Fn(&Path) -> Result<Arc<Workspace>, String> + Send + Sync>;
+
 pub(super) struct Hub {
-    pub workspace: Arc<Workspace>,
+    /// Another one when its root was removed and made again.
+    workspace: Mutex<Arc<Workspace>>,
+    open: OpenRoot,
     /// The tools that are offered, by their names.
     pub names: Arc<ToolNames>,
     /// The same as clients get to see them.
@@ -46,12 +52,13 @@ struct Seated {
 }
 
 impl Hub {
-    pub(super) fn new(workspace: Arc<Workspace>, dialects: &[EditDialect]) -> Self {
+    pub(super) fn new(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDialect]) -> Self {
         let names = ToolNames::of_dialects(dialects);
         let offered = Tool::ALL.into_iter().filter(|tool| names.get(*tool).is_some());
         Self {
-            resources: Resources::new(workspace.clone(), names.clone()),
-            workspace,
+            resources: Resources::new(names.clone()),
+            workspace: Mutex::new(workspace),
+            open,
             tools: offered.map(|tool| describe(tool, &names)).collect(),
             names: Arc::new(names),
             closing: CancellationToken::new(),
@@ -60,9 +67,46 @@ impl Hub {
         }
     }
 
+    /// The workspace.
+    pub(super) fn workspace(&self) -> Arc<Workspace> {
+        lock(&self.workspace).clone()
+    }
+
+    /// The same, of the directory that is at the root now. If there is none, the one that was.
+    pub(super) fn current_workspace(&self) -> Arc<Workspace> {
+        // A call says what is wrong with it.
+        drop(self.follow_root());
+        self.workspace()
+    }
+
+    /// Goes on with the directory that is at the root now, if that is another one: what sessions have seen of the old one counts no
+    /// longer. Says why there is nothing to go on with.
+    pub(super) fn follow_root(&self) -> Result<(), Outcome> {
+        let mut workspace = lock(&self.workspace);
+        let fail = |why: String| Err(failure(Cause::Io { why }));
+        let root = workspace.path().display().to_string();
+        match workspace.root_now() {
+            RootNow::Same => Ok(()),
+            RootNow::Gone => {
+                fail(format!("{root}, the directory of this workspace, was removed; make it again and repeat the call"))
+            }
+            RootNow::Another => match (self.open)(workspace.path()) {
+                Ok(opened) => {
+                    opened.succeed(&workspace);
+                    *workspace = opened;
+                    // Whoever looks for a seat asks for the workspace while he has them.
+                    drop(workspace);
+                    self.seats().clear();
+                    Ok(())
+                }
+                Err(why) => fail(format!("{root}, the directory of this workspace, was made again and cannot be opened: {why}")),
+            },
+        }
+    }
+
     /// A new session that nobody else knows of.
     pub(super) fn fresh_seat(&self) -> Caller {
-        let mut session = Session::new(self.workspace.clone());
+        let mut session = Session::new(self.workspace());
         let id = session.tracker().expect("a new session has one").session().clone();
         self.put(&mut self.seats(), &id, session);
         Caller::Own(id)
@@ -77,8 +121,8 @@ impl Hub {
         }
         self.make_room(&mut seats);
         let session = match caller {
-            Caller::Own(id) => Session::continued(self.workspace.clone(), id.clone()),
-            Caller::Shared(id) => Session::shared(self.workspace.clone(), id.clone()),
+            Caller::Own(id) => Session::continued(self.workspace(), id.clone()),
+            Caller::Shared(id) => Session::shared(self.workspace(), id.clone()),
         };
         self.put(&mut seats, caller.id(), session)
     }
@@ -91,7 +135,7 @@ impl Hub {
             let forget = |session: &mut Session| session.reset();
             match seat {
                 Some(seat) => forget(&mut lock(&seat)),
-                None => forget(&mut Session::continued(self.workspace.clone(), id.clone())),
+                None => forget(&mut Session::continued(self.workspace(), id.clone())),
             }
         }
     }
@@ -112,7 +156,7 @@ impl Hub {
         if let Some(id) = idle.min_by_key(|(_, seated)| seated.last_use).map(|(id, _)| id.clone()) {
             seats.remove(&id);
             // It will ask the store what it has seen.
-            self.workspace.flush();
+            self.workspace().flush();
         }
     }
 
@@ -205,8 +249,9 @@ mod tests {
 
     fn hub() -> (tempfile::TempDir, Hub) {
         let dir = surehand_testkit::repository();
-        let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
-        (dir, Hub::new(workspace, &EditDialect::ALL))
+        let open: OpenRoot = Box::new(|root: &Path| Workspace::open(root, Config::default()).map_err(|error| error.to_string()));
+        let workspace = open(dir.path()).unwrap();
+        (dir, Hub::new(workspace, open, &EditDialect::ALL))
     }
 
     fn own(number: usize) -> Caller {

@@ -47,6 +47,7 @@ use crate::{ancestry::Process, hooks::conversation};
 pub use self::{
     caller::Named,
     http::{Endpoint, EndpointError, Stopper},
+    hub::OpenRoot,
     token::Token,
 };
 use self::{
@@ -59,10 +60,11 @@ use self::{
     transport::StdioTransport,
 };
 
-/// Serves one client over standard input and output until it hangs up. `named` is what the environment calls its conversation.
-pub fn serve_stdio(workspace: Arc<Workspace>, dialects: &[EditDialect], named: Vec<Named>) -> io::Result<()> {
+/// Serves one client over standard input and output until it hangs up. `open` is asked when the root was removed and made again; `named` is
+/// what the environment calls the conversation of the client.
+pub fn serve_stdio(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDialect], named: Vec<Named>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let hub = Arc::new(Hub::new(workspace, dialects));
+    let hub = Arc::new(Hub::new(workspace, open, dialects));
     runtime.block_on(async {
         let transport = StdioTransport::open()?;
         match Server::over_stdio(hub, named).serve(transport).await {
@@ -80,10 +82,10 @@ const MOST_THREADS: usize = 64;
 /// Calls that are not done when the server ends are left to themselves after this.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// Serves any number of clients over HTTP until it is told to stop.
-pub fn serve_http(workspace: Arc<Workspace>, dialects: &[EditDialect], endpoint: Endpoint) -> io::Result<()> {
+/// Serves any number of clients over HTTP until it is told to stop. `open` is asked when the root was removed and made again.
+pub fn serve_http(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDialect], endpoint: Endpoint) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()?;
-    let hub = Arc::new(Hub::new(workspace, dialects));
+    let hub = Arc::new(Hub::new(workspace, open, dialects));
     let served = runtime.block_on(http::serve(hub, endpoint));
     runtime.shutdown_timeout(LAST_CALLS);
     served
@@ -150,7 +152,7 @@ impl Server {
         }
         match &self.door {
             Door::Stdio { own, named, client: process } => {
-                let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace, process));
+                let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace(), process));
                 by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
             }
             Door::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
@@ -225,7 +227,7 @@ impl Server {
 
     /// Notes, and logs, when a client that says where it works does so elsewhere.
     async fn look_at_roots(&self, peer: &Peer<RoleServer>) {
-        let notes = roots::notes(self.hub.workspace.path(), &roots::ask(peer).await);
+        let notes = roots::notes(self.hub.workspace().path(), &roots::ask(peer).await);
         for note in &notes {
             let least = *lock(&self.level);
             log::warn(note, least, peer).await;
@@ -342,7 +344,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let get = move |hub: &Hub| prompts::get(hub.workspace.clone(), &request.name, request.arguments.as_ref(), &hub.names);
+        let get = move |hub: &Hub| prompts::get(hub.current_workspace(), &request.name, request.arguments.as_ref(), &hub.names);
         self.aside(get).await?.map(Into::into)
     }
 
@@ -359,7 +361,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.aside(move |hub| hub.resources.read(&request.uri)).await?.map(Into::into)
+        self.aside(move |hub| hub.resources.read(&hub.current_workspace(), &request.uri)).await?.map(Into::into)
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -407,7 +409,8 @@ impl ServerHandler for Server {
             wants_object: wants_object(&context),
             instructions: client_instructions::of_mcp_client(&client_name(&context)),
         };
-        let answer = match self.hub.refuse_hidden(&tool_call.tool) {
+        let refused = self.hub.refuse_hidden(&tool_call.tool).or_else(|| self.hub.follow_root().err());
+        let answer = match refused {
             Some(refused) => RenderedAnswer::of(refused, &tool_call),
             None => {
                 let seat = self.hub.seat(&self.caller(&context));

@@ -76,15 +76,14 @@ pub(super) struct News {
 
 /// The resources of a workspace.
 pub(super) struct Resources {
-    workspace: Arc<Workspace>,
     names: ToolNames,
     changed: broadcast::Sender<News>,
 }
 
 impl Resources {
     /// The resources of a workspace.
-    pub(super) fn new(workspace: Arc<Workspace>, names: ToolNames) -> Self {
-        Self { workspace, names, changed: broadcast::channel(64).0 }
+    pub(super) fn new(names: ToolNames) -> Self {
+        Self { names, changed: broadcast::channel(64).0 }
     }
 
     /// What there is.
@@ -96,16 +95,16 @@ impl Resources {
     }
 
     /// The content of one.
-    pub(super) fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    pub(super) fn read(&self, workspace: &Arc<Workspace>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
-        let state = || RepoTracker::load(self.workspace.clone()).snapshot();
+        let state = || RepoTracker::load(workspace.clone()).snapshot();
         let text = match *uri {
             SNAPSHOT => format_for_prompt(&state(), &self.names),
             TASKS => {
                 let state = state();
                 format!("{:#}\n", json!({ "story_id": state.story_id, "tasks": state.tasks }))
             }
-            _ => journal(&self.workspace).map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
+            _ => journal(workspace).map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
         };
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, *uri).with_mime_type(*kind)]))
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_adapters::mcp::{self, Endpoint, Named, Token};
+use surehand_adapters::mcp::{self, Endpoint, Named, OpenRoot, Token};
 use surehand_engine::core::EditDialect;
 
 use crate::{
@@ -26,14 +26,15 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::open(&args.place)?;
     workspace.start_watching();
     let dialects = dialects(args);
+    let open: OpenRoot = Box::new(|root| place::open(&place::at(root)).map_err(|error| format!("{error:#}")));
     match endpoint {
         Some(endpoint) => {
             anstream::eprintln!("{}", welcome(&endpoint, &workspace.path().display().to_string()));
-            mcp::serve_http(workspace, &dialects, endpoint).context("the server failed")?;
+            mcp::serve_http(workspace, open, &dialects, endpoint).context("the server failed")?;
         }
         None => {
             let named = Named::in_environment(|name| std::env::var(name).ok());
-            mcp::serve_stdio(workspace, &dialects, named).context("the connection failed")?;
+            mcp::serve_stdio(workspace, open, &dialects, named).context("the connection failed")?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -32,6 +32,9 @@ pub fn notice(notice: &Notice) -> String {
         Notice::StateLost => {
             "Surehand's state directory was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()
         }
+        Notice::RootReplaced => {
+            "the directory of this workspace was removed and made again; nothing that was read before counts, so read files again before you edit them".to_owned()
+        }
         Notice::StateSetAside { to } => {
             format!(
                 "Surehand's state was damaged and begun anew (the damaged file is {to}); what was read before counts no longer"

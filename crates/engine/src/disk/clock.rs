@@ -6,47 +6,122 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use rustix::fs::{self as sys, Stat};
-use surehand_core::{Stamp, stamp::CLOCK_STEP};
+use rustix::fs::{self as sys, Stat, Timespec, Timestamps};
+use surehand_core::{Stamp, stamp::settled_at};
 
 /// Takes stamps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clock {
-    /// The device on which every change that comes after a look gets a time of its own.
-    exact_on: Option<u64>,
+    /// The device that was tried out, with what its file times are worth.
+    tried: Option<(u64, ChangeTimes)>,
+}
+
+/// What the change times of a file system are worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangeTimes {
+    /// Every change that comes after a look gets a time of its own.
+    Exact,
+    /// They count in steps, and no program can set them.
+    Stepped,
+    /// A program that sets the modification time sets the change time as well: a file system with one time for both.
+    Settable,
 }
 
 impl Clock {
-    /// Finds out by trying, on a file of ours, how fine the file times of its device are.
+    /// Finds out by trying, on a file of ours, what the file times of its device are worth.
     ///
-    /// Newer systems give a file a fine time whenever its times have been looked at since the last change. Older ones count in
-    /// steps of milliseconds, so that a change right after a look may leave the same stamp. Four changes right after four
-    /// looks do not all fall on the edge of a step by chance.
+    /// Newer systems give a file a fine time whenever its times have been looked at since the last change. Others count in
+    /// steps, of milliseconds to seconds, so that a change right after a look may leave the same stamp. Four changes right
+    /// after four looks do not all fall on the edge of a step by chance.
     pub(crate) fn try_out(file: &File) -> Self {
-        let look = || sys::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ctime, stat.st_ctime_nsec));
+        let look = || sys::fstat(file).ok().map(|stat| (stat.st_ctime, stat.st_ctime_nsec));
         let moves_on = |_: usize| {
             let before = look();
             file.write_all_at(b".", 0).is_ok() && before.is_some() && before < look()
         };
-        let exact = (0..4).all(moves_on);
-        Self { exact_on: look().filter(|_| exact).map(|(device, ..)| device) }
+        let times = match (0..4).all(moves_on) {
+            true => ChangeTimes::Exact,
+            false if is_settable(file) => ChangeTimes::Settable,
+            false => ChangeTimes::Stepped,
+        };
+        #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
+        let device = sys::fstat(file).ok().map(|stat| stat.st_dev as u64);
+        Self { tried: device.map(|device| (device, times)) }
     }
 
-    /// The stamp of a file, taken now.
+    /// The stamp of a file. It was looked at before this, and must not be read before this: `taken` is the moment from which on
+    /// a change is looked for in the times.
     #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
     pub(crate) fn stamp(&self, stat: &Stat) -> Stamp {
         let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
-        let changed = nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64);
-        // Where a look is enough there is nothing to wait for.
-        let taken = if self.exact_on == Some(stat.st_dev as u64) { now.max(changed.saturating_add(CLOCK_STEP)) } else { now };
-        Stamp {
+        let stamp = Stamp {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             size: u64::try_from(stat.st_size).unwrap_or_default(),
             modified: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-            changed,
-            taken,
+            changed: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            taken: now,
+        };
+        Stamp { taken: self.taken(&stamp, now), ..stamp }
+    }
+
+    /// When a stamp counts as taken that is taken now.
+    fn taken(&self, stamp: &Stamp, now: i64) -> i64 {
+        let times = self.tried.filter(|(device, _)| *device == stamp.device).map(|(_, times)| times);
+        match times {
+            // Where a look is enough there is nothing to wait for.
+            Some(ChangeTimes::Exact) => now.max(settled_at(stamp.changed)),
+            Some(ChangeTimes::Stepped) => now,
+            Some(ChangeTimes::Settable) => stamp.changed,
+            None if may_have_one_time(stamp) => stamp.changed,
+            None => now,
         }
+    }
+}
+
+/// Whether the change time of a file follows when its modification time is set.
+fn is_settable(file: &File) -> bool {
+    let long_ago = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+    let untouched = Timespec { tv_sec: 0, tv_nsec: sys::UTIME_OMIT };
+    let is_set = sys::futimens(file, &Timestamps { last_access: untouched, last_modification: long_ago });
+    is_set.is_ok() && sys::fstat(file).is_ok_and(|stat| stat.st_ctime == long_ago.tv_sec)
+}
+
+/// Whether a file may be on a file system that has one time for modification and change, which any program can set: FAT, exFAT and
+/// `sshfs` show it in whole seconds for both. A change that sets this time back leaves no trace.
+fn may_have_one_time(stamp: &Stamp) -> bool {
+    stamp.changed == stamp.modified && stamp.changed % 1_000_000_000 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// The stamp of a file that was last changed at `changed`, looked at a minute later.
+    fn stamp(times: Option<ChangeTimes>, modified: i64, changed: i64) -> Stamp {
+        let clock = Clock { tried: times.map(|times| (1, times)) };
+        let stamp = Stamp { device: 1, inode: 2, size: 3, modified, changed, taken: 0 };
+        Stamp { taken: clock.taken(&stamp, changed + 60 * SECOND), ..stamp }
+    }
+
+    #[test]
+    fn a_change_time_that_programs_can_set_proves_nothing() {
+        assert!(stamp(Some(ChangeTimes::Settable), 7, 7).is_racy());
+        assert!(stamp(None, 7 * SECOND, 7 * SECOND).is_racy(), "perhaps FAT");
+        assert!(!stamp(None, 6 * SECOND, 7 * SECOND).is_racy(), "two times");
+        assert!(!stamp(None, 7, 7).is_racy(), "too fine for FAT");
+        assert!(!stamp(Some(ChangeTimes::Stepped), 7 * SECOND, 7 * SECOND).is_racy(), "tried out");
+    }
+
+    #[test]
+    fn an_exact_time_settles_at_once() {
+        let clock = Clock { tried: Some((1, ChangeTimes::Exact)) };
+        let stamp = Stamp { device: 1, inode: 2, size: 3, modified: SECOND, changed: SECOND, taken: 0 };
+        assert!(!Stamp { taken: clock.taken(&stamp, SECOND), ..stamp }.is_racy());
+        let elsewhere = Stamp { device: 2, modified: 0, ..stamp };
+        assert!(Stamp { taken: clock.taken(&elsewhere, SECOND), ..elsewhere }.is_racy());
     }
 }

@@ -109,19 +109,20 @@ pub(crate) fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> 
 pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> Result<FileNow, Refusal> {
     use std::io::Seek;
     let failed = |error: io::Error| refuse_io(path, "read", &error);
-    let mut before = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
+    let look = |file: &File| sys::fstat(file).map(|stat| (clock.stamp(&stat), stat)).map_err(|errno| failed(errno.into()));
+    let (mut before, _) = look(file)?;
     for _ in 0..50 {
-        let size = u64::try_from(before.st_size).unwrap_or_default();
+        let size = before.size;
         if size > limit {
             return Err(Refusal::of(path, Cause::TooLarge { unit: "bytes", size, limit, setting: "limits.file_bytes" }));
         }
         let mut bytes = Vec::with_capacity(size as usize + 1);
         file.rewind().map_err(failed)?;
         (&mut *file).take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-        let after = sys::fstat(&*file).map_err(|errno| failed(errno.into()))?;
-        let stamp = clock.stamp(&after);
-        if stamp.agrees_with(&clock.stamp(&before)) && bytes.len() as u64 == stamp.size {
-            return Ok(FileNow { bytes, stamp, links: link_count(&after) });
+        let (after, stat) = look(file)?;
+        // The stamp from before the read: a change between the read and the second look may have left the same times.
+        if before.agrees_with(&after) && bytes.len() as u64 == after.size {
+            return Ok(FileNow { bytes, stamp: before, links: link_count(&stat) });
         }
         before = after;
     }

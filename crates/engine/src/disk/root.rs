@@ -27,6 +27,17 @@ pub(crate) struct Root {
     dir: OwnedFd,
 }
 
+/// What has become of the directory that a workspace was opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootNow {
+    /// It is where it was.
+    Same,
+    /// Another directory is in its place.
+    Another,
+    /// It was removed, and nothing is in its place.
+    Gone,
+}
+
 impl Root {
     /// Opens a directory as a root.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
@@ -39,6 +50,18 @@ impl Root {
     /// Its absolute path, without links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What is at its path now. The directory that is open keeps its number, so another one is told from it.
+    pub(crate) fn now(&self) -> RootNow {
+        let Ok(open) = sys::fstat(&self.dir) else { return RootNow::Same };
+        match sys::stat(&self.path) {
+            Ok(there) if (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino) => RootNow::Same,
+            Ok(there) if sys::FileType::from_raw_mode(there.st_mode) == sys::FileType::Directory => RootNow::Another,
+            Err(Errno::NOENT) if open.st_nlink == 0 => RootNow::Gone,
+            // It was moved away, or cannot be looked at: what is open is still the tree.
+            Ok(_) | Err(_) => RootNow::Same,
+        }
     }
 
     /// The open directory.
@@ -290,6 +313,24 @@ mod tests {
             assert_eq!(root.spell(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
             assert_eq!(root.spell_place(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
         }
+    }
+
+    #[test]
+    fn a_root_that_is_made_again_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("project");
+        fs::create_dir(&path).unwrap();
+        let root = Root::open(&path).unwrap();
+        assert_eq!(root.now(), RootNow::Same);
+        fs::remove_dir(&path).unwrap();
+        assert_eq!(root.now(), RootNow::Gone);
+        fs::create_dir(&path).unwrap();
+        assert_eq!(root.now(), RootNow::Another);
+        let root = Root::open(&path).unwrap();
+        fs::rename(&path, dir.path().join("moved")).unwrap();
+        assert_eq!(root.now(), RootNow::Same, "nothing is in its place");
+        fs::create_dir(&path).unwrap();
+        assert_eq!(root.now(), RootNow::Another);
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl StateDir {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        for name in ["state.db", "state.db-wal", "state.db-shm"] {
+        for name in ["state.db", "state.db-wal", "state.db-shm", "state.db-journal"] {
             match sys::statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) if stat.st_nlink > 1 => {
                     return Err(io::Error::other(format!(

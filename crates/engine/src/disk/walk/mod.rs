@@ -216,7 +216,7 @@ pub(crate) fn walk_on<V: Visitor>(
 }
 
 /// As many threads as there are cores, up to a dozen: more only wait for each other.
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(12))
 }

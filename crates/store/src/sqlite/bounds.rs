@@ -1,0 +1,216 @@
+//! Keeps the file within its bounds: the versions, events and sessions that were of use longest ago go first, a part at a time, so that
+//! nobody waits long for his turn to write.
+//!
+//! Age is counted in turns and in days on which something was recorded, never by the present time: a clock that is wrong
+//! must not cost anybody the record of his work.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::schema::{EVENT_ROOM, VERSION_ROOM};
+use crate::{Bounds, Millis, Record, SessionId};
+
+const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
+
+/// So much is dropped in one transaction, and so many rows, but at least twice what was added.
+const PART_BYTES: i64 = 8 << 20;
+const PART_ROWS: usize = 2000;
+
+/// So many pages are given back at once.
+const PART_PAGES: i64 = 512;
+
+/// What is written together, and what it says about the bounds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Turn {
+    pub number: i64,
+    /// What versions and events take, and how much of that came in this turn.
+    bytes: i64,
+    added: i64,
+    /// Whether something may have become too old, or one session too many.
+    pub is_trim_due: bool,
+}
+
+impl Turn {
+    /// Takes over what is still to be done since the turn before.
+    pub(super) fn after(self, before: &Turn) -> Self {
+        Self { is_trim_due: self.is_trim_due || before.is_trim_due, ..self }
+    }
+
+    /// Looks at what was written.
+    pub(super) fn end(self, transaction: &Transaction<'_>) -> rusqlite::Result<Self> {
+        let bytes = bytes(transaction)?;
+        Ok(Self { bytes, added: bytes - self.bytes, ..self })
+    }
+}
+
+/// Begins to write these records: gives them their turn, and notes the days and sessions that they tell of.
+pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[Record]) -> rusqlite::Result<Turn> {
+    let sql = "UPDATE counters SET turn = turn + 1 RETURNING turn, bytes";
+    let counters = transaction.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (number, bytes): (i64, i64) = counters;
+    let mut is_new = false;
+    for day in days(records) {
+        let sql = "INSERT OR IGNORE INTO days (day, first_turn) VALUES (?1, ?2)";
+        is_new |= transaction.prepare_cached(sql)?.execute(params![day, number])? > 0;
+    }
+    let (in_use, ended) = sessions(records);
+    for session in in_use {
+        let sql = "UPDATE sessions SET turn = ?3 WHERE checkout = ?1 AND session = ?2";
+        let values = params![checkout, session.0, number];
+        if transaction.prepare_cached(sql)?.execute(values)? == 0 {
+            transaction.prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3)")?.execute(values)?;
+            is_new = true;
+        }
+    }
+    for session in ended {
+        let sql = "DELETE FROM sessions WHERE checkout = ?1 AND session = ?2";
+        transaction.prepare_cached(sql)?.execute(params![checkout, session.0])?;
+    }
+    Ok(Turn { number, bytes, added: 0, is_trim_due: is_new })
+}
+
+/// The days on which these were made.
+fn days(records: &[Record]) -> HashSet<i64> {
+    let at = |record: &Record| match record {
+        Record::Kept { at, .. } => Some(*at),
+        Record::Happened(event) => Some(event.at),
+        _ => None,
+    };
+    records.iter().filter_map(at).map(|at| at.div_euclid(MILLIS_OF_A_DAY)).collect()
+}
+
+/// The sessions that have something in the store after these, and those that have nothing.
+fn sessions(records: &[Record]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
+    let (mut in_use, mut ended) = (HashSet::new(), HashSet::new());
+    for record in records {
+        match record {
+            Record::Viewed { session, .. }
+            | Record::Given { session, .. }
+            | Record::Refused { session, .. }
+            | Record::Rewrote { session, .. }
+            | Record::InUse { session } => {
+                ended.remove(session);
+                in_use.insert(session);
+            }
+            Record::Cleared { session } => {
+                in_use.remove(session);
+                ended.insert(session);
+            }
+            Record::Forgot { .. } | Record::Found { .. } | Record::Kept { .. } | Record::Happened(_) | Record::Mended { .. } => {}
+        }
+    }
+    (in_use, ended)
+}
+
+fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT bytes FROM counters")?.query_row([], |row| row.get(0))
+}
+
+/// The first turn of the last so many days on which something was recorded.
+fn first_turn(connection: &Connection, days: u32) -> rusqlite::Result<i64> {
+    let sql = "SELECT first_turn FROM days ORDER BY number DESC LIMIT 1 OFFSET ?1";
+    let turn = connection.prepare_cached(sql)?.query_row([days.saturating_sub(1)], |row| row.get(0)).optional()?;
+    Ok(turn.unwrap_or(i64::MIN))
+}
+
+/// Drops a part of what is beyond the bounds. Says whether there is more.
+pub(super) fn trim(connection: &mut Connection, bounds: &Bounds, turn: &mut Turn) -> rusqlite::Result<bool> {
+    let most = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
+    if !turn.is_trim_due && turn.bytes <= most {
+        return Ok(false);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let part = PART_BYTES.max(turn.added.saturating_mul(2));
+    let has_more_content = drop_oldest(&transaction, most, first_turn(&transaction, bounds.days)?, part)?;
+    let has_more_sessions = drop_sessions(&transaction, bounds)?;
+    turn.bytes = bytes(&transaction)?;
+    transaction.commit()?;
+    turn.added = 0;
+    turn.is_trim_due = has_more_content || has_more_sessions;
+    Ok(turn.is_trim_due)
+}
+
+/// Drops versions and events in the order of their turns, until the rest takes at most `most` bytes and none is from before
+/// `first_turn`, or this part is done. Says whether there is more.
+fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: i64) -> rusqlite::Result<bool> {
+    let oldest = |sql: &str| -> rusqlite::Result<Option<(i64, i64, i64)>> {
+        let mut statement = transaction.prepare_cached(sql)?;
+        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+    };
+    let event = format!("SELECT coalesce(turn, at), id, {EVENT_ROOM} FROM events ORDER BY id LIMIT 1");
+    let version = format!("SELECT used_at, rowid, {VERSION_ROOM} FROM versions ORDER BY used_at, rowid LIMIT 1");
+    let total = bytes(transaction)?;
+    let mut dropped = 0;
+    for _ in 0..PART_ROWS {
+        let (next_event, next_version) = (oldest(&event)?, oldest(&version)?);
+        // Of the same turn the event goes first: it may need the version, and never the other way round.
+        let is_event = match (next_event, next_version) {
+            (Some((event, ..)), Some((version, ..))) => event <= version,
+            (next_event, _) => next_event.is_some(),
+        };
+        let (sql, next) = match is_event {
+            true => ("DELETE FROM events WHERE id = ?1", next_event),
+            false => ("DELETE FROM versions WHERE rowid = ?1", next_version),
+        };
+        let Some((turn, row, room)) = next else { return Ok(false) };
+        if total - dropped <= most && turn >= first_turn {
+            return Ok(false);
+        }
+        if dropped > part {
+            return Ok(true);
+        }
+        transaction.prepare_cached(sql)?.execute([row])?;
+        dropped += room;
+    }
+    Ok(true)
+}
+
+/// Drops what a session has seen that was used longest ago, if it is too old or there are too many. Says whether there may be more.
+fn drop_sessions(transaction: &Transaction<'_>, bounds: &Bounds) -> rusqlite::Result<bool> {
+    let sql = "SELECT checkout, session, turn FROM sessions ORDER BY turn LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let oldest: Option<(i64, String, i64)> = transaction.prepare_cached(sql)?.query_row([], read).optional()?;
+    let Some((checkout, session, turn)) = oldest else { return Ok(false) };
+    let count: i64 = transaction.prepare_cached("SELECT count(*) FROM sessions")?.query_row([], |row| row.get(0))?;
+    let is_old = turn < first_turn(transaction, bounds.days.max(2))?;
+    if !is_old && usize::try_from(count).unwrap_or_default() <= bounds.sessions.max(1) {
+        return Ok(false);
+    }
+    let mut rows = 0;
+    for (table, key) in [("views", "path"), ("given", "path"), ("refused", "call"), ("rewrites", "path")] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE checkout = ?1 AND session = ?2 AND {key} IN
+                (SELECT {key} FROM {table} WHERE checkout = ?1 AND session = ?2 LIMIT {PART_ROWS})"
+        );
+        rows += transaction.prepare_cached(&sql)?.execute(params![checkout, session])?;
+    }
+    if rows < PART_ROWS {
+        transaction.execute("DELETE FROM sessions WHERE checkout = ?1 AND session = ?2", params![checkout, session])?;
+    }
+    Ok(true)
+}
+
+/// Gives free pages back to the system, if there are many. Says whether there are more. The file is written anew for that if
+/// `may_rewrite` says so, which is tried once: it takes room of its own.
+pub(super) fn give_back(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
+    const INCREMENTAL: i64 = 2;
+    let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (pages, free) = (ask("page_count")?, ask("freelist_count")?);
+    // A few are soon used again.
+    if free <= PART_PAGES || free <= pages / 8 {
+        return Ok(false);
+    }
+    if ask("auto_vacuum")? == INCREMENTAL {
+        let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PART_PAGES})"))?;
+        let mut pages = vacuum.query([])?;
+        while pages.next()?.is_some() {}
+        return Ok(true);
+    }
+    // A file of an older format can only be written anew. It is worth the time when most of it is free.
+    if free > pages / 2 && std::mem::take(may_rewrite) {
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+        connection.execute_batch("VACUUM")?;
+    }
+    Ok(false)
+}

@@ -1,0 +1,50 @@
+//! What went wrong: what SQLite says, and what it does not.
+
+use std::{error::Error, io, path::Path};
+
+use rusqlite::ErrorCode;
+use rustix::{
+    fs::{self as sys, Mode, OFlags},
+    io::Errno,
+};
+
+use crate::StoreError;
+
+pub(super) fn failed(path: &Path, error: impl Error + Send + Sync + 'static) -> StoreError {
+    let may_be_full = matches!(code(&error), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen));
+    match may_be_full.then(|| no_room(path)).flatten() {
+        Some(error) => StoreError::DiskFull { path: path.display().to_string(), error },
+        None => StoreError::Backend { path: path.display().to_string(), error: Box::new(error) },
+    }
+}
+
+/// Whether nothing can be written beside this file for want of room. SQLite says "disk I/O error" to most ways in which a disk or a
+/// quota is full, so it is tried out, with a file that has no name.
+fn no_room(path: &Path) -> Option<io::Error> {
+    let dir = path.parent()?;
+    let written = (|| {
+        let file = sys::open(dir, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))?;
+        let mut rest = &[0x5a_u8; 1 << 17][..];
+        while !rest.is_empty() {
+            rest = &rest[rustix::io::write(&file, rest)?..];
+        }
+        sys::fsync(&file)
+    })();
+    written.err().filter(|errno| matches!(*errno, Errno::NOSPC | Errno::DQUOT | Errno::FBIG)).map(Into::into)
+}
+
+fn code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
+    match error.downcast_ref::<rusqlite::Error>()? {
+        rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
+        error => error.sqlite_error_code(),
+    }
+}
+
+/// A statement that cannot be understood is damage as well: the tables are not those that we made.
+pub(super) fn is_damage(error: &(dyn Error + 'static)) -> bool {
+    matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown))
+}
+
+pub(super) fn is_busy(error: &(dyn Error + 'static)) -> bool {
+    matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}

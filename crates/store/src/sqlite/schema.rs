@@ -1,0 +1,117 @@
+//! The tables, and how those of an older format become those of this one.
+
+/// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
+pub(super) const FORMAT: i64 = 3;
+
+/// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.
+macro_rules! room {
+    ($($bytes:expr),+) => {
+        concat!("CASE WHEN ", $($bytes),+, " < 2000 THEN 100 + ", $($bytes),+, " ELSE (4500 + ", $($bytes),+, ") / 4096 * 4096 END")
+    };
+}
+
+macro_rules! version_room {
+    ($row:literal) => {
+        room!($row, "packed_size")
+    };
+}
+
+macro_rules! event_room {
+    ($row:literal) => {
+        room!(
+            "(150 + 2 * length(",
+            $row,
+            "path) + length(",
+            $row,
+            "tool) + coalesce(length(",
+            $row,
+            "lines), 0) + coalesce(length(",
+            $row,
+            "middle), 0))"
+        )
+    };
+}
+
+/// The bytes that a row of `versions` counts for.
+pub(super) const VERSION_ROOM: &str = version_room!("");
+/// The bytes that a row of `events` counts for.
+pub(super) const EVENT_ROOM: &str = event_room!("");
+
+/// Every step brings the schema from the format before to the next one.
+///
+/// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
+/// belongs to one checkout, by a number that is made from its name; paths are those in the work tree. Versions are shared.
+pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
+    "
+    CREATE TABLE views (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL, turn INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX views_by_turn ON views (checkout, session, turn);
+    CREATE TABLE given (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE TABLE files (
+        checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+        size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL, taken INTEGER NOT NULL,
+        PRIMARY KEY (checkout, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX files_by_identity ON files (checkout, inode, device);
+    CREATE TABLE versions (
+        version BLOB PRIMARY KEY, packed_size INTEGER NOT NULL, used_at INTEGER NOT NULL, packed BLOB NOT NULL
+    );
+    CREATE INDEX versions_by_use ON versions (used_at);
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
+        path TEXT NOT NULL, before BLOB, after BLOB, change TEXT NOT NULL, moved_to TEXT, mode INTEGER, undoes TEXT,
+        prefix INTEGER, suffix INTEGER, middle BLOB
+    );
+    CREATE INDEX events_by_path ON events (checkout, path);
+    CREATE INDEX events_by_new_path ON events (checkout, moved_to) WHERE moved_to IS NOT NULL;
+    CREATE TABLE refused (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, call BLOB NOT NULL, path TEXT, count INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, call)
+    ) WITHOUT ROWID;
+    CREATE TABLE rewrites (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE TABLE tasks (
+        checkout INTEGER NOT NULL, id INTEGER NOT NULL, description TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
+        PRIMARY KEY (checkout, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
+    ",
+    // Which lines became which.
+    "ALTER TABLE events ADD COLUMN lines TEXT;",
+    // What bounds the file. Whatever is written together has a turn, and turns only go up, whatever clocks say: they stand for age
+    // and for the order of use. `versions.used_at` holds the turn of the last use. Older rows have milliseconds in their place
+    // (`events.at`, where there is no turn), so turns begin after the last of those.
+    concat!(
+        "ALTER TABLE events ADD COLUMN turn INTEGER;
+        CREATE TABLE counters (turn INTEGER NOT NULL, bytes INTEGER NOT NULL);
+        INSERT INTO counters SELECT
+            max(coalesce((SELECT max(at) FROM events), 0), coalesce((SELECT max(used_at) FROM versions), 0)),
+            coalesce((SELECT sum(", event_room!(""), ") FROM events), 0)
+            + coalesce((SELECT sum(", version_room!(""), ") FROM versions), 0);
+        CREATE TRIGGER event_added AFTER INSERT ON events
+            BEGIN UPDATE counters SET bytes = bytes + ", event_room!("NEW."), "; END;
+        CREATE TRIGGER event_dropped AFTER DELETE ON events
+            BEGIN UPDATE counters SET bytes = bytes - ", event_room!("OLD."), "; END;
+        CREATE TRIGGER version_added AFTER INSERT ON versions
+            BEGIN UPDATE counters SET bytes = bytes + ", version_room!("NEW."), "; END;
+        CREATE TRIGGER version_dropped AFTER DELETE ON versions
+            BEGIN UPDATE counters SET bytes = bytes - ", version_room!("OLD."), "; END;
+        CREATE TABLE days (number INTEGER PRIMARY KEY, day INTEGER NOT NULL UNIQUE, first_turn INTEGER NOT NULL);
+        INSERT INTO days (day, first_turn) SELECT day, day * 86400000 FROM
+            (SELECT at / 86400000 AS day FROM events UNION SELECT used_at / 86400000 FROM versions) ORDER BY day;
+        CREATE TABLE sessions (
+            checkout INTEGER NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (checkout, session)
+        ) WITHOUT ROWID;
+        CREATE INDEX sessions_by_turn ON sessions (turn);
+        INSERT INTO sessions SELECT checkout, session, (SELECT turn FROM counters) FROM
+            (SELECT checkout, session FROM views UNION SELECT checkout, session FROM given
+            UNION SELECT checkout, session FROM refused UNION SELECT checkout, session FROM rewrites);"
+    ),
+];
