@@ -286,6 +286,81 @@ fn a_search_that_was_cancelled_is_not_answered_and_the_server_goes_on() {
     }
 }
 
+#[test]
+fn calls_that_are_answered_at_once_are_answered_as_the_sdk_does() {
+    let dir = workspace();
+    fs::write(dir.path().join("b.txt"), "tab\there, \"quoted\" \\ \u{1} é\nlast").unwrap();
+    let mut client = Client::start(dir.path(), &[]);
+    let mut ask = |arguments: &Value, meta: Option<Value>| {
+        let mut params = json!({ "name": "read_file", "arguments": arguments });
+        meta.into_iter().for_each(|meta| params["_meta"] = meta);
+        client.ask("tools/call", &params)
+    };
+    // One that asks for something else than the text goes through the SDK, as does the first.
+    let by_the_sdk = json!({ "surehand/result": false });
+    for arguments in [read(), json!({ "path": "b.txt" }), json!({ "path": "missing" }), json!({ "path": 7 })] {
+        let first = ask(&arguments, Some(by_the_sdk.clone()));
+        for meta in [None, Some(json!({ "progressToken": 1, "claudecode/toolUseId": "t" })), Some(json!({}))] {
+            let mut again = ask(&arguments, meta);
+            if first["result"]["isError"] == true {
+                // A refusal says how often it was repeated.
+                again["result"]["content"] = first["result"]["content"].clone();
+            }
+            assert_eq!(again, first);
+        }
+    }
+}
+
+#[test]
+fn calls_that_come_together_are_answered_in_order_and_with_what_comes_before_them() {
+    let dir = workspace();
+    let mut client = Client::start(dir.path(), &[]);
+    client.call("read_file", &read());
+    client.ask("resources/subscribe", &json!({ "uri": "surehand://journal" }));
+    let call = |id: usize, tool: &str, arguments: &Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
+    let ways = [("one", "1"), ("1", "one")];
+    let calls = (0..40).map(|id| match id % 4 {
+        0 => call(id, "edit_file", &edit(ways[id / 4 % 2].0, ways[id / 4 % 2].1)),
+        _ => call(id, "read_file", &read()),
+    });
+    let lines: String = calls.map(|call| format!("{call}\n")).collect();
+    client.stdin.write_all(lines.as_bytes()).unwrap();
+    for id in 0..40 {
+        if id % 4 == 0 {
+            let told = client.receive();
+            assert_eq!(told["params"]["uri"], "surehand://journal", "before answer {id}: {told}");
+        }
+        let answer = client.receive();
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(id), &json!(false)), "{answer}");
+        let holds = ways[id / 4 % 2].1;
+        assert!(id % 4 == 0 || text(&answer["result"]).contains(&format!("1|{holds}\n")), "{answer}");
+    }
+}
+
+#[test]
+fn a_client_that_reads_late_gets_every_byte() {
+    let dir = workspace();
+    let large: String = (0..200_000).map(|line| format!("line {line}\n")).collect();
+    fs::write(dir.path().join("large.txt"), &large).unwrap();
+    let environment = [("SUREHAND_LIMITS_READ_LINES", "1000000"), ("SUREHAND_LIMITS_READ_BYTES", "100000000")];
+    let mut client = Client::start_as("test", &json!({}), dir.path(), &[], &environment);
+    client.call("read_file", &read());
+    for id in 0..4 {
+        let params = json!({ "name": "read_file", "arguments": { "path": "large.txt" } });
+        client.send(&json!({ "jsonrpc": "2.0", "id": 10 + id, "method": "tools/call", "params": params }));
+        // The server cannot get rid of the answer before this one is sent, and has to go on with it after this one came.
+        client.send(&json!({ "jsonrpc": "2.0", "id": 20 + id, "method": "ping" }));
+    }
+    let mut answers: Vec<Value> = (0..8).map(|_| client.receive()).collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    let shown = text(&answers[0]["result"]);
+    assert!(shown.ends_with("200000|line 199999\n"), "{}", &shown[shown.len() - 100..]);
+    for (answer, id) in answers.iter().zip([10, 11, 12, 13, 20, 21, 22, 23]) {
+        assert_eq!(answer["id"], id);
+        assert!(id > 19 || text(&answer["result"]) == shown);
+    }
+}
+
 /// What every request of a model carries because of us.
 #[test]
 fn the_tools_and_the_rules_are_short() {

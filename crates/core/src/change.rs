@@ -145,6 +145,22 @@ impl LineMap {
         self
     }
 
+    /// The same map, with the lines compared that were replaced: those that came out the same are kept.
+    #[must_use]
+    pub(crate) fn refined(&self, before: &Text, after: &Text) -> LineMap {
+        let within = |hunk: &Hunk| {
+            let compared = Self::of_lines(&lines_of(before, &hunk.before), &lines_of(after, &hunk.after));
+            let (above, above_after) = (hunk.before.start, hunk.after.start);
+            let moved = move |hunk: Hunk| Hunk {
+                before: hunk.before.start + above..hunk.before.end + above,
+                after: hunk.after.start + above_after..hunk.after.end + above_after,
+            };
+            compared.hunks.into_iter().map(moved)
+        };
+        let hunks = self.hunks.iter().flat_map(within).collect();
+        Self { hunks, before_lines: self.before_lines, after_lines: self.after_lines }
+    }
+
     /// Whether this can be a map between these two texts: they have as many lines as it says, and the lines that it keeps are the
     /// same.
     pub fn fits(&self, before: &Text, after: &Text) -> bool {
@@ -200,6 +216,10 @@ impl LineMap {
         }
         shifts
     }
+}
+
+fn lines_of<'a>(text: &'a Text, indexes: &Range<usize>) -> Vec<&'a str> {
+    indexes.clone().map(|index| text.full_line(LineNo::at_index(index))).collect()
 }
 
 fn moved(line: usize, by: i64) -> usize {

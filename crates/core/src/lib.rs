@@ -48,6 +48,7 @@ pub mod short_diff;
 pub mod stamp;
 pub mod state;
 pub mod text;
+mod text_sink;
 pub mod tokens;
 mod tool;
 pub mod view;

@@ -1,6 +1,6 @@
 //! How a line of a file is numbered where it is shown to a model.
 
-use crate::{hash::LineHash, lines::LineNo};
+use crate::{hash::LineHash, lines::LineNo, text_sink::TextSink};
 
 /// How a line is numbered in front of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +17,14 @@ impl Numbers {
         if anchors { Numbers::Anchors } else { Numbers::Plain }
     }
 
-    pub(crate) fn write(self, out: &mut String, line: LineNo, text: &str) {
-        push_number(out, line.get());
-        if self == Numbers::Anchors {
-            out.push_str(&format!("#{}", LineHash::of(text)));
+    pub(crate) fn write(self, out: &mut impl TextSink, line: LineNo, text: &str) {
+        match self {
+            Numbers::Plain => put_number(out, line.get(), b'|'),
+            Numbers::Anchors => {
+                put_number(out, line.get(), b'#');
+                out.put_plain(format!("{}|", LineHash::of(text)).as_bytes());
+            }
         }
-        out.push('|');
     }
 
     /// How many bytes stand in front of a line.
@@ -35,11 +37,12 @@ impl Numbers {
     }
 }
 
-/// The decimal digits of a number. The general way of formatting takes half the time of a large read.
-fn push_number(out: &mut String, number: u32) {
-    let mut digits = [0; 10];
+/// The decimal digits of a number and what stands behind it. The general way of formatting takes half the time of a large read.
+fn put_number(out: &mut impl TextSink, number: u32, behind: u8) {
+    let mut digits = [0; 11];
     let mut rest = number;
-    let mut at = digits.len();
+    let mut at = digits.len() - 1;
+    digits[at] = behind;
     loop {
         at -= 1;
         digits[at] = b'0' + (rest % 10) as u8;
@@ -48,5 +51,5 @@ fn push_number(out: &mut String, number: u32) {
             break;
         }
     }
-    out.push_str(std::str::from_utf8(&digits[at..]).expect("decimal digits are ASCII"));
+    out.put_plain(&digits[at..]);
 }

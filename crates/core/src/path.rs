@@ -1,15 +1,16 @@
 //! Paths inside a workspace, as one spelling per file name.
 
-use std::{borrow::Borrow, fmt};
+use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 /// A path relative to the workspace root, with `/` between its parts and no `.`, `..`, empty or doubled parts.
 ///
-/// Two spellings of one name give equal values. Links are not looked at here: that needs the disk.
+/// Two spellings of one name give equal values. Links are not looked at here: that needs the disk. A clone shares the text: a
+/// session knows each of its files by the same path in half a dozen places.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct RelPath(String);
+pub struct RelPath(Arc<str>);
 
 /// A path that cannot name a file in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ impl TryFrom<String> for RelPath {
 
 impl From<RelPath> for String {
     fn from(path: RelPath) -> Self {
-        path.0
+        path.as_str().to_owned()
     }
 }
 
@@ -61,7 +62,7 @@ impl RelPath {
                 name => parts.push(name),
             }
         }
-        if parts.is_empty() { Err(BadPath::Empty) } else { Ok(Self(parts.join("/"))) }
+        if parts.is_empty() { Err(BadPath::Empty) } else { Ok(Self(parts.join("/").into())) }
     }
 
     /// The path as text.
@@ -79,18 +80,18 @@ impl RelPath {
         match directory {
             None => self.clone(),
             // Both are in normal form, so the two together are.
-            Some(directory) => Self(format!("{directory}/{self}")),
+            Some(directory) => Self(format!("{directory}/{self}").into()),
         }
     }
 
     /// The same file, relative to `directory`; `None` where it is not below it.
     pub fn relative_to(&self, directory: &RelPath) -> Option<RelPath> {
-        self.0.strip_prefix(directory.as_str())?.strip_prefix('/').map(|path| Self(path.to_owned()))
+        self.0.strip_prefix(directory.as_str())?.strip_prefix('/').map(|path| Self(path.into()))
     }
 
     /// The directory it is in; `None` at the root.
     pub fn parent(&self) -> Option<RelPath> {
-        self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
+        self.0.rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }
 }
 

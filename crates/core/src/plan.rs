@@ -437,7 +437,7 @@ struct Draft<'a> {
     picture: Option<Text>,
     /// What became of the lines of the picture, if that is known.
     since_picture: Option<LineMap>,
-    /// Of the picture if there is one, else of the text.
+    /// Of the picture if there is one, else of the text. It has the version of the text before the first edit until the last.
     view: Option<View>,
     /// What the edits so far have made of the lines of the file; `None` before the first, and where the file is new.
     map: Option<LineMap>,
@@ -554,7 +554,7 @@ impl<'a> Draft<'a> {
         let before = self.text.clone().expect("an edit is applied to the text that the gate gave");
         let Some(picture) = self.picture.clone() else {
             let (after, map) = self.spliced(&before, splices)?;
-            self.view = self.view.as_ref().map(|view| view.after_own_edit(&map, &after));
+            self.view = self.view.as_ref().map(|view| view.during_own_edits(&map, &after));
             self.advance(after, map, splices.len());
             return Ok(());
         };
@@ -566,7 +566,7 @@ impl<'a> Draft<'a> {
         };
         let (after, map) = self.spliced(&before, &placed)?;
         let (imagined, imagined_map) = self.spliced(&picture, splices)?;
-        self.view = self.view.as_ref().map(|view| view.after_own_edit(&imagined_map, &imagined));
+        self.view = self.view.as_ref().map(|view| view.during_own_edits(&imagined_map, &imagined));
         // The lines that the edit puts in are the same in both texts.
         let since = self.since_picture.as_ref().map(|since| imagined_map.inverse().then(since).then(&map));
         self.since_picture = since.map(|since| since.without_restored(&imagined, &after));
@@ -606,8 +606,12 @@ impl<'a> Draft<'a> {
             return Err(self.target.refuse(Cause::NoChange));
         }
         let provenance = self.map.take().filter(|_| base.is_some());
-        // Of several edits one may have changed what another wrote: the comparison shows what came of it.
-        let map = provenance.clone().filter(|_| self.edits == 1).unwrap_or_else(|| map_to(base, &text));
+        let map = match (&provenance, base) {
+            (Some(map), _) if self.edits == 1 => map.clone(),
+            // Of several edits one may have changed what another wrote: the comparison shows what came of it.
+            (Some(map), Some(base)) => map.refined(base, &text),
+            _ => map_to(base, &text),
+        };
         let (mut view_after, rebased) = self.settle_picture(&text);
         if view_after.is_none() && self.target.is_tracked() {
             // Without a read the session knows only what it wrote itself; a file it may edit unread has no view before that.
@@ -621,7 +625,9 @@ impl<'a> Draft<'a> {
 
     /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.
     fn settle_picture(&mut self, text: &Text) -> (Option<View>, Option<Rebased>) {
-        let (Some(picture), Some(view)) = (self.picture.take(), &self.view) else { return (self.view.take(), None) };
+        let (Some(picture), Some(view)) = (self.picture.take(), &self.view) else {
+            return (self.view.take().map(|view| view.settled(text)), None);
+        };
         let since_picture = self.since_picture.take();
         let proof = Proof::between(since_picture.as_ref(), &picture, text);
         let affected = proof.map().affected();

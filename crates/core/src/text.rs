@@ -130,7 +130,7 @@ impl Text {
     pub fn with(&self, content: String) -> Result<Self, Unfit> {
         let encoding = self.encoding();
         if encoding == Encoding::Utf8 {
-            return Self::of(content).map_err(Unfit::NotText);
+            return self.edited(content).map_err(Unfit::NotText);
         }
         if !self.0.is_exact {
             return Err(Unfit::Inexact { encoding });
@@ -145,6 +145,38 @@ impl Text {
         }
         let decoded = Decoded { content, encoding, is_exact: true };
         Self::indexed(decoded, Some(bytes)).map_err(|(_, not_text)| Unfit::NotText(not_text))
+    }
+
+    /// This text in UTF-8 with other content. Where that begins and ends as this does, its lines are known: an edit of a large
+    /// file looks only at what it changes.
+    fn edited(&self, content: String) -> Result<Self, NotText> {
+        let (old, new) = (self.as_str().as_bytes(), content.as_bytes());
+        let prefix = same_start(old, new);
+        if prefix <= BOM.len() || new.len() > u32::MAX as usize {
+            return Self::of(content);
+        }
+        if memchr::memchr(0, &new[..new.len().min(8192)]).is_some() {
+            return Err(NotText::Binary);
+        }
+        let suffix = same_end(&old[prefix..], &new[prefix..]);
+        let (old_end, new_end) = (old.len() - suffix, new.len() - suffix);
+        // A line starts after a line break: those up to `prefix` and those behind `old_end` have theirs in what stayed.
+        let starts = &self.0.starts;
+        let (above, below) =
+            (starts.partition_point(|&at| at as usize <= prefix), starts.partition_point(|&at| at as usize <= old_end));
+        let between = memchr::memchr_iter(b'\n', &new[prefix..new_end]).map(|at| (prefix + at + 1) as u32);
+        let moved = |at: &u32| (*at as usize - old_end + new_end) as u32;
+        // A line break at the end of the text starts no line before something comes after it.
+        let continued = (prefix == old.len() && old.ends_with(b"\n")).then_some(prefix as u32);
+        let above = starts[..above].iter().copied().chain(continued);
+        let all = above.chain(between).chain(starts[below..].iter().map(moved));
+        let mut indexed = Vec::with_capacity(starts.len() + 16);
+        indexed.extend(all);
+        // The last line may have lost what came after its line break.
+        indexed.pop_if(|at| *at as usize >= new.len());
+        let (encoding, body) = (Encoding::Utf8, self.0.body);
+        let version = OnceLock::new();
+        Ok(Self(Arc::new(Inner { content, encoding, encoded: None, is_exact: true, body, starts: indexed, version })))
     }
 
     fn decoded(decoded: Result<Decoded, NotText>, bytes: Vec<u8>) -> Result<Self, (Vec<u8>, NotText)> {
@@ -286,6 +318,22 @@ impl Text {
     }
 }
 
+/// So many bytes are compared at once.
+const PIECE: usize = 4096;
+
+/// How many bytes two texts have in common at the start.
+pub fn same_start(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
+    pieces + one[pieces..].iter().zip(&other[pieces..]).take_while(|(a, b)| a == b).count()
+}
+
+/// How many bytes two texts have in common at the end.
+pub fn same_end(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
+    let (one, other) = (&one[..one.len() - pieces], &other[..other.len() - pieces]);
+    pieces + one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
 impl AsRef<[u8]> for Text {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
@@ -349,6 +397,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn an_edited_text_has_the_lines_of_a_new_one(
+            (start, old, new, end) in
+                ("(\u{feff})?([ab\u{e9}]|\r\n|\n){0,12}", "([ab]|\n){0,4}", "([ab]|\n){0,4}", "([ab]|\n){0,8}"),
+        ) {
+            let (before, after) = (format!("{start}{old}{end}"), format!("{start}{new}{end}"));
+            let edited = text(&before).with(after.clone()).unwrap();
+            let fresh = text(&after);
+            prop_assert_eq!(edited.lines().collect::<Vec<_>>(), fresh.lines().collect::<Vec<_>>());
+            prop_assert_eq!((edited.body_start(), edited.version()), (fresh.body_start(), fresh.version()));
+        }
+
         #[test]
         fn full_lines_put_together_are_the_file(content in "(\u{feff})?([ab\u{e9}]|\r\n|\n|\r){0,40}") {
             let text = text(&content);

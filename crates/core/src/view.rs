@@ -90,9 +90,14 @@ impl View {
 
     /// A view of the whole text, every line under its number.
     pub fn whole(text: &Text) -> Self {
-        let mut view = Self::of(text);
-        view.show_set(&LineSet::whole(text.line_count()));
-        view
+        Self::whole_of(text.version(), text.line_count())
+    }
+
+    /// The view of somebody who was shown a whole text of so many lines once, and nothing else.
+    pub fn whole_of(version: ContentHash, lines: usize) -> Self {
+        let span = |lines: LineRange| Span { lines, shown: Some(lines.start), superseded: false };
+        let seen = LineRange::from_indexes(0..lines).map(span).into_iter().collect();
+        Self { version, total_lines: lines, seen, former: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
     }
 
     /// The version it speaks of.
@@ -243,7 +248,7 @@ impl View {
             spans.extend(parts.ranges().iter().filter_map(|range| span.part(*range)).map(|part| Span { shown: None, ..part }));
         }
         let former: Vec<Span> = self.former.iter().flat_map(sure).collect();
-        self.moved_to(to, tidy(carried_spans(&tidy(spans), map)), carried_formers(&former, map))
+        self.moved_to(to.version(), to, tidy(carried_spans(&tidy(spans), map)), carried_formers(&former, map))
     }
 
     /// The same for a session that was not shown what happened: the lines beside a removal are not seen either, or a whole file would
@@ -262,18 +267,24 @@ impl View {
     }
 
     /// The view of another text with these spans. Numbers that lead nowhere any more are remembered as such.
-    fn moved_to(&self, to: &Text, seen: Vec<Span>, former: Vec<Span>) -> View {
+    fn moved_to(&self, version: ContentHash, to: &Text, seen: Vec<Span>, former: Vec<Span>) -> View {
         let numbers = |seen: &[Span], former: &[Span]| -> LineSet {
             seen.iter().chain(former).filter(|span| !span.superseded).filter_map(|span| span.shown_range()).collect()
         };
         let lost = numbers(&self.seen, &self.former).minus(&numbers(&seen, &former));
         let gone = self.gone.ranges().iter().chain(lost.ranges()).copied().collect();
-        View { version: to.version(), total_lines: to.line_count(), seen, former, gone, unknown: self.unknown, told: None }
+        View { version, total_lines: to.line_count(), seen, former, gone, unknown: self.unknown, told: None }
     }
 
     /// The view of the text that the session itself made of it: what it wrote, it knows, though not under which number. Lines of
     /// which it changed a part without having seen the rest, it does not know.
     pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
+        self.during_own_edits(map, to).settled(to)
+    }
+
+    /// The same for a text that more edits follow: the view keeps its version until it is [settled](View::settled), because to
+    /// hash every text on the way would take longer than the edits.
+    pub(crate) fn during_own_edits(&self, map: &LineMap, to: &Text) -> View {
         let mut spans = carried_spans(&self.seen, map);
         let seen = self.seen_lines();
         let knew = |hunk: &&Hunk| {
@@ -282,7 +293,12 @@ impl View {
         };
         let written = map.hunks().iter().filter(knew).filter_map(|hunk| LineRange::from_indexes(hunk.after.clone()));
         spans.extend(written.map(|lines| Span { lines, shown: None, superseded: false }));
-        self.moved_to(to, tidy(spans), carried_formers(&self.former, map))
+        self.moved_to(self.version, to, tidy(spans), carried_formers(&self.former, map))
+    }
+
+    /// The view with the version of the text that it has become one of.
+    pub(crate) fn settled(self, to: &Text) -> View {
+        View { version: to.version(), ..self }
     }
 
     /// Takes back that the file may have changed: the session has been told what did.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use surehand_core::{
     Act, Blob, Cause, Content, ContentHash, LineMap, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View,
-    gate::Tracking, text::NotText,
+    gate::Tracking,
+    text::{NotText, same_end, same_start},
 };
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
@@ -83,7 +84,7 @@ impl PlannedFile {
 pub(crate) struct Files {
     owner: SessionId,
     known: HashMap<RelPath, KnownFile>,
-    /// The known paths without regard to case, for file systems that have none.
+    /// The known paths that are not in lower case, by what they are in it, for file systems without case.
     by_lower_case: HashMap<String, RelPath>,
     texts: Texts,
     /// The version of each file that was handed to the store last.
@@ -234,7 +235,9 @@ impl Files {
     /// Of the names of a file that has several, one that it is known by, as long as that still leads to it. Another
     /// case is another name where the file system says so.
     fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
-        let mut names: Vec<RelPath> = self.by_lower_case.get(&path.as_str().to_lowercase()).cloned().into_iter().collect();
+        let lower_case = path.as_str().to_lowercase();
+        let as_it_is = self.known.get_key_value(lower_case.as_str()).map(|(name, _)| name);
+        let mut names: Vec<RelPath> = self.by_lower_case.get(&lower_case).into_iter().chain(as_it_is).cloned().collect();
         if links > 1 {
             names.extend(self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
             names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
@@ -295,7 +298,10 @@ impl Files {
         let file = KnownFile { version: text.version(), stamp };
         let last = self.known.insert(path.clone(), file.clone());
         if last.is_none() {
-            self.by_lower_case.entry(path.as_str().to_lowercase()).or_insert_with(|| path.clone());
+            let lower_case = path.as_str().to_lowercase();
+            if lower_case != path.as_str() {
+                self.by_lower_case.entry(lower_case).or_insert_with(|| path.clone());
+            }
         }
         if last.as_ref() != Some(&file) {
             workspace.record(Record::Found { path: path.clone(), file });
@@ -400,20 +406,6 @@ fn delta(before: &Text, after: &Text) -> Delta {
     let prefix = same_start(old, new);
     let suffix = same_end(&old[prefix..], &new[prefix..]);
     Delta { prefix, suffix, middle: old[prefix..old.len() - suffix].to_vec() }
-}
-
-/// So many bytes are compared at once.
-const PIECE: usize = 4096;
-
-fn same_start(one: &[u8], other: &[u8]) -> usize {
-    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
-    pieces + one[pieces..].iter().zip(&other[pieces..]).take_while(|(a, b)| a == b).count()
-}
-
-fn same_end(one: &[u8], other: &[u8]) -> usize {
-    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
-    let (one, other) = (&one[..one.len() - pieces], &other[..other.len() - pieces]);
-    pieces + one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
 /// What bytes look like that are not text.

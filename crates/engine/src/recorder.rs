@@ -153,8 +153,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 2000;
 const MAX_BYTES: usize = 4 << 20;
-/// When more than this is waiting, whoever brings more waits as well.
-const MOST_BYTES: usize = 64 << 20;
+/// When more than this is waiting already, whoever brings more waits as well: the thread steps back behind other work, and what it
+/// does not get to would be kept in memory.
+const MOST_RECORDS: usize = 20_000;
+const MOST_BYTES: usize = 8 << 20;
 /// The views of so many sessions are kept. One that has not been used since so many others were has to read again.
 const MOST_SESSIONS: usize = 500;
 /// How often a process says that its sessions go on, while they do nothing.
@@ -216,6 +218,7 @@ impl Recorder {
             // What comes after must not move before it.
             pending.last.retain(|subject, _| !matches!(subject, Subject::View(..)));
         }
+        let is_too_much = (pending.bytes > MOST_BYTES || pending.records.len() > MOST_RECORDS) && pending.held.is_empty();
         pending.bytes += size_of_content(&record);
         let last = subject.as_ref().and_then(|subject| pending.last.get(subject)).copied();
         match last.filter(|place| is_overtaken(&pending.records[*place])) {
@@ -235,7 +238,6 @@ impl Recorder {
         if pending.records.len() == 1 || pending.urgent {
             self.queue.wake.notify_one();
         }
-        let is_too_much = pending.bytes > MOST_BYTES && pending.held.is_empty();
         drop(pending);
         if is_too_much {
             self.flush();

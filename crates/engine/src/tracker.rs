@@ -23,7 +23,7 @@ pub struct FileTracker {
     /// Whether the store has been asked for all of it.
     listed: bool,
     /// `None` for a path that the store has been asked about in vain.
-    views: HashMap<RelPath, Option<View>>,
+    views: HashMap<RelPath, Option<PackedView>>,
     /// The paths that have a view, in order.
     paths: BTreeSet<RelPath>,
     /// `None` until the store has been asked, as for the instructions that it was given.
@@ -32,6 +32,30 @@ pub struct FileTracker {
     rewrites: HashMap<RelPath, u32>,
     /// For programs that use the tracker alone; a session gathers files itself.
     files: Files,
+}
+
+/// A view as it is kept. Most files of a long session were shown whole and not touched again, which takes a third of the room of
+/// a view to say.
+#[derive(Debug)]
+enum PackedView {
+    /// Shown once, as a whole.
+    Whole { version: ContentHash, lines: usize },
+    /// Anything else.
+    Other(Box<View>),
+}
+
+impl PackedView {
+    fn of(view: View) -> Self {
+        let (version, lines) = (view.version(), view.total_lines());
+        if view == View::whole_of(version, lines) { Self::Whole { version, lines } } else { Self::Other(Box::new(view)) }
+    }
+
+    fn view(&self) -> View {
+        match self {
+            Self::Whole { version, lines } => View::whole_of(*version, *lines),
+            Self::Other(view) => (**view).clone(),
+        }
+    }
 }
 
 /// A session, and what it has in its context.
@@ -198,7 +222,7 @@ impl FileTracker {
     /// What the session has seen of a file.
     pub fn view(&mut self, workspace: &Workspace, path: &RelPath) -> Option<View> {
         if let Some(view) = self.views.get(path) {
-            return view.clone();
+            return view.as_ref().map(PackedView::view);
         }
         if !self.continued {
             return None;
@@ -262,7 +286,7 @@ impl FileTracker {
 
     /// Records what the session has seen of a file.
     pub fn set_view(&mut self, workspace: &Workspace, path: &RelPath, view: View) {
-        if self.views.get(path).is_some_and(|last| last.as_ref() == Some(&view)) {
+        if self.views.get(path).and_then(|last| last.as_ref()).is_some_and(|last| last.view() == view) {
             return;
         }
         self.put(path, Some(view.clone()));
@@ -271,7 +295,7 @@ impl FileTracker {
 
     fn put(&mut self, path: &RelPath, view: Option<View>) {
         let is_seen = view.is_some();
-        let was_seen = self.views.insert(path.clone(), view).is_some_and(|view| view.is_some());
+        let was_seen = self.views.insert(path.clone(), view.map(PackedView::of)).is_some_and(|view| view.is_some());
         if is_seen && !was_seen {
             self.paths.insert(path.clone());
         } else if was_seen && !is_seen {

@@ -8,6 +8,7 @@ mod depth;
 pub(crate) mod floor;
 mod growth;
 mod hook;
+mod memory;
 pub(crate) mod page;
 pub(crate) mod peer;
 pub(crate) mod report;
@@ -19,6 +20,7 @@ mod start;
 mod table;
 mod throughput;
 mod tongue;
+mod writes;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -147,16 +149,18 @@ impl Bench {
     /// Measures everything, one part after the other.
     pub(crate) fn run(self) -> Result<Report> {
         let began = Instant::now();
-        // Described first, because a pinned program sees a single core.
         let machine = machine::describe();
-        let pinned = machine::pin()?;
         progress("calls");
-        let mut calls = calls::measure(&self, &self.fast, &Kind::UNSYNCED)?;
-        progress("synced edits");
-        calls.extend(calls::measure(&self, &self.full, &Kind::SYNCED)?);
+        let mut calls = calls::measure(&self, &self.full, &Kind::FULL)?;
+        calls.extend(calls::measure(&self, &self.fast, &Kind::FAST)?);
         progress("batches");
         let batches =
-            vec![batch::measure(&self, "100 edits", &self.fast)?, batch::measure(&self, "100 edits, synced", &self.full)?];
+            vec![batch::measure(&self, "100 edits", &self.full)?, batch::measure(&self, "100 edits, fast", &self.fast)?];
+        progress("writes");
+        let mut writes = writes::measure(&self, "", &self.full)?;
+        writes.extend(writes::measure(&self, ", fast", &self.fast)?);
+        progress("throughput");
+        let throughput = throughput::measure(&self)?;
         progress("depth");
         let depth = depth::measure(&self)?;
         progress("growth");
@@ -165,9 +169,10 @@ impl Bench {
         let start = start::measure(&self, &grown, growth.files)?;
         progress("hooks");
         let hook = hook::measure(&self)?;
+        progress("calls on one core");
+        let pinned = machine::pin()?;
+        let calls_on_one_core = calls::measure(&self, &self.full, &Kind::PINNED)?;
         drop(pinned);
-        progress("throughput");
-        let throughput = throughput::measure(&self)?;
         // Last, because of the many files that they make: the system goes on writing them for a while.
         progress("search");
         let search = search::measure(&self)?;
@@ -175,6 +180,8 @@ impl Bench {
         let (scan, tree) = scan::measure(&self)?;
         progress("snapshot");
         let snapshot = snapshot::measure(&self, &tree)?;
+        progress("memory");
+        let memory = memory::measure(&self, &tree, scan.files)?;
         Ok(Report {
             machine,
             pace: self.pace,
@@ -182,7 +189,9 @@ impl Bench {
             peers: self.peers,
             left_out: self.left_out,
             calls,
+            calls_on_one_core,
             batches,
+            writes,
             throughput,
             depth,
             growth,
@@ -191,6 +200,7 @@ impl Bench {
             search,
             scan,
             snapshot,
+            memory,
             took: began.elapsed(),
         })
     }

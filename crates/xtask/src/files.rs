@@ -17,14 +17,18 @@ pub(crate) fn token_line(n: usize) -> String {
 
 /// At least `size` bytes in lines of about 40 characters, with `token(0)` in the middle; `seed` makes it differ from other files.
 pub(crate) fn content(seed: usize, size: usize) -> String {
-    let mut text = String::with_capacity(size + 120);
+    content_with(seed, size, &[0])
+}
+
+/// The same with these tokens, spread evenly.
+pub(crate) fn content_with(seed: usize, size: usize, tokens: &[usize]) -> String {
+    let mut text = String::with_capacity(size + 60 * (tokens.len() + 1));
     let mut line = 0;
-    let mut marked = false;
+    let mut places = (1..).map(|part| part * size / (tokens.len() + 1)).zip(tokens).peekable();
     while text.len() < size {
-        if !marked && text.len() >= size / 2 {
-            text.push_str(&token_line(0));
+        if let Some((_, &token)) = places.next_if(|(place, _)| text.len() >= *place) {
+            text.push_str(&token_line(token));
             text.push('\n');
-            marked = true;
         }
         // JSON escapes quotes; about as many lines have them as in code.
         let value = if line % 4 == 0 { "map[\"key\"]" } else { "map[index]" };
@@ -74,6 +78,13 @@ mod tests {
             assert!((size..size + 120).contains(&text.len()), "{} bytes for {size}", text.len());
             assert_eq!(text.matches(&token_line(0)).count(), 1);
         }
+    }
+
+    #[test]
+    fn tokens_are_spread_over_the_file() {
+        let text = content_with(3, 10_000, &[7, 8, 9]);
+        let places = [7, 8, 9].map(|n| text.find(&token_line(n)).unwrap() / 1_000);
+        assert_eq!(places, [2, 5, 7]);
     }
 
     #[test]

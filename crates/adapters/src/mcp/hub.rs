@@ -178,17 +178,22 @@ impl Hub {
     }
 }
 
-/// Calls a tool. A fault of ours in one call must not be the end of the others.
-pub(super) fn call(session: &mut Session, course: &Course, call: &ToolCall) -> RenderedAnswer {
+/// Calls a tool and renders what came of it. A fault of ours in one call must not be the end of the others.
+pub(super) fn call<T>(
+    session: &mut Session,
+    course: &Course,
+    call: &ToolCall,
+    mut render: impl FnMut(Outcome, &ToolCall) -> T,
+) -> T {
     let called = panic::catch_unwind(AssertUnwindSafe(|| {
         session.foreign_tools().were_instructed_at_start(call.instructions);
         let outcome = session.run_tool(course, &call.tool, &call.arguments);
-        RenderedAnswer::of(outcome, call)
+        render(outcome, call)
     }));
     called.unwrap_or_else(|_| {
         session.reset();
         let why = "Internal error in Surehand; the call may not have completed. Read the files again before editing.";
-        RenderedAnswer::of(failure(Cause::Io { why: why.to_owned() }), call)
+        render(failure(Cause::Io { why: why.to_owned() }), call)
     })
 }
 

@@ -3,18 +3,24 @@
 
 use rmcp::{
     Peer, RoleServer,
-    model::{LoggingLevel, LoggingMessageNotificationParam},
+    model::{LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, ServerNotification},
     service::RequestContext,
 };
 use serde_json::Value;
 
 /// Logs a warning for a client that wants to hear of what is as grave as this.
-pub(super) async fn warn(warning: &str, least: Level, peer: &Peer<RoleServer>) {
-    if least <= Level::WARNING {
-        let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, Value::from(warning));
+pub(super) async fn warn(text: &str, least: Level, peer: &Peer<RoleServer>) {
+    if let Some(warning) = warning(text, least) {
         // A client that is gone will not miss it.
-        let _ = peer.notify_logging_message(message.with_logger("surehand")).await;
+        let _ = peer.send_notification(warning).await;
     }
+}
+
+/// A warning as such a client hears it.
+pub(super) fn warning(text: &str, least: Level) -> Option<ServerNotification> {
+    let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, Value::from(text)).with_logger("surehand");
+    let warning = ServerNotification::LoggingMessageNotification(LoggingMessageNotification::new(message));
+    (least <= Level::WARNING).then_some(warning)
 }
 
 /// How grave something is: the place in the protocol's list.

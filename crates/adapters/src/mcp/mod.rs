@@ -3,6 +3,7 @@
 mod caller;
 mod client_names;
 mod connection;
+mod direct;
 mod http;
 mod hub;
 mod log;
@@ -18,7 +19,7 @@ mod transport;
 use std::{
     io,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -53,6 +54,7 @@ pub use self::{
 use self::{
     caller::{Caller, by_call, by_environment, by_header},
     connection::Connection,
+    direct::KnownClient,
     hub::{Hub, RenderedAnswer, Seat, ToolCall, call, lock},
     log::Level,
     long::{EVERY, attend},
@@ -66,8 +68,9 @@ pub fn serve_stdio(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDi
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let hub = Arc::new(Hub::new(workspace, open, dialects));
     runtime.block_on(async {
-        let transport = StdioTransport::open()?;
-        match Server::over_stdio(hub, named).serve(transport).await {
+        let server = Arc::new(Server::over_stdio(hub, named));
+        let transport = StdioTransport::open(server.clone())?;
+        match server.serve(transport).await {
             Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),
             // A client that hangs up before it has said anything has not done anything wrong.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -102,6 +105,8 @@ struct Server {
     level: Mutex<Level>,
     /// What is to be said with the next reply.
     notes: Mutex<Vec<String>>,
+    /// The client over standard input, once it has made a call.
+    known_client: OnceLock<KnownClient>,
 }
 
 /// How the client is connected.
@@ -139,7 +144,15 @@ impl Server {
     fn new(hub: Arc<Hub>, door: Door) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { hub, door, number, subscriptions: Arc::default(), level: Mutex::new(Level::WARNING), notes: Mutex::default() }
+        Self {
+            hub,
+            door,
+            number,
+            subscriptions: Arc::default(),
+            level: Mutex::new(Level::WARNING),
+            notes: Mutex::default(),
+            known_client: OnceLock::new(),
+        }
     }
 
     /// Whose call it is.
@@ -151,12 +164,16 @@ impl Server {
             return Caller::Shared(id);
         }
         match &self.door {
-            Door::Stdio { own, named, client: process } => {
-                let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace(), process));
-                by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
-            }
+            Door::Stdio { .. } => self.caller_over_stdio(client),
             Door::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
         }
+    }
+
+    /// Whose call it is that the client over standard input makes and that does not say so itself.
+    fn caller_over_stdio(&self, client: &str) -> Caller {
+        let Door::Stdio { own, named, client: process } = &self.door else { return http::with_id("nobody") };
+        let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace(), process));
+        by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
     }
 
     /// The tools, by the names that the model of this client sees.
@@ -172,7 +189,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> io::Result<RenderedAnswer> {
         if let (Where::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
-            return Ok(call(&mut session, &Course::default(), &tool_call));
+            return Ok(call(&mut session, &Course::default(), &tool_call, RenderedAnswer::of));
         }
         let course = Course::default();
         let followed = course.clone();
@@ -188,7 +205,8 @@ impl Server {
                 }
             }
         };
-        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, &tool_call)).await
+        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, &tool_call, RenderedAnswer::of))
+            .await
     }
 
     /// Most calls take microseconds to milliseconds: for one client alone they run where they arrive, because to hand them to
@@ -402,6 +420,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        self.remember_client(&context);
         let tool_call = ToolCall {
             tool: request.name.into_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),

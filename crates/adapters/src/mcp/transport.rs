@@ -4,11 +4,16 @@
 //! This one answers every line with something: the message, or an error that says what is wrong, with the id where there is one.
 //! Pipes and sockets are read as such; only other files need the thread pool that the runtime uses for standard input.
 
-use std::{io, os::fd::OwnedFd, sync::Arc};
+use std::{
+    io,
+    ops::Range,
+    os::fd::OwnedFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rmcp::{
     RoleServer,
-    model::{CallToolRequestParams, ClientRequest, JsonObject, Request, RequestId},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -21,6 +26,8 @@ use tokio::{
     sync::Mutex,
 };
 
+use super::{Server, direct::PlainCall};
+
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
@@ -28,7 +35,13 @@ type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 const MAX_LINE: usize = 400 << 20;
 const CHUNK: usize = 64 << 10;
 
+/// Answers wait for those to the next calls if these have come already, until there are so many bytes of them or so much time has
+/// passed: one system call sends them all.
+const ENOUGH_BYTES: usize = 64 << 10;
+const ENOUGH_TIME: Duration = Duration::from_micros(200);
+
 pub(super) struct StdioTransport {
+    server: Arc<Server>,
     reader: Reader,
     /// What has been read and not yet given out.
     buffer: Vec<u8>,
@@ -41,20 +54,85 @@ pub(super) struct StdioTransport {
     /// Whether a request has come.
     opened: bool,
     output: Arc<Mutex<Output>>,
+    /// Answers that are not with the output yet.
+    answers: Vec<u8>,
+    /// When the first call was made whose answer has not gone out.
+    waiting_since: Option<Instant>,
 }
 
 impl StdioTransport {
-    pub(super) fn open() -> io::Result<Self> {
-        let output = Arc::new(Mutex::new(Output { writer: Some(output()?), line: Vec::new() }));
-        Ok(Self { reader: input()?, buffer: Vec::new(), start: 0, searched: 0, skipping: false, opened: false, output })
+    /// Calls that can be answered at once are answered by the server, all other messages are for the SDK.
+    pub(super) fn open(server: Arc<Server>) -> io::Result<Self> {
+        let output = Arc::new(Mutex::new(Output { writer: Some(output()?), unsent: Vec::new(), sent: 0 }));
+        Ok(Self {
+            server,
+            reader: input()?,
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            skipping: false,
+            opened: false,
+            output,
+            answers: Vec::new(),
+            waiting_since: None,
+        })
+    }
+
+    /// Answers a call at once, if that can be done, and what is no message; gives any other message.
+    fn take_in(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        // The SDK tries one kind of message after the other and keeps a copy meanwhile, which takes longer than many a call; so
+        // the plain form of the call that comes all the time is recognised first.
+        if let Ok(call @ PlainCall { jsonrpc: "2.0", method: "tools/call", .. }) = serde_json::from_slice(line) {
+            let began = Instant::now();
+            let Err(call) = self.server.answer(call, &mut self.answers) else {
+                self.waiting_since.get_or_insert(began);
+                return None;
+            };
+            if let Some(message) = call.into_message() {
+                return Some(message);
+            }
+        }
+        let parsed = serde_json::from_slice(line);
+        parsed.map_err(|error| Mistake::find(line, &error).iter().for_each(|mistake| self.say_mistake(mistake))).ok()
+    }
+
+    fn say_mistake(&mut self, mistake: &Mistake) {
+        if let Ok(line) = serde_json::to_vec(mistake) {
+            self.answers.extend(line);
+            self.answers.push(b'\n');
+            self.waiting_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Sends the answers that wait. Can be dropped half-way without losing anything.
+    async fn send_answers(&mut self) -> io::Result<()> {
+        if self.waiting_since.is_some() {
+            let mut output = self.output.lock().await;
+            output.take(&mut self.answers);
+            output.send().await?;
+            self.waiting_since = None;
+        }
+        Ok(())
+    }
+
+    fn have_waited_enough(&self) -> bool {
+        self.answers.len() > ENOUGH_BYTES || self.waiting_since.is_some_and(|since| since.elapsed() > ENOUGH_TIME)
     }
 
     /// The next line, without its end; `None` when there are no more. Can be dropped half-way without losing anything.
     async fn line(&mut self) -> io::Result<Option<Line>> {
         loop {
-            if let Some(at) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+            if self.have_waited_enough() {
+                self.send_answers().await?;
+                // However many calls there are, what else the server does gets its turn.
+                tokio::task::yield_now().await;
+            }
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + at;
-                let line = self.buffer[self.start..end].to_vec();
+                let line = self.start..end;
                 self.start = end + 1;
                 self.searched = self.start;
                 if std::mem::take(&mut self.skipping) {
@@ -62,7 +140,11 @@ impl StdioTransport {
                 }
                 return Ok(Some(Line::Whole(line)));
             }
+            self.send_answers().await?;
             self.buffer.drain(..self.start);
+            if self.buffer.is_empty() {
+                self.buffer.shrink_to(MAX_KEPT);
+            }
             self.start = 0;
             self.searched = self.buffer.len();
             if self.buffer.len() > MAX_LINE {
@@ -81,7 +163,8 @@ impl StdioTransport {
 }
 
 enum Line {
-    Whole(Vec<u8>),
+    /// In the buffer, where it is until the next one is asked for.
+    Whole(Range<usize>),
     TooLong,
 }
 
@@ -95,27 +178,24 @@ impl Transport<RoleServer> for StdioTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let mistake = match self.line().await.ok()?? {
+            let line = match self.line().await.ok()?? {
+                Line::Whole(line) => line,
                 Line::TooLong => {
-                    Mistake::new(INVALID_REQUEST, format!("the message is longer than {MAX_LINE} bytes"), Value::Null)
+                    let why = format!("the message is longer than {MAX_LINE} bytes");
+                    self.say_mistake(&Mistake::new(INVALID_REQUEST, why, Value::Null));
+                    continue;
                 }
-                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
-                Line::Whole(line) => match parse(&line) {
-                    Ok(message) => {
-                        // Before the first request there is nothing that a notification or a response could be about.
-                        self.opened |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
-                        if self.opened {
-                            return Some(message);
-                        }
-                        continue;
-                    }
-                    Err(error) => match Mistake::find(&line, &error) {
-                        Some(mistake) => mistake,
-                        None => continue,
-                    },
-                },
             };
-            self.output.lock().await.write(&mistake).await.ok()?;
+            // Lent for the moment: a large line is not copied.
+            let buffer = std::mem::take(&mut self.buffer);
+            let message = self.take_in(&buffer[line]);
+            self.buffer = buffer;
+            let Some(message) = message else { continue };
+            // Before the first request there is nothing that a notification or a response could be about.
+            self.opened |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
+            if self.opened {
+                return Some(message);
+            }
         }
     }
 
@@ -123,35 +203,6 @@ impl Transport<RoleServer> for StdioTransport {
         drop(self.output.lock().await.writer.take());
         Ok(())
     }
-}
-
-/// A message. The SDK tries one kind after the other and keeps a copy meanwhile, which takes longer than many a call; so the plain
-/// form of the call that comes all the time is recognised first.
-fn parse(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleServer>> {
-    if let Ok(PlainCall { jsonrpc: "2.0", id, method: "tools/call", params }) = serde_json::from_slice(line) {
-        let mut call = CallToolRequestParams::new(params.name);
-        call.arguments = params.arguments;
-        let request = ClientRequest::CallToolRequest(Request::new(call));
-        return Ok(RxJsonRpcMessage::<RoleServer>::request(request, id));
-    }
-    serde_json::from_slice(line)
-}
-
-/// A call without anything else, such as `_meta`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlainCall<'a> {
-    jsonrpc: &'a str,
-    id: RequestId,
-    method: &'a str,
-    params: PlainParams,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlainParams {
-    name: String,
-    arguments: Option<JsonObject>,
 }
 
 /// A line that is no message, as the error to answer it with.
@@ -224,8 +275,10 @@ impl Mistake {
 struct Output {
     /// Gone once the transport is closed.
     writer: Option<Writer>,
-    /// The line being written. Kept, because making room for a large answer takes as long as writing it.
-    line: Vec<u8>,
+    /// What is to be sent. The room is kept, because making room for a large answer takes as long as writing it.
+    unsent: Vec<u8>,
+    /// How much of it has been sent.
+    sent: usize,
 }
 
 /// More room than this is not kept.
@@ -233,12 +286,37 @@ const MAX_KEPT: usize = 4 << 20;
 
 impl Output {
     async fn write(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let start = self.unsent.len();
+        if let Err(error) = serde_json::to_writer(&mut self.unsent, message) {
+            self.unsent.truncate(start);
+            return Err(io::Error::other(error));
+        }
+        self.unsent.push(b'\n');
+        self.send().await
+    }
+
+    /// Takes whole lines to be sent; gives the room back that they were in.
+    fn take(&mut self, lines: &mut Vec<u8>) {
+        if self.unsent.is_empty() {
+            std::mem::swap(&mut self.unsent, lines);
+        } else {
+            self.unsent.append(lines);
+        }
+    }
+
+    /// Sends all that is to be sent. If it is dropped half-way, the next one goes on.
+    async fn send(&mut self) -> io::Result<()> {
         let writer = self.writer.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
-        self.line.clear();
-        serde_json::to_writer(&mut self.line, message).map_err(io::Error::other)?;
-        self.line.push(b'\n');
-        writer.write_all(&self.line).await?;
-        self.line.shrink_to(MAX_KEPT);
+        while self.sent < self.unsent.len() {
+            let sent = writer.write(&self.unsent[self.sent..]).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.sent += sent;
+        }
+        self.unsent.clear();
+        self.unsent.shrink_to(MAX_KEPT);
+        self.sent = 0;
         writer.flush().await
     }
 }

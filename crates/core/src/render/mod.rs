@@ -24,6 +24,7 @@ use crate::{
     notice::Notice,
     outcome::{ChangedBefore, CommandEffects, Done, Forgotten, Outcome, OutcomeNotes},
     path::RelPath,
+    text_sink::{JsonString, TextSink},
     tool::ToolNames,
 };
 
@@ -81,6 +82,19 @@ impl<'a> Audience<'a> {
 /// An outcome in words, for a model that knows its tools by these names.
 pub fn text(outcome: &Outcome, names: &ToolNames) -> String {
     text_for(outcome, Audience::new(names))
+}
+
+/// The same as it stands inside a JSON string, appended to what is to be sent.
+pub fn text_in_json(outcome: &Outcome, names: &ToolNames, out: &mut Vec<u8>) {
+    let (audience, mut out) = (Audience::new(names), JsonString(out));
+    match &outcome.result {
+        Ok(Done::Read(reading)) => {
+            read::write(&mut out, reading, audience);
+            out.put(&notes(&outcome.notes, audience));
+        }
+        // What the others say is short.
+        Ok(_) | Err(_) => out.put(&text_for(outcome, audience)),
+    }
 }
 
 /// The same without the lines of files, for a model whose prompt shows those in another place.

@@ -9,30 +9,36 @@ use crate::{
     path::RelPath,
     render::{Audience, count, scope::name, which},
     text::Text,
+    text_sink::TextSink,
     tool::Tool,
 };
 
 /// Lines of a file, in words.
 pub fn read(reading: &Reading, audience: Audience<'_>) -> String {
+    let mut out = String::new();
+    write(&mut out, reading, audience);
+    out
+}
+
+pub(super) fn write(out: &mut impl TextSink, reading: &Reading, audience: Audience<'_>) {
     let Reading { path, text, wanted, lines, full, line_chars, numbers } = reading;
-    let mut out = header(path, text, lines);
+    out.put(&header(path, text, lines));
     if audience.sees_lines() {
-        write_rows(&mut out, reading);
+        write_rows(out, reading);
     }
     let total = text.line_count();
     let past_end = wanted.minus(&LineSet::whole(total));
     if !past_end.is_empty() && total > 0 {
-        out.push_str(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));
+        out.put(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));
     }
     let left = reading.left();
     if !left.is_empty() {
-        out.push_str(&format!("[cut here; not shown: {}. Go on with {}]\n", which(&left), go_on(path, &left, total, *numbers)));
+        out.put(&format!("[cut here; not shown: {}. Go on with {}]\n", which(&left), go_on(path, &left, total, *numbers)));
     }
     let cut_lines = lines.minus(full);
     if !cut_lines.is_empty() {
-        out.push_str(&format!("[cut at {line_chars} characters, so only partly seen: {}]\n", which(&cut_lines)));
+        out.put(&format!("[cut at {line_chars} characters, so only partly seen: {}]\n", which(&cut_lines)));
     }
-    out
 }
 
 /// The lines of a reading, each with its number.
@@ -42,26 +48,26 @@ pub fn rows(reading: &Reading) -> String {
     out
 }
 
-fn write_rows(out: &mut String, reading: &Reading) {
+fn write_rows(out: &mut impl TextSink, reading: &Reading) {
     let Reading { text, lines, numbers, line_chars, .. } = reading;
     // Room for all of it at once: growing step by step would copy a large read several times over.
     let bytes = |range: &LineRange| text.span(*range).len() + numbers.width(range.end) * range.count() as usize;
     out.reserve(lines.ranges().iter().map(bytes).sum::<usize>() + 1024);
     for (index, range) in lines.ranges().iter().enumerate() {
         if index > 0 {
-            out.push_str("…\n");
+            out.put("…\n");
         }
         for line in range.iter() {
             let content = text.line(line);
             // A line that is cut was not seen, so it gets no anchor.
             if is_long(content, *line_chars) {
                 Numbers::Plain.write(out, line, content);
-                out.push_str(&clip(content, *line_chars));
+                out.put(&clip(content, *line_chars));
             } else {
                 numbers.write(out, line, content);
-                out.push_str(content);
+                out.put(content);
             }
-            out.push('\n');
+            out.end_line();
         }
     }
 }
@@ -130,7 +136,13 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::{lines::LineNo, policy::Limits, tool::ToolNames};
+    use crate::{
+        lines::LineNo,
+        outcome::{Done, Outcome},
+        policy::Limits,
+        render,
+        tool::ToolNames,
+    };
 
     fn show(content: &str, wanted: &[(u32, u32)], numbers: Numbers, limits: &Limits) -> Shown {
         let line = |number| LineNo::new(number).unwrap();
@@ -186,6 +198,21 @@ mod tests {
         [cut at 4 characters, so only partly seen: line 2]
         "#);
         assert_eq!(shown.full.to_string(), "1, 3");
+    }
+
+    #[test]
+    fn what_is_sent_as_json_is_the_text() {
+        let text = Text::of(format!("\u{feff}\tone \"two\"\r\n\\ é {}\nlast", "x".repeat(90))).unwrap();
+        let limits = Limits { line_chars: 50, ..Limits::default() };
+        for numbers in [Numbers::Plain, Numbers::Anchors] {
+            let wanted = LineSet::whole(5);
+            let reading = Reading::of(RelPath::new("a").unwrap(), text.clone(), wanted, numbers, &limits);
+            let outcome = Outcome::new(Ok(Done::Read(reading)));
+            let (names, mut sent) = (ToolNames::default(), b"\"".to_vec());
+            render::text_in_json(&outcome, &names, &mut sent);
+            sent.push(b'"');
+            assert_eq!(serde_json::from_slice::<String>(&sent).unwrap(), render::text(&outcome, &names));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Round trips of reads and edits at four file sizes, the servers in rounds that each of them opens in turn.
+//! Round trips of reads and edits at several file sizes, the servers in rounds that each of them opens in turn.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,15 +23,17 @@ pub(crate) enum Kind {
     Edit,
     /// A token is replaced by one that was never there, so that no version of the file comes twice.
     EditNew,
-    /// As `Edit`, with ours and the floor syncing.
-    EditSynced,
+    /// As `Edit`, with ours and the floor not syncing.
+    EditFast,
 }
 
 impl Kind {
-    /// Measured in every run.
-    pub(crate) const UNSYNCED: [Self; 4] = [Self::Read, Self::ReadOther, Self::Edit, Self::EditNew];
-    /// Measured with a server of ours that syncs.
-    pub(crate) const SYNCED: [Self; 1] = [Self::EditSynced];
+    /// Measured with servers of ours that sync, as is the default.
+    pub(crate) const FULL: [Self; 4] = [Self::Read, Self::ReadOther, Self::Edit, Self::EditNew];
+    /// Measured with those that do not.
+    pub(crate) const FAST: [Self; 1] = [Self::EditFast];
+    /// Measured once more with server and client on one core.
+    pub(crate) const PINNED: [Self; 2] = [Self::Read, Self::Edit];
 
     /// The name in the report.
     pub(crate) fn label(self) -> &'static str {
@@ -40,13 +42,18 @@ impl Kind {
             Self::ReadOther => "read, other file each time",
             Self::Edit => "edit",
             Self::EditNew => "edit, new content each time",
-            Self::EditSynced => "edit, synced",
+            Self::EditFast => "edit, fast",
         }
     }
 
     /// Whether nothing is changed.
     fn is_read(self) -> bool {
         matches!(self, Self::Read | Self::ReadOther)
+    }
+
+    /// The sizes at which it is measured; the largest file is only read.
+    fn sizes(self) -> &'static [Size] {
+        if self.is_read() { &SIZES } else { &SIZES[..SIZES.len() - 1] }
     }
 
     /// What the token is changed from and to in the given turn.
@@ -72,11 +79,12 @@ pub(super) struct Size {
 }
 
 /// The sizes; large files take longer, so they are called less often.
-pub(super) const SIZES: [Size; 4] = [
+pub(super) const SIZES: [Size; 5] = [
     Size { label: "1 KB", bytes: 1 << 10, files: 64, quick: 100, full: 500 },
     Size { label: "10 KB", bytes: 10 << 10, files: 64, quick: 100, full: 400 },
     Size { label: "100 KB", bytes: 100 << 10, files: 64, quick: 40, full: 200 },
     Size { label: "1 MB", bytes: 1 << 20, files: 16, quick: 6, full: 32 },
+    Size { label: "10 MB", bytes: 10 << 20, files: 3, quick: 2, full: 4 },
 ];
 
 /// What one kind of call cost at one size.
@@ -94,7 +102,7 @@ pub(crate) struct CallRow {
 /// Measures the kinds at all sizes, with all servers running side by side.
 pub(super) fn measure(bench: &Bench, launches: &Each<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
     let roots = bench.workspaces()?;
-    let workloads: Vec<_> = kinds.iter().flat_map(|&kind| SIZES.iter().map(move |size| Workload { kind, size })).collect();
+    let workloads: Vec<_> = kinds.iter().flat_map(|&kind| kind.sizes().iter().map(move |size| Workload { kind, size })).collect();
     for workload in &workloads {
         roots.iter().try_for_each(|root| workload.create(root))?;
     }
@@ -210,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_edit_starts_from_what_the_one_before_left() {
-        for kind in [Kind::Edit, Kind::EditNew, Kind::EditSynced] {
+        for kind in [Kind::Edit, Kind::EditNew, Kind::EditFast] {
             assert_eq!(kind.tokens(0).0, 0);
             for turn in 0..5 {
                 let (old, new) = kind.tokens(turn);

@@ -82,6 +82,14 @@ impl Client {
         self.try_call(tool, &arguments).map_err(|error| self.explain(error).context(format!("{tool} {}", arguments["path"])))
     }
 
+    /// Asks for the list of tools; gives the moment when it was there.
+    pub(crate) fn list_tools(&mut self) -> Result<Instant> {
+        let listed = self.request("tools/list", json!({})).map_err(|error| self.explain(error).context("tools/list"))?;
+        let (result, _, ended) = listed;
+        ensure!(result["tools"].as_array().is_some_and(|tools| !tools.is_empty()), "no tools listed: {result}");
+        Ok(ended)
+    }
+
     /// Sends a call; an error of any kind ends the benchmark.
     pub(crate) fn send_call(&mut self, call: &Call) -> Result<Answer> {
         let done = self.try_call(call.tool, &call.arguments);

@@ -74,6 +74,7 @@ impl Floor {
             Some("read_file") => self.read_file(arguments),
             Some("edit_file") => self.edit_file(arguments),
             Some("multi_edit") => self.multi_edit(arguments),
+            Some("write_file") => self.write_file(arguments),
             _ => Err(anyhow!("unknown tool")),
         };
         let failed = outcome.is_err();
@@ -96,24 +97,42 @@ impl Floor {
         Ok(())
     }
 
-    /// Replaces the only occurrence of `old_string`: a temporary file is swapped in and the displaced one unlinked.
+    /// Replaces the only occurrence of `old_string`.
     fn edit_file(&mut self, arguments: &Value) -> Result<()> {
-        let path = argument(arguments, "path")?;
-        let old = argument(arguments, "old_string")?.as_bytes();
-        let new = argument(arguments, "new_string")?.as_bytes();
+        self.edit(argument(arguments, "path")?, std::slice::from_ref(arguments))
+    }
+
+    /// Makes the edits one after the other, those of the same file in one go; unlike ours it leaves the files that were changed
+    /// when one cannot be.
+    fn multi_edit(&mut self, arguments: &Value) -> Result<()> {
+        let edits = arguments["edits"].as_array().context("missing argument: edits")?;
+        let by_file = edits.chunk_by(|one, next| one["path"] == next["path"]);
+        by_file.into_iter().try_for_each(|edits| self.edit(argument(&edits[0], "path")?, edits))
+    }
+
+    /// Edits one file: a temporary file is swapped in and the displaced one unlinked.
+    fn edit(&mut self, path: &str, edits: &[Value]) -> Result<()> {
         let mode = self.load(path)?;
         let base = short_hash(&self.content);
-        let at = find_unique(&self.content, old)?;
-        self.content.splice(at..at + old.len(), new.iter().copied());
+        for edit in edits {
+            let [old, new] = [argument(edit, "old_string")?, argument(edit, "new_string")?];
+            let at = find_unique(&self.content, old.as_bytes())?;
+            self.content.splice(at..at + old.len(), new.bytes());
+        }
         self.replace(path, mode)?;
-        say(&format!("{path}: 1 replacement, base {base}"), &mut self.answer);
+        say(&format!("{path}: {} replacements, base {base}", edits.len()), &mut self.answer);
         Ok(())
     }
 
-    /// Makes the edits one after the other; unlike ours it leaves those that were made when one cannot be.
-    fn multi_edit(&mut self, arguments: &Value) -> Result<()> {
-        let edits = arguments["edits"].as_array().context("missing argument: edits")?;
-        edits.iter().try_for_each(|edit| self.edit_file(edit))
+    /// Puts new content in the place of a file.
+    fn write_file(&mut self, arguments: &Value) -> Result<()> {
+        let path = argument(arguments, "path")?;
+        let mode = self.load(path)?;
+        self.content.clear();
+        self.content.extend_from_slice(argument(arguments, "content")?.as_bytes());
+        self.replace(path, mode)?;
+        say(&format!("{path}: {} bytes", self.content.len()), &mut self.answer);
+        Ok(())
     }
 
     /// Reads a file into `self.content` and returns its mode.
@@ -172,6 +191,7 @@ fn tools() -> Value {
         {"name": "read_file", "inputSchema": schema(&["path"])},
         {"name": "edit_file", "inputSchema": schema(&["path", "old_string", "new_string"])},
         {"name": "multi_edit", "inputSchema": {"type": "object", "required": ["edits"]}},
+        {"name": "write_file", "inputSchema": schema(&["path", "content"])},
     ]})
 }
 
@@ -305,6 +325,13 @@ mod tests {
         let (_, failed, after) = call("a b c\n", "multi_edit", json!({"edits": [edit("a", "one"), edit("c", "three")]}));
         assert!(!failed);
         assert_eq!(after, "one b three\n");
+    }
+
+    #[test]
+    fn a_write_replaces_everything() {
+        let (_, failed, after) = call("a b c\n", "write_file", json!({"path": "a.txt", "content": "new\n"}));
+        assert!(!failed);
+        assert_eq!(after, "new\n");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::bench::calls::{CallRow, Kind};
 use crate::bench::depth::{Depth, LINES};
 use crate::bench::growth::Growth;
 use crate::bench::hook::Hook;
+use crate::bench::memory::Memory;
 use crate::bench::peer::{LeftOut, Peer};
 use crate::bench::scan::Scan;
 use crate::bench::search::Search;
@@ -19,6 +20,7 @@ use crate::bench::snapshot::Snapshot;
 use crate::bench::start::StartRow;
 use crate::bench::table::{micros, millis, none, times_as_long};
 use crate::bench::throughput::{IN_FLIGHT, ThroughputRow};
+use crate::bench::writes::WriteRow;
 use crate::sample::{Each, Summary};
 
 /// Everything that was measured.
@@ -35,8 +37,12 @@ pub(crate) struct Report {
     pub left_out: Vec<LeftOut>,
     /// Round trips.
     pub calls: Vec<CallRow>,
+    /// Round trips with server and client on one core.
+    pub calls_on_one_core: Vec<CallRow>,
     /// Changes of many files.
     pub batches: Vec<BatchRow>,
+    /// Changes of much of one file.
+    pub writes: Vec<WriteRow>,
     /// Calls in a second.
     pub throughput: Vec<ThroughputRow>,
     /// What else an edit may need.
@@ -53,6 +59,8 @@ pub(crate) struct Report {
     pub scan: Scan,
     /// The state as a model gets it.
     pub snapshot: Snapshot,
+    /// What is kept of what was shown.
+    pub memory: Memory,
     /// How long the whole run took.
     pub took: Duration,
 }
@@ -68,20 +76,27 @@ impl Report {
             "## The peers".into(),
             self.peers_part(),
             "## Calls".into(),
-            "Round trips over MCP stdio, µs; medians where nothing else is said. In the rows called synced ours and the floor sync file and directory; the peers do what they always do."
+            "Round trips over MCP stdio, µs; medians where nothing else is said. Ours syncs every edit, as is its default, and so does the floor; in the rows called fast neither does. The peers do what they always do."
                 .into(),
-            self.calls_table(),
+            self.calls_table(&self.calls),
+            "The same with server and client on one core, so that no core must be woken for a call:".into(),
+            self.calls_table(&self.calls_on_one_core),
             "## Batch".into(),
             format!("{FILES} files of 1 KB changed, in one call where the server can, else in {FILES} calls; median ms:"),
             self.batch_table(),
+            "## Large changes of one file".into(),
+            "In one call, median ms; servers that have no such call are left out:".into(),
+            self.writes_table(),
             "## Throughput".into(),
-            format!("Calls in a second with {IN_FLIGHT} under way at once, on all cores:"),
+            format!("Calls in a second with {IN_FLIGHT} under way at once:"),
             self.throughput_table(),
             "## Growth and memory".into(),
             self.growth_words(),
             self.growth_table(),
             self.memory_words(),
             self.memory_table(),
+            self.seen_words(),
+            self.seen_table(),
             "## Start".into(),
             "From spawn to answer, median ms:".into(),
             self.start_table(),
@@ -107,7 +122,7 @@ impl Report {
         let pace = self.pace.pick("quick run", "full run");
         let seconds = self.took.as_secs_f64();
         format!(
-            "{}; {pace}, {seconds:.0} s. All servers in one run, in turn, each on one core together with its client where nothing else is said.",
+            "{}; {pace}, {seconds:.0} s. All servers in one run, in turn, on all cores where nothing else is said.",
             self.machine
         )
     }
@@ -136,7 +151,7 @@ impl Report {
         let header = ["call", "size", "surehand", "floor", "surehand / floor"].map(String::from).into_iter();
         let header: Vec<_> =
             header.chain(self.with_peers(|| ["best peer", "official", "times faster"].map(String::from).into())).collect();
-        let shown = [Kind::Read, Kind::Edit, Kind::EditSynced];
+        let shown = [Kind::Read, Kind::Edit, Kind::EditFast];
         let rows = self.calls.iter().filter(|row| shown.contains(&row.kind)).map(|row| {
             let times = row.times.map(|times| times.p50);
             let ours = times.surehand;
@@ -170,10 +185,10 @@ impl Report {
         [taking_part].into_iter().chain(self.left_out.iter().map(named)).collect::<Vec<_>>().join("\n\n")
     }
 
-    fn calls_table(&self) -> String {
+    fn calls_table(&self, calls: &[CallRow]) -> String {
         let before = ["call", "size", "surehand", "p95", "floor"].map(String::from).into_iter().chain(self.peer_columns());
         let header: Vec<_> = before.chain(self.ratio_columns()).collect();
-        let rows = self.calls.iter().map(|row| {
+        let rows = calls.iter().map(|row| {
             let ours = row.times.surehand;
             let words =
                 [row.kind.label().into(), row.size.into(), micros(ours.p50), micros(ours.p95), micros(row.times.floor.p50)];
@@ -199,6 +214,16 @@ impl Report {
         let rows = self.batches.iter().map(|row| {
             let times = row.times.iter().map(|times| millis(times.p50));
             [row.label.to_owned()].into_iter().chain(times).chain(self.ratios(&row.times)).collect::<Vec<_>>()
+        });
+        table(1, header, rows)
+    }
+
+    fn writes_table(&self) -> String {
+        let header: Vec<_> = ["call".to_owned()].into_iter().chain(self.columns()).chain(["surehand / floor".into()]).collect();
+        let rows = self.writes.iter().map(|row| {
+            let cells = row.times.iter().map(|times| times.map_or_else(none, |times| millis(times.p50)));
+            let ratio = row.times.surehand.zip(row.times.floor).map(|(ours, floor)| times_as_long(ours.p50, floor.p50));
+            [row.label.clone()].into_iter().chain(cells).chain([ratio.unwrap_or_else(none)]).collect::<Vec<_>>()
         });
         table(1, header, rows)
     }
@@ -244,6 +269,19 @@ impl Report {
         table(1, ["server", "VmRSS", "after all"], rows.map(|((name, kib), all)| [name.clone(), mebibytes(kib), all]))
     }
 
+    fn seen_words(&self) -> String {
+        let [some, all] = self.memory.files;
+        format!("Resident memory after {some} reads, each of another file of 2 KB, and after {all}, MiB:")
+    }
+
+    fn seen_table(&self) -> String {
+        let Memory { surehand_kib, floor_kib, .. } = self.memory;
+        let cells = |kib: [u64; 2]| kib.map(|kib| format!("{:.1}", kib as f64 / 1024.0));
+        let rows = [("surehand", cells(surehand_kib)), ("floor", cells(floor_kib))];
+        let [some, all] = self.memory.files.map(|files| format!("{files} files"));
+        table(1, ["server".into(), some, all], rows.map(|(name, [some, all])| [name.to_owned(), some, all]))
+    }
+
     fn start_table(&self) -> String {
         let header: Vec<_> = ["workspace", "answer"]
             .map(String::from)
@@ -252,7 +290,7 @@ impl Report {
             .chain(["surehand / floor".into()])
             .collect();
         let rows = self.start.iter().flat_map(|row| {
-            [("initialize", &row.greeting), ("first read", &row.read)].map(|(answer, times)| {
+            [("initialize", &row.greeting), ("tools/list", &row.tools), ("first read", &row.read)].map(|(answer, times)| {
                 let mut cells = vec![row.workspace.clone(), answer.into()];
                 cells.extend(times.iter().map(|times| millis(times.p50)));
                 cells.resize_with(2 + self.names.iter().count(), none);

@@ -22,6 +22,8 @@ pub(crate) struct StartRow {
     pub workspace: String,
     /// From the spawn to the answer to `initialize`.
     pub greeting: Each<Summary>,
+    /// From the spawn to the answer to `tools/list`.
+    pub tools: Each<Summary>,
     /// From the spawn to the answer to the first read.
     pub read: Each<Summary>,
 }
@@ -32,11 +34,11 @@ pub(super) fn measure(bench: &Bench, grown: &Each<PathBuf>, files: usize) -> Res
     let starts = bench.pace.pick(10, 30);
     let fresh: Vec<_> = (0..starts).map(|_| workspaces(bench, &path)).collect::<Result<_>>()?;
     let used = without_peers(&workspaces(bench, &path)?);
-    let kept = without_peers(&bench.fast);
+    let kept = without_peers(&bench.full);
     leave_state(&kept, &used, &path)?;
     machine::settle();
     Ok(vec![
-        row("cold: fresh workspace".into(), &bench.fast, &fresh, &path)?,
+        row("cold: fresh workspace".into(), &bench.full, &fresh, &path)?,
         row("warm: state of 1 file".into(), &kept, &vec![used; starts], &path)?,
         row(format!("warm: state of {files} files"), &kept, &vec![without_peers(grown); starts], &path)?,
     ])
@@ -66,26 +68,26 @@ fn leave_state(launches: &Each<Launch>, roots: &Each<PathBuf>, path: &str) -> Re
 
 /// Starts the servers in turn, once for every entry of `roots`, peers less often.
 fn row(workspace: String, launches: &Each<Launch>, roots: &[Each<PathBuf>], path: &str) -> Result<StartRow> {
-    let mut greetings = launches.map(|_| Vec::<Duration>::new());
-    let mut reads = launches.map(|_| Vec::<Duration>::new());
+    let mut times = [(); 3].map(|()| launches.map(|_| Vec::<Duration>::new()));
     for (round, roots) in roots.iter().enumerate() {
         for seat in roots.order(round) {
             if matches!(seat, Seat::Peer(_)) && round % SHARE != 0 {
                 continue;
             }
-            let (greeting, read) = start(launches.at(seat), roots.at(seat), path)?;
-            greetings.at_mut(seat).push(greeting);
-            reads.at_mut(seat).push(read);
+            let answers = start(launches.at(seat), roots.at(seat), path)?;
+            times.iter_mut().zip(answers).for_each(|(times, answer)| times.at_mut(seat).push(answer));
         }
     }
-    Ok(StartRow { workspace, greeting: greetings.map(|all| Summary::of(all)), read: reads.map(|all| Summary::of(all)) })
+    let [greeting, tools, read] = times.map(|times| times.map(|all| Summary::of(all)));
+    Ok(StartRow { workspace, greeting, tools, read })
 }
 
-/// One start: the time to the greeting and the time to the first read.
-fn start(launch: &Launch, root: &Path, path: &str) -> Result<(Duration, Duration)> {
+/// One start: the times to the greeting, to the list of tools and to the first read.
+fn start(launch: &Launch, root: &Path, path: &str) -> Result<[Duration; 3]> {
     let mut contender = Contender::start(launch, root)?;
+    let listed = contender.client.list_tools()?;
     let answer = contender.read(path)?;
     ensure!(is_whole(&answer.text, 0, 100), "{path} is not shown whole");
     let Contender { client, .. } = &contender;
-    Ok((client.greeted - client.spawned, answer.ended - client.spawned))
+    Ok([client.greeted, listed, answer.ended].map(|moment| moment - client.spawned))
 }

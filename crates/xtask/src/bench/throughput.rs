@@ -1,9 +1,10 @@
-//! How many calls a server answers in a second when several are under way at once. Not pinned to a core: some servers use all of them.
+//! How many calls a server answers in a second when many are under way at once.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::bench::server::Launch;
 use crate::bench::tongue::Edit;
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, create};
@@ -11,13 +12,14 @@ use crate::machine;
 use crate::sample::{Each, median};
 
 /// Calls that are under way at once.
-pub(super) const IN_FLIGHT: usize = 8;
+pub(super) const IN_FLIGHT: usize = 64;
 /// Files, each of which is called for once in a burst, so that no two calls under way are for the same one.
-const FILES: usize = 64;
+const FILES: usize = 256;
 /// Size of a file in bytes.
-const BYTES: usize = 10 << 10;
+const BYTES: usize = 1 << 10;
 
 /// What was found.
+#[derive(Clone)]
 pub(crate) struct ThroughputRow {
     /// The kind of call.
     pub label: &'static str,
@@ -32,15 +34,22 @@ enum Burst {
     Edits,
 }
 
-/// Measures bursts of reads and of edits in turn.
+/// Measures bursts of reads and of edits, those by servers that sync first.
 pub(super) fn measure(bench: &Bench) -> Result<Vec<ThroughputRow>> {
+    let full = [("read, 1 KB", Burst::Reads), ("edit, 1 KB", Burst::Edits)];
+    let fast = [("edit, 1 KB, fast", Burst::Edits)];
+    Ok([bursts(bench, &bench.full, &full)?, bursts(bench, &bench.fast, &fast)?].concat())
+}
+
+/// Bursts of each kind, the servers in turn.
+fn bursts(bench: &Bench, launches: &Each<Launch>, kinds: &[(&'static str, Burst)]) -> Result<Vec<ThroughputRow>> {
     let roots = bench.workspaces()?;
     for root in roots.iter() {
         (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
     }
     machine::settle();
-    let mut field = contenders(&bench.fast, &roots)?;
-    let mut row = |label, burst| -> Result<ThroughputRow> {
+    let mut field = contenders(launches, &roots)?;
+    let mut row = |&(label, burst): &(&'static str, Burst)| -> Result<ThroughputRow> {
         let mut times = field.map(|_| Vec::<Duration>::new());
         for round in 0..=bench.pace.pick(5, 20) {
             for seat in field.order(round) {
@@ -53,7 +62,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<ThroughputRow>> {
         }
         Ok(ThroughputRow { label, per_second: times.map(|all| FILES as f64 / median(all).as_secs_f64()) })
     };
-    Ok(vec![row("read, 10 KB", Burst::Reads)?, row("edit, 10 KB", Burst::Edits)?])
+    kinds.iter().map(&mut row).collect()
 }
 
 /// One burst. Edits are looked for in the files afterwards; that reads are whole, the other parts have made sure of.
@@ -72,5 +81,5 @@ fn go(contender: &mut Contender, burst: Burst, round: usize) -> Result<Duration>
 }
 
 fn path(file: usize) -> String {
-    format!("throughput/file-{file:02}.txt")
+    format!("throughput/file-{file:03}.txt")
 }

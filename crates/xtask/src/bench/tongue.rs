@@ -96,6 +96,34 @@ impl Tongue {
         })
     }
 
+    /// Makes several changes of one file in one call; not every server can without being told hashes.
+    pub(crate) fn edit_places(self, root: &Path, edits: &[Edit]) -> Option<Call> {
+        match self {
+            Self::Surehand => {
+                let edits: Vec<_> = edits.iter().map(replacement).collect();
+                Some(Call { tool: "multi_edit", arguments: json!({"edits": edits}) })
+            }
+            Self::Filesystem => {
+                let path = root.join(&edits.first()?.path);
+                let replaced = |edit: &Edit| json!({"oldText": token(edit.from), "newText": token(edit.to)});
+                let edits: Vec<_> = edits.iter().map(replaced).collect();
+                Some(Call { tool: "edit_file", arguments: json!({"path": path, "edits": edits}) })
+            }
+            Self::TextEditor | Self::Hashline | Self::HashlineEdit => None,
+        }
+    }
+
+    /// Writes a whole file; not every server can.
+    pub(crate) fn write(self, root: &Path, path: &str, content: &str) -> Option<Call> {
+        match self {
+            Self::Surehand => Some(Call { tool: "write_file", arguments: json!({"path": path, "content": content}) }),
+            Self::Filesystem => {
+                Some(Call { tool: "write_file", arguments: json!({"path": root.join(path), "content": content}) })
+            }
+            Self::TextEditor | Self::Hashline | Self::HashlineEdit => None,
+        }
+    }
+
     /// Whether one call can change many files.
     pub(crate) fn has_batches(self) -> bool {
         matches!(self, Self::Surehand | Self::TextEditor)

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::Report;
+use crate::bench::calls::CallRow;
 use crate::bench::growth::Windows;
 use crate::sample::{Each, Summary, ratio};
 
@@ -12,6 +13,7 @@ impl Report {
     /// One object with everything.
     pub(crate) fn to_json(&self) -> Value {
         let named = |each: &Each<Summary>| self.named(&each.map(summary));
+        let call = |row: &CallRow| json!({"call": row.kind.label(), "bytes": row.bytes, "times": named(&row.times)});
         json!({
             "machine": self.machine,
             "pace": self.pace.pick("quick", "full"),
@@ -22,10 +24,12 @@ impl Report {
             "left_out": self.left_out.iter().map(|left_out| json!({
                 "package": left_out.peer.package, "reason": left_out.reason,
             })).collect::<Vec<_>>(),
-            "calls": self.calls.iter().map(|row| json!({
-                "call": row.kind.label(), "bytes": row.bytes, "times": named(&row.times),
-            })).collect::<Vec<_>>(),
+            "calls": self.calls.iter().map(call).collect::<Vec<_>>(),
+            "calls_on_one_core": self.calls_on_one_core.iter().map(call).collect::<Vec<_>>(),
             "batches": self.batches.iter().map(|row| json!({ "batch": row.label, "times": named(&row.times) })).collect::<Vec<_>>(),
+            "writes": self.writes.iter().map(|row| json!({
+                "call": row.label, "times": self.named(&row.times.map(|times| json!(times.as_ref().map(summary)))),
+            })).collect::<Vec<_>>(),
             "throughput": self.throughput.iter().map(|row| json!({
                 "call": row.label, "per_second": self.named(&row.per_second.map(|&rate| json!(rate))),
             })).collect::<Vec<_>>(),
@@ -40,7 +44,8 @@ impl Report {
                 "resident_kib_after_all": self.growth.resident_kib_after_all,
             },
             "start": self.start.iter().map(|row| json!({
-                "workspace": row.workspace, "initialize": named(&row.greeting), "first_read": named(&row.read),
+                "workspace": row.workspace, "initialize": named(&row.greeting), "tools_list": named(&row.tools),
+                "first_read": named(&row.read),
             })).collect::<Vec<_>>(),
             "hook": self.hook.rows.iter().map(|(label, times)| json!({ "process": label, "times": summary(times) })).collect::<Vec<_>>(),
             "search": {
@@ -65,6 +70,9 @@ impl Report {
             },
             "snapshot": {
                 "tokens": self.snapshot.tokens, "call": summary(&self.snapshot.call), "command": summary(&self.snapshot.command),
+            },
+            "memory": {
+                "files": self.memory.files, "surehand_kib": self.memory.surehand_kib, "floor_kib": self.memory.floor_kib,
             },
         })
     }
