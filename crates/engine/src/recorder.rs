@@ -429,7 +429,7 @@ fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn() -> bool) {
                 break;
             }
         }
-        busy = housekeeping() | writer.tidy_store();
+        busy = housekeeping() | writer.tidy_store(Instant::now());
     }
 }
 
@@ -491,9 +491,9 @@ impl Writer {
     }
 
     /// What is done beside the records, a part of it each time. Says whether there is more to do soon.
-    fn tidy_store(&mut self) -> bool {
-        if self.said.elapsed() > STILL_THERE && !self.in_use.is_empty() {
-            self.said = Instant::now();
+    fn tidy_store(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.said) > STILL_THERE && !self.in_use.is_empty() {
+            self.said = now;
             let still_there: Vec<Record> = self.in_use.iter().cloned().map(|session| Record::InUse { session }).collect();
             drop(self.store.with(|store| store.record(&still_there)));
         }
@@ -510,6 +510,7 @@ fn step_back() {
 
 #[cfg(test)]
 mod tests {
+    use surehand_core::{Text, View};
     use surehand_store::Shared;
 
     use super::*;
@@ -520,6 +521,31 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| queue.flush());
             drop(End(&queue));
+        });
+    }
+
+    /// One that does nothing for long, while others come and go.
+    #[test]
+    fn a_session_of_a_process_that_goes_on_counts_as_used() {
+        let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));
+        let mut writer = Writer::new(store.clone(), crate::Config::default().versions, Arc::default());
+        let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
+        let viewed = |session: &str| Record::Viewed {
+            session: SessionId(session.to_owned()),
+            path: RelPath::new("a").unwrap(),
+            view: view.clone(),
+        };
+        let queue = Queue::new(CrashSafety::Nothing);
+        let batch = |records| Batch { records, number: 1, is_last: false };
+        writer.write(&queue, &batch(vec![viewed("idle"), viewed("ended")]));
+        writer.write(&queue, &batch(vec![Record::Cleared { session: SessionId("ended".to_owned()) }]));
+        store.with(|store| store.record(&[viewed("another")])).unwrap();
+        writer.tidy_store(Instant::now() + 2 * STILL_THERE);
+        store.with(|store| {
+            store.record(&[viewed("third")]).unwrap();
+            let bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: 2 };
+            while store.trim(&bounds).unwrap() {}
+            assert_eq!(store.sessions().unwrap(), ["idle", "third"].map(|session| (SessionId(session.to_owned()), 1)));
         });
     }
 

@@ -384,21 +384,21 @@ impl Store for SqliteStore {
 
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError> {
         let sql = "SELECT version, device, inode, size, modified, changed, taken FROM files WHERE checkout = ?1 AND path = ?2";
-        self.one(sql, params![self.rows.checkout, self.rows.key(path)], |row| {
-            let stamp = Stamp {
-                device: row.get::<_, i64>(1)? as u64,
-                inode: row.get::<_, i64>(2)? as u64,
-                size: row.get::<_, i64>(3)? as u64,
-                modified: row.get(4)?,
-                changed: row.get(5)?,
-                taken: row.get(6)?,
-            };
-            Ok(KnownFile { version: ContentHash::from_bytes(row.get(0)?), stamp })
-        })
+        self.one(sql, params![self.rows.checkout, self.rows.key(path)], read_file)
     }
 
     fn files(&self, paths: &[RelPath]) -> Result<Vec<Option<KnownFile>>, StoreError> {
-        self.at_once(|| paths.iter().map(|path| self.file(path)).collect())
+        // Of so many it is faster to read the whole table than to look for each.
+        const MANY: usize = 10_000;
+        if paths.len() < MANY {
+            return self.at_once(|| paths.iter().map(|path| self.file(path)).collect());
+        }
+        let sql =
+            "SELECT version, device, inode, size, modified, changed, taken, path FROM files WHERE checkout = ?1 ORDER BY path";
+        let all = self.all(sql, [self.rows.checkout], |row| Ok((row.get::<_, String>(7)?, read_file(row)?)))?;
+        // By the order of bytes, as the key of the table.
+        let find = |path: &RelPath| all.binary_search_by(|(key, _)| key.as_str().cmp(&self.rows.key(path))).ok();
+        Ok(paths.iter().map(|path| find(path).map(|at| all[at].1.clone())).collect())
     }
 
     fn paths_of(&self, stamp: &Stamp) -> Result<Vec<RelPath>, StoreError> {
@@ -705,6 +705,19 @@ fn keep(
 
 fn not_packed(error: std::io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
+/// A file, from the first columns of a row.
+fn read_file(row: &Row<'_>) -> rusqlite::Result<KnownFile> {
+    let stamp = Stamp {
+        device: row.get::<_, i64>(1)? as u64,
+        inode: row.get::<_, i64>(2)? as u64,
+        size: row.get::<_, i64>(3)? as u64,
+        modified: row.get(4)?,
+        changed: row.get(5)?,
+        taken: row.get(6)?,
+    };
+    Ok(KnownFile { version: ContentHash::from_bytes(row.get(0)?), stamp })
 }
 
 /// A delta, from three columns; what cannot be unpacked is none.

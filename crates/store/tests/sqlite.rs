@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surehand_core::{ContentHash, RelPath, Text, View};
-use surehand_store::{Bounds, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
+use surehand_store::{Bounds, KnownFile, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
 use surehand_testkit::Mounted;
 
 #[test]
@@ -400,4 +400,22 @@ fn a_full_disk_is_named_and_ends_nobody() {
     fs::remove_file(filler).unwrap();
     store.record(&[kept(1000, 1000)]).unwrap();
     assert!(store.version(&ContentHash::of(&noise(1000, 1000))).unwrap().is_some());
+}
+
+#[test]
+fn many_files_are_found_as_each_of_them_is() {
+    let below = Some(RelPath::new("package").unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let scope = Scope { checkout: "one".to_owned(), below };
+    let mut store = SqliteStore::open(&dir.path().join("state.db"), &scope).unwrap().store;
+    let path = |number: usize| RelPath::new(&format!("d{}/é{number}", number % 7)).unwrap();
+    let found = |number: usize| {
+        let stamp = Stamp { device: 1, inode: number as u64, size: 3, modified: 4, changed: 5, taken: 6 };
+        Record::Found { path: path(number), file: KnownFile { version: ContentHash::of(&number.to_le_bytes()), stamp } }
+    };
+    store.record(&(0..12_000).step_by(2).map(found).collect::<Vec<_>>()).unwrap();
+    let paths: Vec<RelPath> = (0..12_000).rev().map(path).collect();
+    let each: Vec<Option<KnownFile>> = paths.iter().map(|path| store.file(path).unwrap()).collect();
+    assert_eq!(each.iter().flatten().count(), 6_000);
+    assert_eq!(store.files(&paths).unwrap(), each);
 }
