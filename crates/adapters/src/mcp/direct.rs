@@ -98,7 +98,8 @@ impl Server {
     pub(super) fn answer<'a>(&self, plain: PlainCall<'a>, out: &mut Vec<u8>) -> Result<(), PlainCall<'a>> {
         let Some(client) = self.known_client.get() else { return Err(plain) };
         let tool = &plain.params.name;
-        if self.hub.tool(tool).is_none() || !matches!(self.place(tool), Where::Here) {
+        let is_quick = self.hub.tool(tool).is_some() && matches!(self.place(tool), Where::Here);
+        if !is_quick || self.hub.follow_root().is_err() {
             return Err(plain);
         }
         let seat = self.hub.seat(&self.caller_over_stdio(&client.name));
