@@ -153,11 +153,11 @@ enum Subject {
 const PATIENCE: Duration = Duration::from_millis(100);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 2000;
-const MAX_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// When more than this is waiting already, whoever brings more waits as well: the thread steps back behind other work, and what it
 /// does not get to would be kept in memory.
-const MOST_RECORDS: usize = 20_000;
-const MOST_BYTES: usize = 8 << 20;
+const MOST_RECORDS: usize = 6_000;
+const MOST_BYTES: usize = 4 << 20;
 const MILLIS_OF_A_DAY: i64 = 24 * 60 * 60 * 1000;
 /// After this many new texts it is looked whether there are too many.
 const TRIM_AFTER: usize = 200;
