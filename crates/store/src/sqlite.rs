@@ -25,6 +25,12 @@ use crate::{
     Bounds, ChangeId, Delta, Event, KnownFile, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store, StoreError, Which,
 };
 
+/// So many records, those of a single call, are compared with what is known before they are written.
+const FEW: usize = 8;
+
+/// What was used within so many turns need not be marked as used again.
+const LATELY: i64 = 1000;
+
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -289,6 +295,30 @@ impl SqliteStore {
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
     }
 
+    /// Whether these say nothing that is not known. Most hooks look at files that are what they were: they need not write, and need not make
+    /// the log longer for the next one.
+    fn knows_all(&self, records: &[Record]) -> Result<bool, StoreError> {
+        let lately = bounds::turn(&self.connection).map_err(|error| self.failed(error))? - LATELY;
+        for record in records {
+            let is_known = match record {
+                Record::Found { path, file } => {
+                    let is_same = |known: KnownFile| known.version == file.version && known.stamp.agrees_with(&file.stamp);
+                    self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known))
+                }
+                Record::InUse { session } => {
+                    let sql = "SELECT turn FROM sessions WHERE checkout = ?1 AND session = ?2";
+                    let used = self.one(sql, params![self.rows.checkout, session.0], turn_in)?;
+                    used.is_some_and(|used| used > lately)
+                }
+                _ => false,
+            };
+            if !is_known {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Answers several questions in one transaction, which takes its locks once.
     fn at_once<T>(&self, questions: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.failed(error))?;
@@ -322,6 +352,9 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn record(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        if records.len() <= FEW && self.at_once(|| self.knows_all(records))? {
+            return Ok(());
+        }
         let path = self.path.clone();
         // Before the transaction, during which nobody else can write.
         let packed = records.iter().map(|record| self.packed(record)).collect::<Result<Vec<_>, _>>()?;
@@ -676,6 +709,10 @@ fn status_name(status: TaskStatus) -> &'static str {
         TaskStatus::InProgress => "in_progress",
         TaskStatus::Completed => "completed",
     }
+}
+
+fn turn_in(row: &Row<'_>) -> rusqlite::Result<i64> {
+    row.get(0)
 }
 
 /// Names with blanks between; nothing for none.

@@ -419,3 +419,24 @@ fn many_files_are_found_as_each_of_them_is() {
     assert_eq!(each.iter().flatten().count(), 6_000);
     assert_eq!(store.files(&paths).unwrap(), each);
 }
+
+/// Most hooks look at files that are what they were.
+#[test]
+fn what_is_known_is_not_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5_000_000_001, taken: 9_000_000_000 };
+    let found =
+        |stamp| Record::Found { path: RelPath::new("a").unwrap(), file: KnownFile { version: ContentHash::of(b"one"), stamp } };
+    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let log = || fs::metadata(dir.path().join("state.db-wal")).unwrap().len();
+    store.record(&[found(stamp)]).unwrap();
+    let before = log();
+    let later = Stamp { taken: 10_000_000_000, ..stamp };
+    store.record(&[found(later)]).unwrap();
+    assert_eq!(log(), before, "the same file, looked at later");
+    let changed = Stamp { changed: 6_000_000_001, ..later };
+    store.record(&[found(changed)]).unwrap();
+    assert!(log() > before);
+    assert_eq!(store.file(&RelPath::new("a").unwrap()).unwrap().unwrap().stamp, changed);
+}
