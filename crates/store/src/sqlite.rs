@@ -28,9 +28,6 @@ use crate::{
 /// So many records, those of a single call, are compared with what is known before they are written.
 const FEW: usize = 8;
 
-/// What was used within so many turns need not be marked as used again.
-const LATELY: i64 = 1000;
-
 /// How long to wait for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -295,24 +292,13 @@ impl SqliteStore {
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
     }
 
-    /// Whether these say nothing that is not known. Most hooks look at files that are what they were: they need not write, and need not make
-    /// the log longer for the next one.
+    /// Whether these only say that files are what they were. Most hooks find it so: they need not write, and need not make the log longer for
+    /// the next one.
     fn knows_all(&self, records: &[Record]) -> Result<bool, StoreError> {
-        let lately = bounds::turn(&self.connection).map_err(|error| self.failed(error))? - LATELY;
         for record in records {
-            let is_known = match record {
-                Record::Found { path, file } => {
-                    let is_same = |known: KnownFile| known.version == file.version && known.stamp.agrees_with(&file.stamp);
-                    self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known))
-                }
-                Record::InUse { session } => {
-                    let sql = "SELECT turn FROM sessions WHERE checkout = ?1 AND session = ?2";
-                    let used = self.one(sql, params![self.rows.checkout, session.0], turn_in)?;
-                    used.is_some_and(|used| used > lately)
-                }
-                _ => false,
-            };
-            if !is_known {
+            let Record::Found { path, file } = record else { return Ok(false) };
+            let is_same = |known: KnownFile| known.version == file.version && known.stamp.agrees_with(&file.stamp);
+            if !self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known)) {
                 return Ok(false);
             }
         }
@@ -709,10 +695,6 @@ fn status_name(status: TaskStatus) -> &'static str {
         TaskStatus::InProgress => "in_progress",
         TaskStatus::Completed => "completed",
     }
-}
-
-fn turn_in(row: &Row<'_>) -> rusqlite::Result<i64> {
-    row.get(0)
 }
 
 /// Names with blanks between; nothing for none.

@@ -103,11 +103,6 @@ fn sessions(records: &[Record]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
     (in_use, ended)
 }
 
-/// The number of the last turn.
-pub(super) fn turn(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.prepare_cached("SELECT turn FROM counters")?.query_row([], |row| row.get(0))
-}
-
 fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT bytes FROM counters")?.query_row([], |row| row.get(0))
 }
