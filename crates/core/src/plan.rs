@@ -126,6 +126,14 @@ impl Planned {
         }
     }
 
+    /// The name that the file is moved to.
+    pub fn moved_to(&self) -> Option<&RelPath> {
+        match &self.act {
+            Act::Move { to } => Some(to),
+            Act::Write { .. } | Act::Remove => None,
+        }
+    }
+
     /// Which lines it replaces by which.
     pub fn map(&self) -> &LineMap {
         &self.map

@@ -239,12 +239,8 @@ impl Session {
 
     fn event(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, file: &PlannedFile) -> Event {
         let planned = &file.planned;
-        let moved_to = match planned.act() {
-            Act::Move { to } => Some(to.clone()),
-            Act::Write { .. } | Act::Remove => None,
-        };
         Event {
-            moved_to,
+            moved_to: planned.moved_to().cloned(),
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
             mode: file.facts.mode.filter(|_| *planned.act() == Act::Remove),

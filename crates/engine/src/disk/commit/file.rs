@@ -75,7 +75,7 @@ impl<'a> StagedFile<'a> {
         let in_tree = |path: &RelPath| place.copy.in_tree(path).to_string();
         Intent {
             path: in_tree(place.path()),
-            to: place.to().map(in_tree),
+            to: place.planned.moved_to().map(in_tree),
             how: self.how(),
             base: place.planned.base().map(Content::version),
             new: place.planned.after().map(Content::version),

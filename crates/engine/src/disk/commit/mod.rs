@@ -20,7 +20,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surehand_core::{Act, Cause, Planned, Refusal, RelPath, Stamp};
+use rustix::fs as sys;
+use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
 
 use self::file::{StagedFile, Synced};
 pub(super) use self::{exchange::OLD_NAME, in_place::NEW_COPY, place::rename_to_free_name};
@@ -31,7 +32,6 @@ use super::{
     root::refuse_io,
     working_copy::WorkingCopy,
 };
-use rustix::fs as sys;
 
 /// How safe a commit is against a power cut. It is always safe against the crash of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,15 +89,6 @@ pub(crate) struct Change<'a> {
     pub planned: &'a Planned,
     /// Device and inode of a file that has several names, so that all of them share a lock.
     pub identity: Option<(u64, u64)>,
-}
-
-impl Change<'_> {
-    fn moved_to(&self) -> Option<&RelPath> {
-        match self.planned.act() {
-            Act::Move { to } => Some(to),
-            Act::Write { .. } | Act::Remove => None,
-        }
-    }
 }
 
 /// A commit that has happened.
@@ -207,7 +198,7 @@ impl<'a> Run<'a> {
     }
 
     fn take_locks(&self) -> Result<Locks, CommitError> {
-        let paths = self.changes.iter().flat_map(|change| [change.planned.path()].into_iter().chain(change.moved_to()));
+        let paths = self.changes.iter().flat_map(|change| [change.planned.path()].into_iter().chain(change.planned.moved_to()));
         let paths: Vec<RelPath> = paths.map(|path| self.copy.in_tree(path)).collect();
         let paths: Vec<&RelPath> = paths.iter().collect();
         let identities: Vec<(u64, u64)> = self.changes.iter().filter_map(|change| change.identity).collect();
@@ -228,7 +219,7 @@ impl<'a> Run<'a> {
     fn begin(&mut self) -> Result<(), CommitError> {
         if self.is_durable() {
             let staged: Vec<&File> = self.files.iter().flat_map(StagedFile::to_sync_before).collect();
-            sync(&staged).map_err(|(nth, error)| self.failed_to_sync(nth, &error))?;
+            sync(&staged).map_err(|(nth, error)| self.failed_to_sync(nth, error))?;
         }
         let files = self.files.iter().map(StagedFile::intent).collect();
         self.begun = true;
@@ -240,9 +231,13 @@ impl<'a> Run<'a> {
         locks.mark(&self.journal_name).map_err(|error| self.failed("mark its lock", &error))
     }
 
-    fn failed_to_sync(&self, nth: usize, error: &io::Error) -> CommitError {
-        let of_file = self.files.iter().flat_map(|file| file.to_sync_before().into_iter().map(move |_| file)).nth(nth);
-        of_file.map_or_else(|| self.failed("sync", error), |file| file.failed("sync", io::Error::from(error.kind())))
+    /// Names the file to which the nth of all that was synced belongs.
+    fn failed_to_sync(&self, nth: usize, error: io::Error) -> CommitError {
+        let files = self.files.iter().flat_map(|file| file.to_sync_before().into_iter().map(move |_| file));
+        match files.into_iter().nth(nth) {
+            Some(file) => file.failed("sync", error),
+            None => self.failed("sync", &error),
+        }
     }
 
     fn is_durable(&self) -> bool {

@@ -11,7 +11,7 @@ use rustix::{
     fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
 };
-use surehand_core::{Act, Content, ContentHash, Planned, RelPath, Stamp};
+use surehand_core::{Content, ContentHash, Planned, RelPath, Stamp};
 
 use super::{CommitError, Durability};
 use crate::disk::{
@@ -230,14 +230,6 @@ impl<'a> Place<'a> {
     pub(super) fn check_base(&self, old: &OldFile) -> Result<(), CommitError> {
         let holds = same_bytes(&old.file, self.base()).map_err(|error| self.failed("read", error))?;
         if holds { Ok(()) } else { Err(self.changed()) }
-    }
-
-    /// The name that a file is moved to.
-    pub(super) fn to(&self) -> Option<&'a RelPath> {
-        match self.planned.act() {
-            Act::Move { to } => Some(to),
-            Act::Write { .. } | Act::Remove => None,
-        }
     }
 }
 
