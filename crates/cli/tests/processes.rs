@@ -5,6 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -121,6 +122,35 @@ fn what_a_killed_server_has_answered_for_can_be_undone() {
         }
         assert_eq!(tree(root), before, "after {answered} calls");
         assert_eq!(debris(root), Vec::<PathBuf>::new());
+    }
+}
+
+/// A text that is replaced as a whole is kept itself: by the store, or on its way there.
+#[test]
+fn what_a_killed_server_has_written_anew_can_be_undone() {
+    let dir = surehand_testkit::repository();
+    let root = dir.path();
+    let text = |number: usize| (0..20_000).map(|line| format!("line {line} of text {number}\n")).collect::<String>();
+    fs::write(root.join("large.txt"), text(0)).unwrap();
+    for pause in [Duration::ZERO, Duration::from_millis(400)] {
+        let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+        let mut from = 1;
+        while from <= 20_000 {
+            door.call("read_file", &json!({ "path": "large.txt", "offset": from, "limit": 1000 }));
+            from += 1000;
+        }
+        for number in 1..=3 {
+            let answer = door.call("write_file", &json!({ "path": "large.txt", "content": text(number) }));
+            assert!(!answer.is_error, "{}", answer.text);
+            std::thread::sleep(pause);
+        }
+        door.process().kill().unwrap();
+        drop(door);
+        for number in (0..3).rev() {
+            let undone = Command::new(PROGRAM).args(["undo", "--root"]).arg(root).output().unwrap();
+            assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stdout));
+            assert!(fs::read_to_string(root.join("large.txt")).unwrap() == text(number), "text {number}, {pause:?}");
+        }
     }
 }
 

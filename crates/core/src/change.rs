@@ -1,11 +1,14 @@
 //! The difference between two texts by lines: hunks, and the map from the old line numbers to the new ones that follows
 //! from them.
 
+mod tokens;
+
 use std::{borrow::Cow, fmt, ops::Range, str::FromStr};
 
-use imara_diff::{Algorithm, Diff, InternedInput};
+use imara_diff::{Algorithm, Diff, IndentHeuristic};
 
 use crate::{
+    change::tokens::Tokens,
     lines::{LineNo, LineRange, LineSet},
     text::Text,
 };
@@ -24,6 +27,15 @@ impl Hunk {
     pub fn shift(&self) -> i64 {
         self.after.len() as i64 - self.before.len() as i64
     }
+}
+
+/// What was removed and added, moved to where a reader expects it.
+fn compare(old: &[&str], new: &[&str]) -> Diff {
+    let tokens = Tokens::of(old, new);
+    let mut diff = Diff::default();
+    diff.compute_with(Algorithm::Histogram, &tokens.old, &tokens.new, tokens.end());
+    diff.postprocess_with(&tokens.old, &tokens.new, IndentHeuristic::new(|token| tokens.indent(token)));
+    diff
 }
 
 /// Where each line of an old text is in a new one.
@@ -55,12 +67,7 @@ impl LineMap {
                 hunks.push(Hunk { before: 0..old_middle.len(), after: 0..new_middle.len() });
             }
         } else {
-            let mut input = InternedInput::default();
-            input.update_before(old_middle.iter().copied());
-            input.update_after(new_middle.iter().copied());
-            let mut diff = Diff::compute(Algorithm::Histogram, &input);
-            diff.postprocess_lines(&input);
-            hunks.extend(diff.hunks().map(|hunk| Hunk {
+            hunks.extend(compare(old_middle, new_middle).hunks().map(|hunk| Hunk {
                 before: hunk.before.start as usize..hunk.before.end as usize,
                 after: hunk.after.start as usize..hunk.after.end as usize,
             }));
@@ -78,6 +85,12 @@ impl LineMap {
     /// `hunks` are in order and do not overlap.
     pub(crate) fn exact(hunks: Vec<Hunk>, before_lines: usize, after_lines: usize) -> Self {
         Self { hunks, before_lines, after_lines }
+    }
+
+    /// The map of a new file with so many lines.
+    pub(crate) fn added(lines: usize) -> Self {
+        let hunk = Hunk { before: 0..0, after: 0..lines };
+        Self::exact(if lines > 0 { vec![hunk] } else { Vec::new() }, 0, lines)
     }
 
     /// The map of a file whose lines are not touched.

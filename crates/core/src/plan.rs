@@ -1,6 +1,8 @@
 //! Plans: the only way to a change of a file. Each function here takes a [`Target`] and an edit, asks the gate, and gives a
 //! [`Planned`] change or a [`Refusal`]. Nobody else can make a `Planned`, and `commit` takes nothing else.
 
+use std::sync::OnceLock;
+
 use crate::{
     change::{LineMap, Splice, exact_map, splice},
     content::Content,
@@ -60,7 +62,8 @@ pub struct Planned {
     path: RelPath,
     base: Option<Content>,
     act: Act,
-    map: LineMap,
+    /// Where a file is written as a whole, this is found out when somebody asks.
+    map: OnceLock<LineMap>,
     provenance: Option<LineMap>,
     view_after: Option<View>,
     replacements: usize,
@@ -134,9 +137,12 @@ impl Planned {
         }
     }
 
-    /// Which lines it replaces by which.
+    /// Which lines it replaces by which. Of a large file that is written as a whole, the first question takes a while.
     pub fn map(&self) -> &LineMap {
-        &self.map
+        self.map.get_or_init(|| {
+            let base = self.base().and_then(Content::text);
+            self.text().map_or_else(LineMap::same, |text| map_to(base, text))
+        })
     }
 
     /// The same, from the edits themselves: which of several equal lines is the old one is known, not guessed. `None` where the
@@ -176,7 +182,8 @@ impl Planned {
     }
 
     /// A change that is not a sum of edits.
-    fn whole(target: &Target<'_>, act: Act, map: LineMap, view_after: Option<View>) -> Self {
+    fn whole(target: &Target<'_>, act: Act, map: impl Into<OnceLock<LineMap>>, view_after: Option<View>) -> Self {
+        let map = map.into();
         let (path, base) = (target.path.clone(), target.present.content());
         let is_made_anew = base.is_none() && target.view().is_some();
         Self { path, base, act, map, provenance: None, view_after, replacements: 1, rebased: None, origin: None, is_made_anew }
@@ -247,9 +254,8 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
         return Ok(WritePlan::Same { text });
     }
     gate::overwrite(target)?;
-    let map = map_to(base, &text);
     let view_after = target.is_tracked().then(|| View::whole(&text));
-    Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), map, view_after))))
+    Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), OnceLock::new(), view_after))))
 }
 
 /// What a patch does to one file: the index of its target, and of the one that it is moved to.
@@ -431,7 +437,7 @@ fn written(text: Text) -> Act {
 fn map_to(base: Option<&Text>, text: &Text) -> LineMap {
     match base {
         Some(base) => LineMap::between(base, text),
-        None => LineMap::of_lines(&[], &text.full_lines().collect::<Vec<_>>()),
+        None => LineMap::added(text.line_count()),
     }
 }
 
@@ -614,7 +620,7 @@ impl<'a> Draft<'a> {
             return Err(self.target.refuse(Cause::NoChange));
         }
         let provenance = self.map.take().filter(|_| base.is_some());
-        let map = match (&provenance, base) {
+        let map: LineMap = match (&provenance, base) {
             (Some(map), _) if self.edits == 1 => map.clone(),
             // Of several edits one may have changed what another wrote: the comparison shows what came of it.
             (Some(map), Some(base)) => map.refined(base, &text),
@@ -628,7 +634,18 @@ impl<'a> Draft<'a> {
         let act = written(text);
         let (path, base) = (self.target.path.clone(), base.cloned().map(Content::Text));
         let (replacements, is_made_anew) = (self.replacements, base.is_none() && self.target.view().is_some());
-        Ok(Planned { path, base, act, map, provenance, view_after, replacements, rebased, origin: None, is_made_anew })
+        Ok(Planned {
+            path,
+            base,
+            act,
+            map: map.into(),
+            provenance,
+            view_after,
+            replacements,
+            rebased,
+            origin: None,
+            is_made_anew,
+        })
     }
 
     /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.

@@ -1,7 +1,7 @@
 //! How a session carries out a plan: it commits until the files hold still, and records what was done as one change, with what is
 //! known of each file afterwards.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, thread};
 
 use surehand_core::{
     Act, Cause, Content, ContentHash, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
@@ -101,7 +101,7 @@ impl Session {
             files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
             let changes: Vec<Change<'_>> =
                 files.iter().map(|file| Change { planned: &file.planned, identity: file.facts.identity }).collect();
-            match commit(self.workspace.working_copy(), &changes) {
+            match beside_comparison(files, || commit(self.workspace.working_copy(), &changes)) {
                 Ok(committed) => return Ok(Done::Changed(self.record_step(edit, step, committed))),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.
@@ -114,7 +114,7 @@ impl Session {
                 }
             }
             if attempt > 3 {
-                std::thread::sleep(std::time::Duration::from_millis(1 << attempt.min(6)));
+                thread::sleep(std::time::Duration::from_millis(1 << attempt.min(6)));
             }
         }
         let path = last.expect("every attempt that comes here has set it");
@@ -298,6 +298,21 @@ impl Session {
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,
         }
     }
+}
+
+/// From here on it is worth a thread to compare a file that is written as a whole with the one that it replaces.
+const LARGE: usize = 256 << 10;
+
+/// Commits, and compares meanwhile what is large: a commit mostly waits for the disk.
+fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T {
+    let is_large = |file: &&PlannedFile| file.planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
+    let Some(large) = files.iter().find(is_large) else { return commit() };
+    thread::scope(|scope| {
+        // Without a thread it is compared later.
+        let comparing = thread::Builder::new().name("surehand-compare".to_owned());
+        let _ = comparing.spawn_scoped(scope, || large.planned.map());
+        commit()
+    })
 }
 
 fn written(how: How) -> WriteMethod {

@@ -83,18 +83,24 @@ impl PlannedFile {
 #[derive(Debug)]
 pub(crate) struct Files {
     owner: SessionId,
-    known: HashMap<RelPath, KnownFile>,
+    known: HashMap<RelPath, Known>,
     /// The known paths that are not in lower case, by what they are in it, for file systems without case.
     by_lower_case: HashMap<String, RelPath>,
     texts: Texts,
-    /// The version of each file that was handed to the store last.
-    kept: HashMap<RelPath, ContentHash>,
+}
+
+/// What is known of a file.
+#[derive(Debug)]
+struct Known {
+    file: KnownFile,
+    /// Whether its text was handed to the store.
+    is_kept: bool,
 }
 
 impl Files {
     /// Files as a session knows them.
     pub(crate) fn of(owner: SessionId) -> Self {
-        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: Texts::default(), kept: HashMap::new() }
+        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: Texts::default() }
     }
 
     /// The one spelling of a file, without reading it.
@@ -213,7 +219,7 @@ impl Files {
         let stored: HashMap<RelPath, KnownFile> =
             unknown.into_iter().zip(stored).filter_map(|(path, known)| Some((path, known?))).collect();
         let mut look = |path: &RelPath| {
-            let known = self.known.get(path).cloned().or_else(|| stored.get(path).cloned());
+            let known = self.known.get(path).map(|known| known.file.clone()).or_else(|| stored.get(path).cloned());
             self.look_at(workspace, path, known)
         };
         paths.iter().map(&mut look).collect()
@@ -239,7 +245,7 @@ impl Files {
         let as_it_is = self.known.get_key_value(lower_case.as_str()).map(|(name, _)| name);
         let mut names: Vec<RelPath> = self.by_lower_case.get(&lower_case).into_iter().chain(as_it_is).cloned().collect();
         if links > 1 {
-            names.extend(self.known.iter().filter(|(_, known)| known.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
+            names.extend(self.known.iter().filter(|(_, known)| known.file.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
             names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
         }
         let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
@@ -248,17 +254,17 @@ impl Files {
 
     /// The text that was last found at a path, if the stamp proves that it is still there.
     fn unchanged(&mut self, path: &RelPath, stamp: &Stamp) -> Option<Text> {
-        let known = self.known.get(path)?;
+        let known = &self.known.get(path)?.file;
         if !known.stamp.agrees_with(stamp) || known.stamp.is_racy() {
             return None;
         }
-        self.texts.get(&known.version.clone())
+        self.texts.get(&known.version)
     }
 
     /// The bytes of a file as what they are. The same bytes as last time are the same text, and need not be hashed again. More
     /// than the limit are not taken as text.
     fn present(&mut self, path: &RelPath, bytes: Vec<u8>, limit: u64) -> Present {
-        let last = self.known.get(path).map(|known| known.version);
+        let last = self.known.get(path).map(|known| known.file.version);
         if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
             return Present::Text(text);
         }
@@ -284,7 +290,7 @@ impl Files {
 
     /// The stamp that a file was last found with.
     pub(crate) fn stamp(&self, path: &RelPath) -> Option<Stamp> {
-        self.known.get(path).map(|known| known.stamp)
+        self.known.get(path).map(|known| known.file.stamp)
     }
 
     /// Takes back what is known of a file: the next look reads it.
@@ -296,14 +302,22 @@ impl Files {
     pub(crate) fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
         self.texts.keep(text);
         let file = KnownFile { version: text.version(), stamp };
-        let last = self.known.insert(path.clone(), file.clone());
-        if last.is_none() {
-            let lower_case = path.as_str().to_lowercase();
-            if lower_case != path.as_str() {
-                self.by_lower_case.entry(lower_case).or_insert_with(|| path.clone());
+        let last = self.known.get_mut(path);
+        let is_new = last.as_ref().is_none_or(|last| last.file != file);
+        match last {
+            Some(last) => {
+                last.is_kept &= last.file.version == file.version;
+                last.file = file.clone();
+            }
+            None => {
+                self.known.insert(path.clone(), Known { file: file.clone(), is_kept: false });
+                let lower_case = path.as_str().to_lowercase();
+                if lower_case != path.as_str() {
+                    self.by_lower_case.entry(lower_case).or_insert_with(|| path.clone());
+                }
             }
         }
-        if last.as_ref() != Some(&file) {
+        if is_new {
             workspace.record(Record::Found { path: path.clone(), file });
         }
     }
@@ -311,25 +325,37 @@ impl Files {
     /// Keeps the text of a file in the store, so that a later change can be compared with it.
     pub(crate) fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
-        if self.kept.insert(path.clone(), text.version()) != Some(text.version()) {
+        if !self.mark_kept(path, text) {
             workspace.record_text(&self.owner, path, None, kept(&Content::Text(text.clone())));
         }
+    }
+
+    /// Notes that the text of a file is handed to the store. Says whether it was already.
+    fn mark_kept(&mut self, path: &RelPath, text: &Text) -> bool {
+        let known = self.known.get_mut(path).filter(|known| known.file.version == text.version());
+        known.is_some_and(|known| std::mem::replace(&mut known.is_kept, true))
     }
 
     /// Keeps what a change replaced, so that it can be brought back, and what it wrote. Gives the way back from the one to the
     /// other, where that is all that is needed.
     pub(crate) fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<Delta> {
         let (before, after) = (planned.base(), planned.text());
-        if let Some(after) = after {
-            self.texts.keep(after);
+        // The one that is there now comes last: of two large texts only that stays.
+        for text in before.and_then(Content::text).into_iter().chain(after) {
+            self.texts.keep(text);
         }
         match (before, after) {
             (Some(Content::Text(before)), Some(after)) if before.version() != after.version() => {
-                self.texts.keep(before);
-                self.kept.insert(planned.path().clone(), after.version());
-                let record = kept(&Content::Text(after.clone()));
-                workspace.record_text(&self.owner, planned.path(), Some(before.version()), record);
-                Some(delta(before, after))
+                self.mark_kept(planned.path(), after);
+                let (way_back, replaced) = match way_back(before, after) {
+                    WayBack::Delta(delta) => (Some(delta), Some(before.version())),
+                    WayBack::Text => {
+                        self.keep_replaced(workspace, planned.path(), before);
+                        (None, None)
+                    }
+                };
+                workspace.record_text(&self.owner, planned.path(), replaced, kept(&Content::Text(after.clone())));
+                way_back
             }
             _ => {
                 let is_kept = lost_blob(planned).is_some();
@@ -337,6 +363,15 @@ impl Files {
                 after.into_iter().for_each(|after| self.keep(workspace, planned.path_after().unwrap_or(planned.path()), after));
                 None
             }
+        }
+    }
+
+    /// Keeps a text that was replaced as a whole. Most often the store has it, from when the session read or wrote it.
+    fn keep_replaced(&self, workspace: &Workspace, path: &RelPath, text: &Text) {
+        let record = kept(&Content::Text(text.clone()));
+        match workspace.ask(|store| store.holds(&text.version())) {
+            Ok(true) => workspace.record_text(&self.owner, path, None, record),
+            Ok(false) | Err(_) => workspace.record(record),
         }
     }
 
@@ -400,12 +435,27 @@ fn kept(content: &Content) -> Record {
     Record::Kept { version: content.version(), content: Shared::new(content.clone()), at: now() }
 }
 
-/// How to make `before` from `after`: what differs lies between what both begin and end with.
-fn delta(before: &Text, after: &Text) -> Delta {
+/// How a text that was replaced is brought back.
+enum WayBack {
+    /// From the one that came in its place.
+    Delta(Delta),
+    /// It is kept itself.
+    Text,
+}
+
+/// A change of more than this is no delta: the store most likely has the text already, and would get it once more.
+const MAX_DELTA: usize = 256 << 10;
+
+/// How to get from `after` to `before`: what differs lies between what both begin and end with.
+fn way_back(before: &Text, after: &Text) -> WayBack {
     let (old, new) = (before.bytes(), after.bytes());
     let prefix = same_start(old, new);
     let suffix = same_end(&old[prefix..], &new[prefix..]);
-    Delta { prefix, suffix, middle: old[prefix..old.len() - suffix].to_vec() }
+    let middle = &old[prefix..old.len() - suffix];
+    if middle.len() > MAX_DELTA {
+        return WayBack::Text;
+    }
+    WayBack::Delta(Delta { prefix, suffix, middle: middle.to_vec() })
 }
 
 /// What bytes look like that are not text.

@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, Read, Write},
+    io::{self, IoSlice, Read, Write},
     os::fd::AsFd,
     sync::Arc,
     thread::{self, ThreadId},
@@ -114,10 +114,10 @@ impl Outbox {
                 none.insert(Sheet { file, size: 0 })
             }
         };
-        let mut content = format!("{}\n", parcel.len()).into_bytes();
-        content.extend_from_slice(parcel);
-        match sheet.file.write_all(&content) {
-            Ok(()) => sheet.size += content.len() as u64,
+        let size = format!("{}\n", parcel.len()).into_bytes();
+        let mut parts = [IoSlice::new(&size), IoSlice::new(parcel)];
+        match write_all(&sheet.file, &mut parts) {
+            Ok(()) => sheet.size += (size.len() + parcel.len()) as u64,
             // A piece of a parcel would spoil the next one.
             Err(_) => drop(sheet.file.set_len(sheet.size)),
         }
@@ -150,6 +150,19 @@ impl Outbox {
 
 fn sheet_name(name: &str, number: usize) -> String {
     format!("{name}-{number}")
+}
+
+/// Writes the parts one after the other, without putting them together first.
+fn write_all(mut file: &File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !parts.is_empty() {
+        match file.write_vectored(parts) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut parts, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Whether a record must not be lost with the process: a change, and content that is kept for its own sake. The texts that

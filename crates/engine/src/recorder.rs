@@ -151,11 +151,11 @@ enum Subject {
 /// How long records wait for company.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// More than this is written at once.
-const MAX_RECORDS: usize = 2000;
+const MAX_RECORDS: usize = 1000;
 const MAX_BYTES: usize = 1 << 20;
 /// When more than this is waiting already, whoever brings more waits as well: the thread steps back behind other work, and what it
 /// does not get to would be kept in memory.
-const MOST_RECORDS: usize = 6_000;
+const MOST_RECORDS: usize = 3_000;
 const MOST_BYTES: usize = 4 << 20;
 /// The views of so many sessions are kept. One that has not been used since so many others were has to read again.
 const MOST_SESSIONS: usize = 500;

@@ -3,7 +3,7 @@
 //! done is kept in the store and shown with it.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fs::File,
     time::Instant,
 };
@@ -62,7 +62,7 @@ pub(crate) struct RepoSources<'a> {
 pub(crate) struct Repo {
     files: BTreeMap<RelPath, Tracked>,
     /// What was touched before the state was loaded, which is put off until it is needed; the last of each file.
-    waiting: BTreeMap<RelPath, Did>,
+    waiting: HashMap<RelPath, Did>,
     is_loaded: bool,
     plan: Plan,
     last_updated: Millis,
@@ -109,10 +109,24 @@ struct Touch {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Did {
+    /// It was read, and found like this.
+    Read { hash: ContentHash, size: u64, modified: Millis },
     /// It was found, made or left like this.
-    Put { hash: ContentHash, stamp: Option<Stamp>, status: FileStatus },
+    Put { hash: ContentHash, stamp: Option<Box<Stamp>>, status: FileStatus },
     /// It was taken away.
     Delete,
+}
+
+impl Did {
+    /// The same in little room, for the many files that a session may read: the store knows the rest of their stamps.
+    fn in_short(self) -> Self {
+        match self {
+            Did::Put { hash, stamp: Some(stamp), status: FileStatus::Unchanged } => {
+                Did::Read { hash, size: stamp.size, modified: millis(&stamp) }
+            }
+            as_it_is => as_it_is,
+        }
+    }
 }
 
 impl Touch {
@@ -123,12 +137,12 @@ impl Touch {
             outcome::FileTouch::Modified(hash) => (hash, FileStatus::Modified),
             outcome::FileTouch::Deleted => return Self { path: touched.path, did: Did::Delete },
         };
-        let stamp = stamp_of(&touched.path);
+        let stamp = stamp_of(&touched.path).map(Box::new);
         Self { path: touched.path, did: Did::Put { hash, stamp, status } }
     }
 
     fn is_change(&self) -> bool {
-        !matches!(self.did, Did::Put { status: FileStatus::Unchanged, .. })
+        !matches!(self.did, Did::Read { .. } | Did::Put { status: FileStatus::Unchanged, .. })
     }
 }
 
@@ -139,7 +153,7 @@ impl Repo {
             below,
             is_export_broken: false,
             files: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            waiting: HashMap::new(),
             is_loaded: false,
             plan: Plan::default(),
             last_updated: now(),
@@ -164,7 +178,7 @@ impl Repo {
         let is_change = touches.iter().any(Touch::is_change);
         match self.is_loaded {
             true => touches.into_iter().for_each(|touch| self.take_in(touch)),
-            false => self.waiting.extend(touches.into_iter().map(|touch| (touch.path, touch.did))),
+            false => self.waiting.extend(touches.into_iter().map(|touch| (touch.path, touch.did.in_short()))),
         }
         self.is_behind |= is_change;
         is_change
@@ -368,7 +382,9 @@ impl Repo {
         for (path, before) in sources.store.touched_in_tree() {
             let status = if before.is_some() { FileStatus::Modified } else { FileStatus::Created };
             match look(sources.copy, &path, None) {
-                Some((hash, stamp)) => self.take_in(Touch { path, did: Did::Put { hash, stamp: Some(stamp), status } }),
+                Some((hash, stamp)) => {
+                    self.take_in(Touch { path, did: Did::Put { hash, stamp: Some(Box::new(stamp)), status } });
+                }
                 None => {
                     let Some(hash) = before else { continue };
                     self.take_in(Touch { path: path.clone(), did: Did::Put { hash, stamp: None, status } });
@@ -429,8 +445,12 @@ impl Repo {
     fn take_in(&mut self, touch: Touch) {
         self.ours.insert(touch.path.clone());
         let known = self.files.get(&touch.path).map(|tracked| tracked.state.clone());
-        let (hash, stamp, status) = match touch.did {
-            Did::Put { hash, stamp, status } => (hash, stamp, status),
+        let (hash, stamp, measures, status) = match touch.did {
+            Did::Read { hash, size, modified } => (hash, None, Some((size, modified)), FileStatus::Unchanged),
+            Did::Put { hash, stamp, status } => {
+                let measures = stamp.as_ref().map(|stamp| (stamp.size, millis(stamp)));
+                (hash, stamp.map(|stamp| *stamp), measures, status)
+            }
             Did::Delete => {
                 if let Some(known) = known {
                     self.put(FileState { status: FileStatus::Deleted, modified: now(), changed_outside: false, ..known }, None);
@@ -446,8 +466,8 @@ impl Repo {
             }
             (_, status) => status,
         };
-        let size = stamp.map(|stamp| stamp.size).or(known.as_ref().map(|known| known.size)).unwrap_or_default();
-        let modified = stamp.as_ref().map(millis).or(known.as_ref().map(|known| known.modified)).unwrap_or_else(now);
+        let measures = measures.or(known.map(|known| (known.size, known.modified)));
+        let (size, modified) = measures.unwrap_or_else(|| (0, now()));
         self.put(FileState { path: touch.path, hash, size, modified, status, changed_outside: false }, stamp);
     }
 

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use surehand_core::{ContentHash, Text};
 
 /// About how many bytes are kept.
-const BUDGET: usize = 6 << 20;
+const BUDGET: usize = 4 << 20;
+/// What a text takes besides its bytes and the index of its lines.
+const ROOM: usize = 320;
 
 /// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been
 /// asked for meanwhile is dropped.
@@ -22,8 +24,7 @@ impl Texts {
         if self.young.insert(text.version(), text.clone()).is_some() {
             return;
         }
-        // A text costs its bytes and the index of its lines.
-        self.young_bytes += text.bytes().len() + 4 * text.line_count() + 128;
+        self.young_bytes += text.bytes().len() + 4 * text.line_count() + ROOM;
         if self.young_bytes > BUDGET / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;

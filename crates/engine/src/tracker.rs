@@ -39,7 +39,7 @@ pub struct FileTracker {
 #[derive(Debug)]
 enum PackedView {
     /// Shown once, as a whole.
-    Whole { version: ContentHash, lines: usize },
+    Whole { version: ContentHash, lines: u32 },
     /// Anything else.
     Other(Box<View>),
 }
@@ -47,12 +47,15 @@ enum PackedView {
 impl PackedView {
     fn of(view: View) -> Self {
         let (version, lines) = (view.version(), view.total_lines());
-        if view == View::whole_of(version, lines) { Self::Whole { version, lines } } else { Self::Other(Box::new(view)) }
+        match u32::try_from(lines) {
+            Ok(few) if view == View::whole_of(version, lines) => Self::Whole { version, lines: few },
+            _ => Self::Other(Box::new(view)),
+        }
     }
 
     fn view(&self) -> View {
         match self {
-            Self::Whole { version, lines } => View::whole_of(*version, *lines),
+            Self::Whole { version, lines } => View::whole_of(*version, *lines as usize),
             Self::Other(view) => (**view).clone(),
         }
     }

@@ -358,6 +358,11 @@ pub trait Store: Send {
     /// The content of a version, if it is still kept.
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
+    /// Whether there is a content of this version.
+    fn holds(&self, version: &ContentHash) -> Result<bool, StoreError> {
+        Ok(self.version(version)?.is_some())
+    }
+
     /// The content that a file had at this path, if it is still kept or can be made from what came in its place.
     fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 

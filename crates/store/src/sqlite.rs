@@ -194,6 +194,7 @@ impl SqliteStore {
         let mut store = Self::with_connection(connection, path, scope);
         store.set_up().map_err(|error| failed(path, error))?;
         store.migrate()?;
+        store.sync_from_now_on().map_err(|error| failed(path, error))?;
         // Fails if the tables are not ours. It is kept for the first question about a view, so it costs nothing.
         drop(store.connection.prepare_cached(VIEW).map_err(|error| failed(path, error))?);
         Ok(store)
@@ -217,16 +218,22 @@ impl SqliteStore {
     }
 
     fn set_up(&self) -> rusqlite::Result<()> {
-        // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
         if self.path.metadata().is_ok_and(|file| file.len() == 0) {
+            // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
             self.connection.pragma_update(None, "auto_vacuum", "incremental")?;
+            // A file that a power cut leaves half begun has nothing in it that anybody would miss, and is moved aside.
+            self.connection.pragma_update(None, "synchronous", "off")?;
         }
         journal::set(&self.connection, &self.path, PATIENCE)?;
-        // A power cut may lose the last views, and a lost view only means another read. Files have a journal of their own.
-        self.connection.pragma_update(None, "synchronous", "normal")?;
         self.connection.pragma_update(None, "cache_size", -1024)?;
         self.connection.set_prepared_statement_cache_capacity(32);
         Ok(())
+    }
+
+    /// From here on the file is what others rely on. A power cut may lose the last views, and a lost view only means another read. Files have
+    /// a journal of their own.
+    fn sync_from_now_on(&self) -> rusqlite::Result<()> {
+        self.connection.pragma_update(None, "synchronous", "normal")
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
@@ -281,11 +288,7 @@ impl SqliteStore {
     /// What a record holds, packed, if it is to be written.
     fn packed(&mut self, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
         let content = match record {
-            Record::Kept { version, content, .. } => {
-                let known = "SELECT 1 FROM versions WHERE version = ?1";
-                let is_known = self.one(known, params![version.as_bytes()], |_| Ok(()))?.is_some();
-                (!is_known).then(|| content.bytes())
-            }
+            Record::Kept { version, content, .. } => (!self.holds(version)?).then(|| content.bytes()),
             Record::Happened(event) => event.delta.as_ref().map(|delta| &delta.middle[..]),
             _ => None,
         };
@@ -431,6 +434,11 @@ impl Store for SqliteStore {
         let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
         // Damage shows here as a content that is not the one asked for: then there is none.
         Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
+    }
+
+    fn holds(&self, version: &ContentHash) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM versions WHERE version = ?1";
+        Ok(self.one(sql, params![version.as_bytes()], |_| Ok(()))?.is_some())
     }
 
     fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
