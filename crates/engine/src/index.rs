@@ -11,8 +11,10 @@
 use std::{
     cmp::Ordering,
     fs::File,
-    io::{self, Read, Write},
-    os::fd::AsFd,
+    io::{self, Write},
+    os::{fd::AsFd, unix::fs::FileExt},
+    panic::resume_unwind,
+    thread,
 };
 
 use rustix::{
@@ -22,7 +24,7 @@ use rustix::{
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use crate::{
-    disk::{stage, working_copy::WorkingCopy},
+    disk::{stage, walk::threads, working_copy::WorkingCopy},
     state_dir,
 };
 
@@ -61,6 +63,23 @@ const RECORD: usize = 6 * 8 + 32 + 8;
 /// Where its block is, the number of its first file, how many files it has, and where its path ends.
 const ROW: usize = 8 + 3 * 4;
 
+/// Reads a file on all processors: what takes the time is the memory for it, which the system makes page by page.
+fn read(file: &File) -> io::Result<Vec<u8>> {
+    const WORTH_A_THREAD: usize = 1 << 20;
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut bytes = vec![0; length];
+    let part = length.div_ceil(threads()).max(WORTH_A_THREAD);
+    let read_part = |(number, bytes): (usize, &mut [u8])| file.read_exact_at(bytes, (number * part) as u64);
+    thread::scope(|scope| {
+        let mut parts = bytes.chunks_mut(part).enumerate();
+        let first = parts.next();
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || read_part(part))).collect();
+        let first = first.map_or(Ok(()), read_part);
+        others.into_iter().fold(first, |read, part| read.and(part.join().unwrap_or_else(|panic| resume_unwind(panic))))
+    })?;
+    Ok(bytes)
+}
+
 /// What is said at the end of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tail {
@@ -76,7 +95,7 @@ impl Index {
     /// What the last scan of this root has left.
     pub(crate) fn load(copy: &WorkingCopy) -> io::Result<Self> {
         let opened = copy.state().dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
-        let mut file = match opened {
+        let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(Basis::Nothing)),
             // Not a file that we made.
             Err(error) if error.raw_os_error().is_none_or(|code| code == Errno::LOOP.raw_os_error()) => {
@@ -84,9 +103,7 @@ impl Index {
             }
             opened => opened?,
         };
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(Self::from_bytes(bytes))
+        Ok(Self::from_bytes(read(&file)?))
     }
 
     /// By what the index of the last scan is told from another: inode and time.
