@@ -93,7 +93,8 @@ impl Client {
     /// Sends a call; an error of any kind ends the benchmark.
     pub(crate) fn send_call(&mut self, call: &Call) -> Result<Answer> {
         let done = self.try_call(call.tool, &call.arguments);
-        done.map_err(|error| self.explain(error).context(format!("{} {}", call.tool, call.arguments)))
+        let named = || format!("{} {}", call.tool, call.arguments).chars().take(200).collect::<String>();
+        done.map_err(|error| self.explain(error).context(named()))
     }
 
     /// Sends calls with at most `in_flight` of them unanswered, in whatever order the answers come; gives the time from the first

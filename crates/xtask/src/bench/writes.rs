@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crate::bench::server::Launch;
-use crate::bench::tongue::{Call, Edit};
+use crate::bench::tongue::{Call, Edit, Tongue};
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, content_with, create, text, token};
 use crate::machine;
@@ -16,6 +16,8 @@ use crate::sample::{Each, Summary};
 const EDITS: usize = 20;
 /// Size of the file that they are made in.
 const BYTES: usize = 100 << 10;
+/// Peers are not asked to write more than this.
+const MOST_FOR_PEERS: usize = 1 << 20;
 /// The tokens of two edits are so far apart that no state of the one is a state of the other.
 const APART: usize = 100_000;
 
@@ -66,6 +68,8 @@ impl Change {
                 let edit = |place| Edit { path: self.path(), from: place * APART + round, to: place * APART + round + 1 };
                 tongue.edit_places(root, &(0..EDITS).map(edit).collect::<Vec<_>>())
             }
+            // The official server ends when it is sent that much in a line.
+            Self::Whole(bytes) if bytes > MOST_FOR_PEERS && *tongue != Tongue::Surehand => None,
             Self::Whole(bytes) => tongue.write(root, &self.path(), &content(round + 1, bytes)),
         }
     }
