@@ -63,6 +63,8 @@ struct Pending {
     held: Vec<Holder>,
     /// Whether only holds keep the records from being written.
     is_due: bool,
+    /// Whether the thread waits to be woken by the next record.
+    is_asleep: bool,
 }
 
 /// Who holds the records back.
@@ -128,12 +130,11 @@ impl Drop for Hold {
         if let Some(outbox) = &mut pending.outbox {
             outbox.end_parcel();
         }
-        // Only somebody whose time has come is kept waiting by a hold; waking the thread for every change would cost more than
-        // the record itself.
-        if pending.is_due {
+        let is_due = pending.is_due;
+        drop(pending);
+        if is_due {
             self.queue.wake.notify_one();
         }
-        drop(pending);
         if self.queue.writes_through && has_change {
             self.queue.flush();
         }
@@ -150,6 +151,8 @@ enum Subject {
 
 /// How long records wait for company.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the thread stays awake without any.
+const AWAKE: Duration = Duration::from_secs(2);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 1000;
 const MAX_BYTES: usize = 1 << 20;
@@ -234,11 +237,12 @@ impl Recorder {
             }
         }
         pending.urgent |= pending.bytes > MAX_BYTES;
-        // Woken once a batch, not once a record.
-        if pending.records.len() == 1 || pending.urgent {
+        let wakes = pending.urgent || pending.is_asleep;
+        pending.is_asleep = false;
+        drop(pending);
+        if wakes {
             self.queue.wake.notify_one();
         }
-        drop(pending);
         if is_too_much {
             self.flush();
         }
@@ -312,6 +316,7 @@ impl Queue {
             ended: false,
             held: Vec::new(),
             is_due: false,
+            is_asleep: false,
         };
         Self { pending: Mutex::new(pending), wake: Condvar::new(), written: Condvar::new(), writes_through }
     }
@@ -342,17 +347,29 @@ impl Queue {
     }
 
     /// Waits for a batch. `None` after `patience` without one.
+    ///
+    /// To wake a thread takes longer than to hand over a record. So while calls come, it looks for itself, and sleeps only after a while
+    /// without any.
     fn next(&self, patience: Duration) -> Option<Batch> {
         let wait = |pending, time| self.wake.wait_timeout(pending, time).expect("nobody panics while holding it").0;
+        let began = Instant::now();
+        let mut first_may_be_from = began;
         let mut pending = self.lock();
-        let until = Instant::now() + patience;
         while pending.records.is_empty() && !pending.urgent {
-            let left = until.checked_duration_since(Instant::now())?;
-            pending = wait(pending, left);
+            let now = Instant::now();
+            let left = patience.checked_sub(now.duration_since(began))?;
+            pending.is_asleep = now.duration_since(began) >= AWAKE;
+            if pending.is_asleep {
+                pending = wait(pending, left);
+                first_may_be_from = Instant::now();
+            } else {
+                pending = wait(pending, left.min(PATIENCE));
+                first_may_be_from = now;
+            }
         }
-        let until = Instant::now() + PATIENCE;
+        pending.is_asleep = false;
         while !pending.urgent {
-            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            let Some(left) = PATIENCE.checked_sub(first_may_be_from.elapsed()).filter(|left| !left.is_zero()) else { break };
             pending = wait(pending, left);
         }
         pending.is_due = true;
