@@ -230,7 +230,7 @@ impl CommandOutcome {
                     NotRun::Interrupted => "go on when the run does".to_owned(),
                 };
                 let mut refusal = json!({
-                    "code": why.code(), "path": null, "affected_ranges": [], "remaps": [], "repeat": repeat, "remedy": remedy
+                    "code": why.code(), "path": null, "affected_ranges": [], "remaps": {}, "repeat": repeat, "remedy": remedy
                 });
                 if let NotRun::Declined(said) = why {
                     refusal["said"] = json!(said);

@@ -82,6 +82,7 @@ mod tests {
         refusal(Cause::Stale {
             affected: lines(affected),
             fresh: Excerpt::default(),
+            mismatches: Vec::new(),
             remaps: vec![remap("10#aa", "12#aa"), remap("11#bb", "13#bb")],
             anchors: true,
             total_lines: 20,

@@ -71,9 +71,9 @@ show it to the model:
   `warnings`; `multi_edit` has one such object for each file in `files: [..]`; `list_files` has `files: [path]`, `directories: [{path,
   files}]` for those given as counts, `total`, `cut`; `search_files` has `files: [{path, version, total_lines, matches, shown}]`,
   `total` and `total_files` with those not shown, `cut`;
-- a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`, for `anchor_mismatch` also
-  `mismatches: [{anchor, expected, found, why}]`. Its text begins with `Error:`
-  and nothing on disk has changed;
+- a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`. `remaps` is an object from the anchor that was sent to
+  the one that the line has now. Where anchors do not name the lines that were seen, there is also `mismatches: [{line, anchor, expected, found, why}]`, and
+  where lines of the file are shown, its `version`. The text begins with `Error:`, and nothing on disk has changed;
 - either: `changed_elsewhere: [{path, deleted, by}]` for files that changed since they were read, `instructions: [path]` for files whose
   [instructions](../guide/instructions.md) are in the text, `warnings`. The text has first what the tool says, then instructions from a line
   `--- instructions for work in ` up to `--- end of instructions ---`, then lines that begin with `note: `.

@@ -9,7 +9,7 @@ use crate::{
     path::RelPath,
     policy::{Limits, OnChange, Policy},
     proof::Proof,
-    refusal::{Cause, IfRepeated, PartialUse, Refusal, Remap},
+    refusal::{Cause, IfRepeated, Mismatch, MismatchKind, PartialUse, Refusal, Remap},
     text::Text,
     view::View,
 };
@@ -205,7 +205,8 @@ pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>)
     let proof = Proof::between(provenance(target, seen, now), seen, now);
     let affected = proof.map().affected();
     let fresh = Excerpt::of(now, &affected);
-    let remaps = remaps(anchors.unwrap_or_default(), view, &proof, seen, now);
+    let meant = meant_lines(anchors.unwrap_or_default(), view, &proof, seen);
+    let (mismatches, remaps) = (mismatches(&meant, now), remaps(&meant, now));
     let mut view_after = view.carried_by(&proof, now);
     view_after.know_again();
     view_after.show_set(&fresh.shown);
@@ -213,7 +214,8 @@ pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>)
         view_after.show(LineRange::line(remap.to.line));
     }
     let total_lines = now.line_count();
-    target.refuse(Cause::Stale { affected, fresh, remaps, anchors: anchors.is_some(), total_lines }).teaching(view_after)
+    let anchors = anchors.is_some();
+    target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
 }
 
 /// The same where the text that the session saw is not on record: nothing can be carried over, and every line is as good as new.
@@ -222,25 +224,63 @@ fn stale_without_text(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]
     let fresh = Excerpt::of(now, &affected);
     let mut view_after = View::of(now);
     view_after.show_set(&fresh.shown);
-    let cause = Cause::Stale { affected, fresh, remaps: Vec::new(), anchors: anchors.is_some(), total_lines };
-    target.refuse(cause).teaching(view_after)
+    let unknown = |anchor: &Anchor| MeantLine { anchor: *anchor, shown: None, place: None };
+    let meant: Vec<MeantLine<'_>> = anchors.unwrap_or_default().iter().map(unknown).collect();
+    let (mismatches, remaps, anchors) = (mismatches(&meant, now), Vec::new(), anchors.is_some());
+    target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
+}
+
+/// The line that an anchor of a caller means.
+struct MeantLine<'a> {
+    anchor: Anchor,
+    /// What the session was shown under its number.
+    shown: Option<&'a str>,
+    /// Where the line is now, if it is proven to be there.
+    place: Option<LineNo>,
+}
+
+/// What the anchors mean, each once.
+fn meant_lines<'a>(anchors: &[Anchor], view: &View, proof: &Proof<'_>, seen: &'a Text) -> Vec<MeantLine<'a>> {
+    let is_proven = |line: &LineNo| proof.covers(&[*line].into_iter().collect());
+    let mut meant: Vec<MeantLine<'a>> = Vec::new();
+    for &anchor in anchors {
+        if meant.iter().any(|known| known.anchor == anchor) {
+            continue;
+        }
+        let shown = view.line_shown_as(anchor.line);
+        let named = shown.filter(|line| Anchor::of(*line, seen.line(*line)).hash == anchor.hash);
+        let place = named.and_then(|line| proof.map().new_place(line).filter(|_| is_proven(&line)));
+        meant.push(MeantLine { anchor, shown: shown.map(|line| seen.line(line)), place });
+    }
+    meant
+}
+
+/// The anchors that do not name the lines that were meant.
+fn mismatches(meant: &[MeantLine<'_>], now: &Text) -> Vec<Mismatch> {
+    let mismatch = |MeantLine { anchor, shown, place }: &MeantLine<'_>| {
+        let found = now.has_line(anchor.line).then(|| now.line(anchor.line));
+        let reads_the_same = found.is_some_and(|found| Anchor::of(anchor.line, found).hash == anchor.hash);
+        let why = match (place, found) {
+            (Some(place), _) if *place == anchor.line => return None,
+            (Some(_), _) => MismatchKind::Moved,
+            (None, None) => MismatchKind::PastEnd,
+            (None, Some(_)) if !reads_the_same => MismatchKind::OtherText,
+            (None, Some(_)) if shown.is_some() => MismatchKind::Gone,
+            (None, Some(_)) => MismatchKind::Unseen,
+        };
+        let owned = |line: Option<&str>| line.map(str::to_owned);
+        Some(Mismatch { anchor: *anchor, expected: owned(*shown), found: owned(found), why })
+    };
+    meant.iter().filter_map(mismatch).collect()
 }
 
 /// The present anchors of lines that are proven to be the ones that were meant.
-fn remaps(anchors: &[Anchor], view: &View, proof: &Proof<'_>, seen: &Text, now: &Text) -> Vec<Remap> {
-    let is_proven = |line: &LineNo| proof.covers(&[*line].into_iter().collect());
-    let remap = |anchor: &Anchor| {
-        let meant = view.line_shown_as(anchor.line).filter(|line| Anchor::of(*line, seen.line(*line)).hash == anchor.hash)?;
-        let place = proof.map().new_place(meant).filter(|_| is_proven(&meant))?;
-        Some(Remap { from: *anchor, to: Anchor::of(place, now.line(place)) })
+fn remaps(meant: &[MeantLine<'_>], now: &Text) -> Vec<Remap> {
+    let remap = |meant: &MeantLine<'_>| {
+        let place = meant.place?;
+        Some(Remap { from: meant.anchor, to: Anchor::of(place, now.line(place)) })
     };
-    let mut remaps: Vec<Remap> = Vec::new();
-    for remap in anchors.iter().filter_map(remap) {
-        if !remaps.contains(&remap) {
-            remaps.push(remap);
-        }
-    }
-    remaps
+    meant.iter().filter_map(remap).collect()
 }
 
 #[cfg(test)]

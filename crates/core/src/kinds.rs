@@ -18,6 +18,36 @@ pub fn kind_of(path: &RelPath) -> &'static str {
     by_name().or_else(by_ending).or_else(by_beginning).unwrap_or("file")
 }
 
+/// The same in a short word, for programs: `go`, `md`, `yaml`. It is the ending of the name, in its usual spelling, or the name of a
+/// file that is known without one (`makefile`); `file` where neither says anything.
+pub fn type_of(path: &RelPath) -> String {
+    let name = path.name().to_ascii_lowercase();
+    let ending = endings(&name).last().filter(|ending| is_short_word(ending));
+    let known = || look_up(NAMES, &name).map(|_| name.trim_start_matches('.'));
+    let word = ending.or_else(known).filter(|word| is_short_word(word)).unwrap_or("file");
+    let usual = SPELLINGS.iter().find(|(other, _)| *other == word).map(|(_, usual)| *usual);
+    usual.unwrap_or(word).to_owned()
+}
+
+fn is_short_word(word: &str) -> bool {
+    (1..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+'))
+}
+
+/// Endings that mean the same, with the usual one.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("cc", "cpp"),
+    ("cxx", "cpp"),
+    ("htm", "html"),
+    ("hxx", "hpp"),
+    ("jpeg", "jpg"),
+    ("markdown", "md"),
+    ("mdown", "md"),
+    ("pyw", "py"),
+    ("text", "txt"),
+    ("tiff", "tif"),
+    ("yml", "yaml"),
+];
+
 fn look_up(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     let at = table.binary_search_by_key(&name, |(name, _)| name).ok()?;
     Some(table[at].1)
@@ -40,6 +70,26 @@ mod tests {
     #[track_caller]
     fn check(path: &str, kind: &str) {
         assert_eq!(kind_of(&RelPath::new(path).unwrap()), kind, "{path}");
+    }
+
+    #[test]
+    fn types_are_short() {
+        for (path, expected) in [
+            ("cmd/main.go", "go"),
+            ("README.md", "md"),
+            ("notes.MARKDOWN", "md"),
+            (".github/workflows/ci.yml", "yaml"),
+            ("a.d.ts", "ts"),
+            ("x.tar.gz", "gz"),
+            ("Makefile", "makefile"),
+            ("sub/.gitignore", "gitignore"),
+            ("LICENSE", "license"),
+            ("bin/tool", "file"),
+            ("what.is this", "file"),
+            ("a.", "file"),
+        ] {
+            assert_eq!(type_of(&RelPath::new(path).unwrap()), expected, "{path}");
+        }
     }
 
     #[test]

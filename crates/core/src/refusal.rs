@@ -67,6 +67,8 @@ pub enum Cause {
         affected: LineSet,
         /// What those lines are.
         fresh: Excerpt,
+        /// For anchored edits: the anchors that do not name the lines that the session saw.
+        mismatches: Vec<Mismatch>,
         /// For anchored edits: the same lines under the anchors they have now.
         remaps: Vec<Remap>,
         /// Whether the lines are shown with anchors.
@@ -480,6 +482,14 @@ impl Refusal {
             Cause::NotFound { prefixed: Some(prefixed), .. } => prefixed.places.iter().copied().collect(),
             Cause::AnchorMismatch { fresh, .. } => fresh.rows.iter().map(|(line, _)| *line).chain(fresh.omitted.iter()).collect(),
             _ => LineSet::new(),
+        }
+    }
+
+    /// The anchors of an edit that do not name the lines that the session saw.
+    pub fn mismatches(&self) -> &[Mismatch] {
+        match &self.cause {
+            Cause::Stale { mismatches, .. } | Cause::AnchorMismatch { mismatches, .. } => mismatches,
+            _ => &[],
         }
     }
 

@@ -9,10 +9,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use surehand_core::{
-    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Task,
-    kinds::kind_of,
+    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Task, TaskStatus,
+    kinds::type_of,
     outcome::{self, TouchedFile},
     state::{self, Millis},
 };
@@ -492,10 +492,10 @@ impl Repo {
         out.push_str(&format!("{{\"work_dir\":{},\"story_id\":{},\"files\":[", json!(work_dir), json!(self.plan.story)));
         for (index, tracked) in self.files.values_mut().enumerate() {
             out.push_str(if index == 0 { "\n" } else { ",\n" });
-            out.push_str(tracked.json.get_or_insert_with(|| entry_json(&tracked.state).to_string()));
+            out.push_str(tracked.json.get_or_insert_with(|| json_of(&FileJson::of(&tracked.state))));
         }
         out.push_str("],\"open_tasks\":");
-        out.push_str(&open_tasks(&self.plan.tasks).to_string());
+        out.push_str(&json_of(&open_tasks(&self.plan.tasks)));
         out.push_str(&format!(",\"last_updated\":\"{}\"}}\n", rfc3339(self.last_updated)));
         out.into_bytes()
     }
@@ -506,36 +506,65 @@ fn in_root(copy: &WorkingCopy, state: &FileState) -> Option<FileState> {
     Some(FileState { path: copy.in_root(&state.path)?.into_owned(), ..state.clone() })
 }
 
-/// A state in the shape in which it is written.
-pub fn to_json(state: &RepoState) -> Value {
-    json!({
-        "work_dir": state.work_dir,
-        "story_id": state.story_id,
-        "files": state.files.iter().map(entry_json).collect::<Vec<_>>(),
-        "open_tasks": open_tasks(&state.tasks),
-        "last_updated": rfc3339(state.last_updated),
-    })
+/// A state in the shape and order in which it is promised to other programs.
+#[derive(Serialize)]
+struct StateJson<'a> {
+    work_dir: &'a str,
+    story_id: &'a str,
+    files: Vec<FileJson<'a>>,
+    open_tasks: Vec<TaskJson<'a>>,
+    last_updated: String,
 }
 
-fn open_tasks(tasks: &[Task]) -> Value {
-    let task = |task: &&Task| json!({ "description": task.description, "status": task.status, "priority": task.priority });
-    Value::Array(state::open_tasks(tasks).iter().map(task).collect())
+#[derive(Serialize)]
+struct FileJson<'a> {
+    path: &'a RelPath,
+    hash: ContentHash,
+    size: u64,
+    mod_time: String,
+    r#type: String,
+    status: FileStatus,
+    /// Whoever looks brings the hash up to date, so that only this still tells that no session has seen it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    changed_outside: bool,
 }
 
-fn entry_json(state: &FileState) -> Value {
-    let mut entry = json!({
-        "path": state.path,
-        "hash": state.hash,
-        "size": state.size,
-        "mod_time": rfc3339(state.modified),
-        "type": kind_of(&state.path),
-        "status": state.status,
-    });
-    // Whoever looks brings the hash up to date, so that only this still tells that no session has seen it.
-    if state.changed_outside {
-        entry["changed_outside"] = json!(true);
+#[derive(Serialize)]
+struct TaskJson<'a> {
+    description: &'a str,
+    status: TaskStatus,
+    priority: u32,
+}
+
+impl<'a> FileJson<'a> {
+    fn of(state: &'a FileState) -> Self {
+        let FileState { path, hash, size, modified, status, changed_outside } = state;
+        let (mod_time, r#type) = (rfc3339(*modified), type_of(path));
+        Self { path, hash: *hash, size: *size, mod_time, r#type, status: *status, changed_outside: *changed_outside }
     }
-    entry
+}
+
+/// A state as other programs read it.
+pub fn to_json(state: &RepoState) -> String {
+    let written = StateJson {
+        work_dir: &state.work_dir,
+        story_id: &state.story_id,
+        files: state.files.iter().map(FileJson::of).collect(),
+        open_tasks: open_tasks(&state.tasks),
+        last_updated: rfc3339(state.last_updated),
+    };
+    serde_json::to_string_pretty(&written).expect("a state is plain data") + "\n"
+}
+
+fn open_tasks(tasks: &[Task]) -> Vec<TaskJson<'_>> {
+    let tasks = state::open_tasks(tasks).into_iter();
+    tasks
+        .map(|Task { description, status, priority, .. }| TaskJson { description, status: *status, priority: *priority })
+        .collect()
+}
+
+fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("a state is plain data")
 }
 
 /// A moment as programs read it.

@@ -40,11 +40,16 @@ fn every_change_is_written_down_at_once_in_the_promised_shape() {
         ["files", "last_updated", "open_tasks", "story_id", "work_dir"]
     );
     let file = &state["files"][0];
-    assert_eq!(file.as_object().unwrap().keys().collect::<Vec<_>>(), ["hash", "mod_time", "path", "size", "status", "type"]);
-    assert_eq!(
-        (file["path"].as_str(), file["size"].as_u64(), file["type"].as_str()),
-        (Some("a.rs"), Some(2), Some("rust source"))
-    );
+    let text = std::fs::read_to_string(dir.path().join(".surehand/repostate.json")).unwrap();
+    for keys in [
+        &["work_dir", "story_id", "files", "open_tasks", "last_updated"][..],
+        &["path", "hash", "size", "mod_time", "type", "status"],
+    ] {
+        let places: Vec<usize> = keys.iter().map(|key| text.find(&format!("\"{key}\":")).unwrap()).collect();
+        assert!(places.is_sorted(), "{keys:?}: {text}");
+    }
+    assert_eq!(file.as_object().unwrap().len(), 6, "{file}");
+    assert_eq!((file["path"].as_str(), file["size"].as_u64(), file["type"].as_str()), (Some("a.rs"), Some(2), Some("rs")));
     for moment in [&file["mod_time"], &state["last_updated"]] {
         let moment = moment.as_str().unwrap();
         assert!(moment.ends_with('Z') && moment.contains('T'), "{moment}");

@@ -8,8 +8,7 @@ use crate::{args::StateArgs, output, place};
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let state = RepoTracker::load(place::look(&args.place)?).snapshot();
-    let text =
-        if args.json { format!("{:#}\n", repo::to_json(&state)) } else { format_for_prompt(&state, &ToolNames::default()) };
+    let text = if args.json { repo::to_json(&state) } else { format_for_prompt(&state, &ToolNames::default()) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ use crate::{
         ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, Refused, SearchResult, WriteMethod, search::FileMatches,
     },
     plan::Act,
-    refusal::Cause,
+    refusal::Mismatch,
     tool::{Tool, ToolNames},
 };
 
@@ -208,13 +208,18 @@ fn written(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<Strin
     fields
 }
 
+fn mismatch(mismatch: &Mismatch) -> Value {
+    let Mismatch { anchor, expected, found, why } = mismatch;
+    json!({ "line": anchor.line, "anchor": anchor, "expected": expected, "found": found, "why": why })
+}
+
 fn refusal(refused: &Refused, names: &ToolNames) -> Value {
     let refusal = &refused.refusal;
     let mut fields = object([
         ("code", json!(refusal.code())),
         ("path", json!(refusal.path)),
         ("affected_ranges", json!(refusal.affected_ranges().coarsened(MAX_RANGES))),
-        ("remaps", json!(refusal.remaps())),
+        ("remaps", Value::Object(refusal.remaps().iter().map(|remap| (remap.from.to_string(), json!(remap.to))).collect())),
         ("repeat", json!(refused.repeat)),
         ("remedy", json!(remedy(refusal, names))),
     ]);
@@ -222,8 +227,8 @@ fn refusal(refused: &Refused, names: &ToolNames) -> Value {
         // What the remaps and ranges are of.
         fields.insert("version".to_owned(), json!(view.version()));
     }
-    if let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause {
-        fields.insert("mismatches".to_owned(), json!(mismatches));
+    if !refusal.mismatches().is_empty() {
+        fields.insert("mismatches".to_owned(), refusal.mismatches().iter().map(mismatch).collect());
     }
     Value::Object(fields)
 }

@@ -188,7 +188,7 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
                 listed(fresh, Numbers::Plain, audience)
             )
         }
-        Cause::Stale { affected, fresh, remaps, anchors, total_lines } => {
+        Cause::Stale { affected, fresh, remaps, anchors, total_lines, .. } => {
             let more = format!("for more, {read} again.");
             let now = match (affected.is_empty(), total_lines) {
                 (_, 0) => format!("It is empty now; {more}"),
@@ -608,9 +608,14 @@ mod tests {
         while let Some(cause) = causes.last() {
             let next = match cause {
                 Cause::Unread { fresh: shown } if shown.rows.is_empty() => Cause::Unread { fresh: fresh() },
-                Cause::Unread { .. } => {
-                    Cause::Stale { affected: lines.clone(), fresh: fresh(), remaps: Vec::new(), anchors: true, total_lines: 3 }
-                }
+                Cause::Unread { .. } => Cause::Stale {
+                    affected: lines.clone(),
+                    fresh: fresh(),
+                    mismatches: Vec::new(),
+                    remaps: Vec::new(),
+                    anchors: true,
+                    total_lines: 3,
+                },
                 Cause::Stale { .. } => Cause::Invalidated,
                 Cause::Invalidated => Cause::Deleted,
                 Cause::Deleted => Cause::Partial { unseen: lines.clone(), fresh: cut(), by: PartialUse::Overwrite },

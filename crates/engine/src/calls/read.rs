@@ -28,6 +28,13 @@ pub enum WantedLines {
     From(LineNo),
     /// These.
     These(LineSet),
+    /// The last so many, or of those the first up to a limit.
+    Last {
+        /// How many.
+        lines: u32,
+        /// How many of them.
+        limit: Option<u32>,
+    },
 }
 
 impl ReadCall {
@@ -50,6 +57,12 @@ impl WantedLines {
             WantedLines::From(start) => {
                 let end = LineNo::at_index(total.saturating_sub(1)).max(*start);
                 [LineRange { start: *start, end }].into_iter().collect()
+            }
+            WantedLines::Last { lines, limit } => {
+                let start = total.saturating_sub(*lines as usize);
+                let end = limit.map_or(total, |limit| total.min(start + limit as usize));
+                let (start, end) = (LineNo::at_index(start), LineNo::at_index(end.saturating_sub(1)));
+                [LineRange { start, end: end.max(start) }].into_iter().collect()
             }
         }
     }

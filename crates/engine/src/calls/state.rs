@@ -20,7 +20,7 @@ pub(super) fn state(session: &mut Session, format: StateFormat) -> Done {
     let state = RepoTracker::load(session.workspace().clone()).snapshot();
     let document = match format {
         StateFormat::Summary => None,
-        StateFormat::Json => Some(format!("{:#}\n", repo::to_json(&state))),
+        StateFormat::Json => Some(repo::to_json(&state)),
     };
     Done::State(ShownState { state, document })
 }

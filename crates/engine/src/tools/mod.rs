@@ -156,17 +156,46 @@ fn one_type_each(schema: &mut Value) {
     }
 }
 
-/// A whole number that a model may also write as `10.0`.
+/// A whole number that a model may also write as `10.0` or as `"10"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Number(u32);
 
+/// The same, which counts from the end where it is negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Offset(i64);
+
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = serde_json::Number::deserialize(deserializer)?;
-        let whole =
-            number.as_u64().or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0 && *n < 1e15).map(|n| n as u64));
-        let fits = whole.and_then(|number| u32::try_from(number).ok()).map(Number);
-        fits.ok_or_else(|| serde::de::Error::custom(format!("{number} is not a line number or a number of lines")))
+        whole_number(deserializer, |number| u32::try_from(number).ok().map(Number))
+    }
+}
+
+impl<'de> Deserialize<'de> for Offset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fits = |number: &i64| number.unsigned_abs() <= u64::from(u32::MAX);
+        whole_number(deserializer, |number| Some(number).filter(fits).map(Offset))
+    }
+}
+
+fn whole_number<'de, D: Deserializer<'de>, T>(deserializer: D, fit: impl Fn(i64) -> Option<T>) -> Result<T, D::Error> {
+    let sent = Value::deserialize(deserializer)?;
+    let number = match &sent {
+        Value::Number(number) => Some(number.clone()),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let of_float = |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
+    let whole = number.and_then(|number| number.as_i64().or_else(|| number.as_f64().and_then(of_float)));
+    whole.and_then(fit).ok_or_else(|| serde::de::Error::custom(format!("{sent} is not a line number or a number of lines")))
+}
+
+impl JsonSchema for Offset {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Offset".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "integer" })
     }
 }
 

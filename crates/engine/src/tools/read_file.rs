@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{Cause, LineNo, LineRange, Refusal, Tool, ToolNames};
 
-use super::{Number, ToolDefinition, arguments, schema};
+use super::{Number, Offset, ToolDefinition, arguments, schema};
 use crate::calls::{Call, ReadCall, WantedLines};
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ReadFile>, parse };
@@ -29,8 +29,8 @@ fn describe(names: &ToolNames) -> String {
 struct ReadFile {
     /// Relative to the workspace root, or absolute.
     path: String,
-    /// First line, from 1.
-    offset: Option<Number>,
+    /// First line, from 1; from the end if negative.
+    offset: Option<Offset>,
     /// How many lines.
     limit: Option<Number>,
     /// Several ranges, both ends included, instead of offset and limit.
@@ -60,28 +60,35 @@ pub(super) fn written(read: &ReadCall) -> Value {
     match lines {
         WantedLines::From(start) => json!({ "path": path, "offset": start, "anchors": anchors }),
         WantedLines::These(lines) => json!({ "path": path, "ranges": lines, "anchors": anchors }),
+        WantedLines::Last { lines, limit: None } => json!({ "path": path, "offset": -i64::from(*lines), "anchors": anchors }),
+        WantedLines::Last { lines, limit } => {
+            json!({ "path": path, "offset": -i64::from(*lines), "limit": limit, "anchors": anchors })
+        }
     }
 }
 
 fn wanted(call: &ReadFile) -> Result<WantedLines, Refusal> {
     let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
-    if let Some(ranges) = &call.ranges {
+    // An empty list is what some models send for "all".
+    if let Some(ranges) = call.ranges.as_ref().filter(|ranges| !ranges.is_empty()) {
         let range = |range: &Range| match (LineNo::new(range.start.0), LineNo::new(range.end.0)) {
             (Some(start), Some(end)) if start <= end => Ok(LineRange { start, end }),
             (Some(start), Some(end)) => Err(bad(format!("the range {start}-{end} ends before it starts"))),
             _ => Err(bad(format!("the range {}-{}: lines are counted from 1", range.start.0, range.end.0))),
         };
-        if ranges.is_empty() {
-            return Err(bad("ranges is empty: leave it out to read the whole file".to_owned()));
-        }
         return Ok(WantedLines::These(ranges.iter().map(range).collect::<Result<_, _>>()?));
     }
-    let start = LineNo::new(call.offset.map_or(1, |offset| offset.0))
-        .ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
-    let end = match call.limit {
+    let Offset(offset) = call.offset.unwrap_or(Offset(1));
+    let limit = match call.limit {
         Some(Number(0)) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
-        Some(Number(limit)) => LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start),
-        None => return Ok(WantedLines::From(start)),
+        limit => limit.map(|limit| limit.0),
     };
+    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    if offset < 0 {
+        return Ok(WantedLines::Last { lines: number(offset.unsigned_abs()), limit });
+    }
+    let start = LineNo::new(number(offset.unsigned_abs())).ok_or_else(|| bad("offset 0: lines are counted from 1".to_owned()))?;
+    let Some(limit) = limit else { return Ok(WantedLines::From(start)) };
+    let end = LineNo::new(start.get().saturating_add(limit - 1)).unwrap_or(start);
     Ok(WantedLines::These([LineRange { start, end }].into_iter().collect()))
 }
