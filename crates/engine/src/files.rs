@@ -293,6 +293,11 @@ impl Files {
         self.known.get(path).map(|known| known.file.stamp)
     }
 
+    /// The same, if it was found with this version.
+    pub(crate) fn stamp_of(&self, path: &RelPath, version: &ContentHash) -> Option<Stamp> {
+        self.known.get(path).filter(|known| known.file.version == *version).map(|known| known.file.stamp)
+    }
+
     /// Takes back what is known of a file: the next look reads it.
     pub(crate) fn doubt(&mut self, path: &RelPath) {
         self.known.remove(path);

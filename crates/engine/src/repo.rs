@@ -113,6 +113,8 @@ enum Did {
     Read { hash: ContentHash, size: u64, modified: Millis },
     /// It was found, made or left like this.
     Put { hash: ContentHash, stamp: Option<Box<Stamp>>, status: FileStatus },
+    /// It had another name before, and was left like this.
+    Move { from: RelPath, hash: ContentHash, stamp: Option<Box<Stamp>> },
     /// It was taken away.
     Delete,
 }
@@ -135,10 +137,22 @@ impl Touch {
             outcome::FileTouch::Read(hash) => (hash, FileStatus::Unchanged),
             outcome::FileTouch::Created(hash) => (hash, FileStatus::Created),
             outcome::FileTouch::Modified(hash) => (hash, FileStatus::Modified),
+            outcome::FileTouch::Moved(from, hash) => {
+                let stamp = stamp_of(&touched.path).map(Box::new);
+                return Self { path: touched.path, did: Did::Move { from, hash, stamp } };
+            }
             outcome::FileTouch::Deleted => return Self { path: touched.path, did: Did::Delete },
         };
         let stamp = stamp_of(&touched.path).map(Box::new);
         Self { path: touched.path, did: Did::Put { hash, stamp, status } }
+    }
+
+    /// By its paths in the work tree.
+    fn put_in(&mut self, below: Option<&RelPath>) {
+        self.path = self.path.in_directory(below);
+        if let Did::Move { from, .. } = &mut self.did {
+            *from = from.in_directory(below);
+        }
     }
 
     fn is_change(&self) -> bool {
@@ -174,7 +188,7 @@ impl Repo {
     /// `stamp_of` gives what the system says about a file, for those that are there.
     pub(crate) fn take_touched(&mut self, touched: Vec<TouchedFile>, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) -> bool {
         let mut touches: Vec<Touch> = touched.into_iter().map(|touched| Touch::of(touched, &stamp_of)).collect();
-        touches.iter_mut().for_each(|touch| touch.path = touch.path.in_directory(self.below.as_ref()));
+        touches.iter_mut().for_each(|touch| touch.put_in(self.below.as_ref()));
         let is_change = touches.iter().any(Touch::is_change);
         match self.is_loaded {
             true => touches.into_iter().for_each(|touch| self.take_in(touch)),
@@ -185,22 +199,25 @@ impl Repo {
     }
 
     /// Notes that a file is not what the sessions saw.
-    pub(crate) fn changed_outside(&mut self, path: &RelPath, now_is: Outside) {
-        self.mark_changed(&path.in_directory(self.below.as_ref()), now_is);
+    ///
+    /// `stamp` is that of what it is now. Where it is not known, the file is only marked: hash, size and time are of one moment.
+    pub(crate) fn changed_outside(&mut self, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
+        self.mark_changed(&path.in_directory(self.below.as_ref()), now_is, stamp);
     }
 
-    fn mark_changed(&mut self, path: &RelPath, now_is: Outside) {
+    fn mark_changed(&mut self, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
         let Some(tracked) = self.files.get_mut(path) else { return };
         let mut state = FileState { changed_outside: true, ..tracked.state.clone() };
-        match now_is {
-            Outside::Gone => state.status = FileStatus::Deleted,
-            Outside::Version(hash) => {
-                state.hash = hash;
+        match (now_is, stamp) {
+            (Outside::Gone, _) => state.status = FileStatus::Deleted,
+            (Outside::Version(hash), Some(stamp)) => {
+                (state.hash, state.size, state.modified) = (hash, stamp.size, millis(&stamp));
                 state.status = if state.status == FileStatus::Created { FileStatus::Created } else { FileStatus::Modified };
             }
+            (Outside::Version(_), None) => {}
         }
         self.ours.insert(path.clone());
-        self.put(state, None);
+        self.put(state, stamp);
         self.is_behind = true;
     }
 
@@ -420,7 +437,7 @@ impl Repo {
         });
         for (path, changed, stamp) in found.into_iter().flatten() {
             if let Some(now_is) = changed {
-                self.mark_changed(&path, now_is);
+                self.mark_changed(&path, now_is, stamp);
             }
             if let (Some(stamp), Some(tracked)) = (stamp, self.files.get(&path)) {
                 let is_news = tracked.stamp.is_none_or(|known| !known.agrees_with(&stamp));
@@ -450,6 +467,11 @@ impl Repo {
             Did::Put { hash, stamp, status } => {
                 let measures = stamp.as_ref().map(|stamp| (stamp.size, millis(stamp)));
                 (hash, stamp.map(|stamp| *stamp), measures, status)
+            }
+            Did::Move { from, hash, stamp } => {
+                let was_created = self.files.get(&from).is_some_and(|before| before.state.status == FileStatus::Created);
+                let status = if was_created { FileStatus::Created } else { FileStatus::Modified };
+                return self.take_in(Touch { path: touch.path, did: Did::Put { hash, stamp, status } });
             }
             Did::Delete => {
                 if let Some(known) = known {

@@ -225,15 +225,24 @@ impl Session {
         };
         let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground)).unwrap_or_default();
         let (said, news): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_said);
-        said.iter().for_each(|changed| self.workspace.repo().changed_outside(&changed.path, changed.now));
+        said.iter().for_each(|changed| self.mark_changed(changed));
         self.name_changed(news)
+    }
+
+    /// Notes in the state of the repository that a file is not what the session saw.
+    fn mark_changed(&self, changed: &Changed) {
+        let stamp = match &changed.now {
+            Outside::Version(version) => self.files.stamp_of(&changed.path, version),
+            Outside::Gone => None,
+        };
+        self.workspace.repo().changed_outside(&changed.path, changed.now, stamp);
     }
 
     /// Files that are not what the session saw, with who did it.
     pub(crate) fn name_changed(&mut self, changed: Vec<Changed>) -> Vec<ChangedFile> {
         let id = self.id();
         let file = |changed: Changed| {
-            self.workspace.repo().changed_outside(&changed.path, changed.now);
+            self.mark_changed(&changed);
             let by = who(&self.workspace, &id, &changed);
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };

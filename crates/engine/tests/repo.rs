@@ -70,6 +70,41 @@ fn every_change_is_written_down_at_once_in_the_promised_shape() {
 }
 
 #[test]
+fn a_created_file_that_is_moved_is_still_a_created_one() {
+    let dir = lay_out(&[("old.txt", "old\n")]);
+    let mut session = session(dir.path());
+    read(&mut session, "old.txt");
+    session.call("write_file", &json!({ "path": "a.txt", "content": "one\n" }));
+    session.call("move_file", &json!({ "from": "a.txt", "to": "b.txt" }));
+    session.call("move_file", &json!({ "from": "old.txt", "to": "new.txt" }));
+    let patch = "*** Begin Patch\n*** Update File: b.txt\n*** Move to: c.txt\n@@\n-one\n+two\n*** End Patch";
+    let patched = session.call("apply_patch", &json!({ "patch": patch }));
+    assert!(!patched.is_error, "{}", patched.text);
+    let written = written(dir.path());
+    assert_eq!(written["c.txt"], entry("created", "two\n"));
+    assert_eq!(written["new.txt"], entry("modified", "old\n"));
+    assert_eq!(written["b.txt"].0, "deleted");
+    let shown = session.call("repo_state", &json!({})).text;
+    assert!(shown.contains("Files: 2 and 3 deleted"), "{shown}");
+}
+
+#[test]
+fn an_entry_is_of_one_moment_also_after_an_outside_change() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let mut session = session(dir.path());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+    session.call("edit_file", &edit("b.txt", "two", "2"));
+    fs::write(dir.path().join("a.txt"), "somebody wrote more\n").unwrap();
+    // Tells of it, and writes it down.
+    session.call("edit_file", &edit("b.txt", "2", "3"));
+    session.call("edit_file", &edit("b.txt", "3", "4"));
+    let state = state(dir.path());
+    let file = &state["files"][0];
+    assert_eq!(file["hash"], ContentHash::of(b"somebody wrote more\n").to_string());
+    assert_eq!((&file["size"], &file["changed_outside"]), (&json!(20), &json!(true)));
+}
+
+#[test]
 fn a_restart_goes_on_where_it_was_and_sees_what_changed_meanwhile() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut first = session(dir.path());

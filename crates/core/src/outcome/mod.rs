@@ -126,7 +126,7 @@ pub struct TouchedFile {
 }
 
 /// What was done to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileTouch {
     /// It was read, and holds this.
     Read(ContentHash),
@@ -134,6 +134,8 @@ pub enum FileTouch {
     Created(ContentHash),
     /// It was changed, and holds this.
     Modified(ContentHash),
+    /// It had this name before, and holds this.
+    Moved(RelPath, ContentHash),
     /// It was taken away.
     Deleted,
 }
@@ -245,12 +247,15 @@ fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
     let planned = &file.planned;
     let gone = |path: &RelPath| TouchedFile { path: path.clone(), touch: FileTouch::Deleted };
     let version = file.content().map(|content| content.version());
-    let (left, touch) = match planned.act() {
-        Act::Remove => (Some(planned.path()), None),
-        Act::Move { .. } => (Some(planned.path()), version.map(FileTouch::Modified)),
-        Act::Write { .. } if planned.is_new() => (planned.origin().map(|origin| &origin.path), version.map(FileTouch::Created)),
-        Act::Write { .. } => (None, version.map(FileTouch::Modified)),
+    let moved = |from: &RelPath| version.map(|version| FileTouch::Moved(from.clone(), version));
+    let (left, touch) = match (planned.act(), planned.origin()) {
+        (Act::Remove, _) => (Some(planned.path()), None),
+        (Act::Move { .. }, _) => (Some(planned.path()), moved(planned.path())),
+        (Act::Write { .. }, Some(origin)) if planned.is_new() => (Some(&origin.path), moved(&origin.path)),
+        (Act::Write { .. }, _) if planned.is_new() => (None, version.map(FileTouch::Created)),
+        (Act::Write { .. }, _) => (None, version.map(FileTouch::Modified)),
     };
+    // What it was under its old name is asked before that is gone.
     let now = touch.map(|touch| TouchedFile { path: file.path().clone(), touch });
-    left.map(gone).into_iter().chain(now).collect()
+    now.into_iter().chain(left.map(gone)).collect()
 }

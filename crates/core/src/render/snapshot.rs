@@ -139,6 +139,8 @@ fn as_many_as_fit(lines: impl Iterator<Item = String>, room: usize) -> Vec<Strin
 struct Files<'a> {
     total: usize,
     changed_outside: usize,
+    /// How many of them are gone.
+    deleted: usize,
     first: Vec<&'a FileState>,
     directories: Vec<Directory<'a>>,
 }
@@ -168,8 +170,11 @@ impl<'a> Files<'a> {
             let key = |file: &FileState| (!file.changed_outside, std::cmp::Reverse(file.modified));
             key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
         };
-        let mut changed_outside = 0;
-        let files = state.files.iter().inspect(|file| changed_outside += usize::from(file.changed_outside));
+        let (mut changed_outside, mut deleted) = (0, 0);
+        let files = state.files.iter().inspect(|file| {
+            changed_outside += usize::from(file.changed_outside);
+            deleted += usize::from(file.status == FileStatus::Deleted);
+        });
         let first = first(files, Self::MOST_LINES, order);
         let untouched = || state.untouched.iter().filter(|(_, files)| *files > 0);
         let total = state.files.len() + untouched().map(|(_, files)| files).sum::<usize>();
@@ -179,15 +184,21 @@ impl<'a> Files<'a> {
         } else {
             together(directories(&state.files).into_iter().chain(counted).collect())
         };
-        Self { total, changed_outside, first, directories }
+        Self { total, changed_outside, deleted, first, directories }
     }
 
     fn heading(&self) -> String {
-        match (self.total, self.changed_outside) {
-            (0, _) => "No files.".to_owned(),
-            (total, 0) => format!("Files: {total}"),
-            (total, changed) => format!("Files: {total}, of which {changed} changed outside since read"),
+        if self.total == 0 {
+            return "No files.".to_owned();
         }
+        let mut heading = format!("Files: {}", self.total - self.deleted);
+        if self.deleted > 0 {
+            heading.push_str(&format!(" and {} deleted", self.deleted));
+        }
+        if self.changed_outside > 0 {
+            heading.push_str(&format!(", of which {} changed outside since read", self.changed_outside));
+        }
+        heading
     }
 
     /// The room for the shortest form: the heading and a count.
@@ -487,7 +498,7 @@ mod tests {
         Workspace: /home/ann/shop
         Story: PAY-214
         All tasks are done (2 of 2): call `done`.
-        Files: 1
+        Files: 0 and 1 deleted
         old.rs 69bcd6 10 bytes rust source, deleted
         Updated 2026-01-02T03:04:05Z
         ");
