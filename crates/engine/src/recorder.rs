@@ -170,7 +170,7 @@ impl Recorder {
     pub(crate) fn start(
         writer: Writer,
         safety: CrashSafety,
-        housekeeping: impl Fn() -> bool + Send + 'static,
+        housekeeping: impl Fn(&SharedStore) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::new(safety));
         let theirs = queue.clone();
@@ -435,7 +435,7 @@ impl Drop for End<'_> {
     }
 }
 
-fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn() -> bool) {
+fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn(&SharedStore) -> bool) {
     step_back();
     let _end = End(queue);
     let mut busy = true;
@@ -446,7 +446,7 @@ fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn() -> bool) {
                 break;
             }
         }
-        busy = housekeeping() | writer.tidy_store(Instant::now());
+        busy = housekeeping(&writer.store) | writer.tidy_store(Instant::now());
     }
 }
 

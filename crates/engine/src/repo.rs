@@ -57,6 +57,13 @@ pub(crate) struct RepoSources<'a> {
     pub watch: Option<&'a Watch>,
 }
 
+impl RepoSources<'_> {
+    /// What there is to do, as the store knows it now.
+    fn plan(&self) -> Option<Plan> {
+        self.store.ask(|store| store.plan()).ok()
+    }
+}
+
 /// What is known of the files of a workspace.
 #[derive(Debug)]
 pub(crate) struct Repo {
@@ -224,6 +231,7 @@ impl Repo {
     /// The state as it is: files that are not what they were are looked at again.
     pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>) -> RepoState {
         self.load(sources);
+        self.catch_up(sources);
         self.validate(sources);
         let untouched = self.untouched(sources.copy);
         RepoState {
@@ -255,12 +263,27 @@ impl Repo {
         counts
     }
 
-    /// Takes over what there is to do.
-    pub(crate) fn set_plan(&mut self, plan: Plan) {
-        if self.plan != plan {
-            self.plan = plan;
-            self.is_behind = true;
+    /// Takes over what other processes have done since: one look at a counter, and one at the tasks.
+    fn catch_up(&mut self, sources: &RepoSources<'_>) {
+        if let Some(plan) = sources.plan().filter(|plan| *plan != self.plan) {
+            self.set_plan(plan);
         }
+        let Ok(dir) = sources.copy.state().dir() else { return };
+        if !self.file.is_replaced(&dir) {
+            return;
+        }
+        if let Some(theirs) = self.file.read(&dir).ok().flatten().as_deref().and_then(parse) {
+            // What they have written down, we need not.
+            let was_behind = self.is_behind;
+            self.merge(theirs);
+            self.is_behind = was_behind;
+        }
+    }
+
+    /// Takes over what there is to do. It is written down with the next [`Repo::persist`].
+    pub(crate) fn set_plan(&mut self, plan: Plan) {
+        self.plan = plan;
+        self.is_behind = true;
     }
 
     /// Writes the state down, unless it is so large or changes so fast that this is better done a moment later.
@@ -270,7 +293,7 @@ impl Repo {
         }
         self.load(sources);
         if self.bytes <= WRITTEN_AT_ONCE && self.has_time() {
-            self.persist(sources.copy.state());
+            self.persist(sources.copy.state(), &|| sources.plan());
         }
     }
 
@@ -291,7 +314,7 @@ impl Repo {
             (false, false) => self.load(sources),
             (false, true) => self.leave_for_later(sources.copy),
         }
-        self.persist(sources.copy.state());
+        self.persist(sources.copy.state(), &|| sources.plan());
     }
 
     /// Leaves what was changed to whoever loads the state next.
@@ -308,7 +331,10 @@ impl Repo {
     }
 
     /// Writes the state down, if what is written is behind. That it could not be is told once.
-    pub(crate) fn persist(&mut self, state: &State) {
+    ///
+    /// `plan` is asked while nobody else writes: whoever changes the plan writes it down after that, so the last one to write has the
+    /// last one.
+    pub(crate) fn persist(&mut self, state: &State, plan: &dyn Fn() -> Option<Plan>) {
         if state.is_read_only() || !self.is_loaded || !std::mem::take(&mut self.is_behind) {
             return;
         }
@@ -320,6 +346,9 @@ impl Repo {
                 self.merge(theirs);
             }
             self.take_in_later(later::take(&dir));
+            if let Some(plan) = plan() {
+                self.plan = plan;
+            }
             let content = self.write_out(state.work_dir());
             self.export(state, &dir, &content);
             Ok(content)
@@ -358,7 +387,7 @@ impl Repo {
         if std::mem::replace(&mut self.is_loaded, true) {
             return;
         }
-        self.plan = sources.store.ask(|store| store.plan()).unwrap_or_default();
+        self.plan = sources.plan().unwrap_or_default();
         let dir = sources.copy.state().dir();
         let written = match &dir {
             Ok(dir) => self.file.read(dir),

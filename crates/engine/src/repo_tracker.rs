@@ -41,6 +41,6 @@ impl RepoTracker {
     pub fn persist(&self) {
         let mut repo = self.workspace.repo();
         repo.load(&self.workspace.repo_sources());
-        repo.persist(self.workspace.state());
+        repo.persist(self.workspace.state(), &|| self.workspace.ask(|store| store.plan()).ok());
     }
 }

@@ -128,7 +128,7 @@ impl StoreHandle {
         copy: Arc<WorkingCopy>,
         store: OpenStore,
         versions: Versions,
-        housekeeping: impl Fn() -> bool + Send + 'static,
+        housekeeping: impl Fn(&SharedStore) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (store, safety) = prepare(&copy, store)?;
         let reader = match &store {

@@ -24,7 +24,7 @@ use crate::{
         state::{SECOND_LOOK_AFTER, State, lock},
         working_copy::{RootInTree, WorkingCopy},
     },
-    recorder::Hold,
+    recorder::{Hold, SharedStore},
     repo::{Repo, RepoSources},
     state_dir::{PassedOver, StateDir, StateDirError},
     store_handle::{OpenStore, OpenStoreError, StoreChoice, StoreHandle, open_store},
@@ -171,7 +171,7 @@ impl Workspace {
             StoreHandle::start_for_one_call(copy.clone(), store, config.versions)
         } else {
             let repo = repo.clone();
-            StoreHandle::start(copy.clone(), store, config.versions, move || keep_house(&state, &repo))
+            StoreHandle::start(copy.clone(), store, config.versions, move |store| keep_house(&state, &repo, store))
         };
         let store = store.map_err(bad_state)?;
         Ok(Arc::new(Self::new(copy, config, store, repo)))
@@ -316,7 +316,7 @@ impl Workspace {
         let mut repo = self.repo();
         repo.load(&self.repo_sources());
         repo.set_plan(plan.clone());
-        repo.persist(self.state());
+        repo.persist(self.state(), &|| self.ask(|store| store.plan()).ok());
         Ok(plan)
     }
 
@@ -372,10 +372,10 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
 }
 
 /// What is done now and then. Says whether there is more to do soon.
-fn keep_house(state: &State, repo: &Mutex<Repo>) -> bool {
+fn keep_house(state: &State, repo: &Mutex<Repo>, store: &SharedStore) -> bool {
     // Whoever has it now may be waiting for the thread that this runs on.
     if let Ok(mut repo) = repo.try_lock() {
-        repo.persist(state);
+        repo.persist(state, &|| store.with(|store| store.plan()).ok());
     }
     state.tidy(SECOND_LOOK_AFTER)
 }

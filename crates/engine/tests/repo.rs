@@ -88,6 +88,45 @@ fn a_created_file_that_is_moved_is_still_a_created_one() {
     assert!(shown.contains("Files: 2 and 3 deleted"), "{shown}");
 }
 
+/// What a process does that comes and goes beside a server.
+#[test]
+fn what_another_process_did_is_in_the_next_answer() {
+    let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let mut server = session(dir.path());
+    ["a.txt", "b.txt"].iter().for_each(|path| read(&mut server, path));
+    server.call("edit_file", &edit("a.txt", "one", "1"));
+    server.call("update_tasks", &json!({ "add": [{ "description": "First" }] }));
+    assert!(server.call("repo_state", &json!({})).text.contains("First"));
+    {
+        let mut other = session(dir.path());
+        other.call("update_tasks", &json!({ "add": [{ "description": "Second" }], "set": [{ "id": 1, "status": "completed" }] }));
+        other.call("write_file", &json!({ "path": "new.txt", "content": "new\n" }));
+    }
+    let shown = server.call("repo_state", &json!({})).text;
+    assert!(shown.contains("Second") && !shown.contains("First") && shown.contains("new.txt"), "{shown}");
+    // What is written next does not bring the old list back.
+    server.call("edit_file", &edit("b.txt", "two", "2"));
+    let state = state(dir.path());
+    let open: Vec<&str> =
+        state["open_tasks"].as_array().unwrap().iter().map(|task| task["description"].as_str().unwrap()).collect();
+    assert_eq!(open, ["Second"]);
+    assert_eq!(written(dir.path())["new.txt"], entry("created", "new\n"));
+}
+
+/// As the command line does: the workspace is opened for it.
+#[test]
+fn a_change_of_tasks_alone_is_written_down() {
+    let dir = lay_out(&[("a.txt", "one\n")]);
+    let tasks = || {
+        let state = state(dir.path());
+        state["open_tasks"].as_array().unwrap().iter().map(|task| task["description"].to_string()).collect::<Vec<_>>()
+    };
+    for count in 1..=3 {
+        session(dir.path()).call("update_tasks", &json!({ "add": [{ "description": format!("Task {count}") }] }));
+        assert_eq!(tasks().len(), count);
+    }
+}
+
 #[test]
 fn an_entry_is_of_one_moment_also_after_an_outside_change() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);

@@ -59,6 +59,15 @@ impl StateFile {
         Ok(Some(content))
     }
 
+    /// Whether somebody has replaced it since we last read or replaced it.
+    pub(crate) fn is_replaced(&self, dir: &File) -> bool {
+        let turn = match &self.lock {
+            Some(lock) => turn_of(lock),
+            None => state_dir::open_file(dir, &self.lock_name(), u64::MAX).map_or(0, |lock| turn_of(&lock)),
+        };
+        turn != self.ours.map_or(0, |ours| ours.turn)
+    }
+
     /// How large it is; nothing when there is none.
     pub(crate) fn size(&self, dir: &File) -> u64 {
         sys::statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default())
