@@ -125,6 +125,32 @@ fn what_a_killed_server_has_answered_for_can_be_undone() {
     }
 }
 
+/// The server has answered, and lives on.
+#[test]
+fn what_a_server_has_just_answered_for_is_what_others_undo() {
+    let dir = surehand_testkit::repository();
+    let root = dir.path();
+    fs::write(root.join("a.txt"), "count 0\n").unwrap();
+    let run = |arguments: &[&str]| Command::new(PROGRAM).args(arguments).arg("--root").arg(root).output().unwrap();
+    let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+    for round in 0..5 {
+        door.call("read_file", &json!({ "path": "a.txt" }));
+        for number in 0..3 {
+            let answer = door.call("edit_file", &edit("a.txt", &format!("count {number}"), &format!("count {}", number + 1)));
+            assert!(!answer.is_error, "{}", answer.text);
+        }
+        for number in (0..3).rev() {
+            let undone = run(&["undo"]);
+            assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stdout));
+            assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), format!("count {number}\n"), "round {round}");
+        }
+    }
+    drop(door);
+    let log: Value = serde_json::from_slice(&run(&["log", "--json", "--limit", "1000"]).stdout).unwrap();
+    let log = log.as_array().or_else(|| log["changes"].as_array()).unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(log.len(), 30, "each change is there once: {log:?}");
+}
+
 /// A text that is replaced as a whole is kept itself: by the store, or on its way there.
 #[test]
 fn what_a_killed_server_has_written_anew_can_be_undone() {

@@ -78,7 +78,7 @@ impl Workspace {
     /// The same as if these changes had never been made.
     pub(crate) fn select_but(&self, selection: &Selection, passed: &[ChangeId]) -> Result<Vec<Event>, StoreError> {
         self.flush();
-        self.bring_what_is_left();
+        self.bring_what_is_answered();
         let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
         if let Selection::Change(change) = selection {
             return ask(Which { change: Some(change.clone()), ..Which::default() });
@@ -116,7 +116,7 @@ impl Workspace {
     /// The latest changes that fit, newest first.
     pub fn log(&self, which: &Which, limit: usize) -> Result<Vec<Logged>, StoreError> {
         self.flush();
-        self.bring_what_is_left();
+        self.bring_what_is_answered();
         let events = self.ask(|store| store.events(&Which::default(), MAX_EVENTS))?;
         let undone = undone(&events);
         let is_undone = |event: &Event| undone.contains(&(event.change.clone(), event.path.clone()));

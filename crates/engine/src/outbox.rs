@@ -1,6 +1,7 @@
 //! What is on its way to the store and must not die with the process: the record of each change, written to a file before the
 //! change is answered for. The recorder takes it from there as soon as the store has it; what a process that was killed left
-//! behind is brought to the store by whoever starts next. So every change that was answered for can be undone.
+//! behind is brought to the store by whoever starts next, and what a living one has there by whoever asks for the log. So every change that
+//! was answered for can be undone, by anybody, from the moment of the answer.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use std::{
 use rustix::fs as sys;
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, LineMap, RelPath};
-use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store, StoreError, Which};
+use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store};
 
 use crate::{
     disk::{self, journal, recover, stage, working_copy::WorkingCopy},
@@ -261,60 +262,61 @@ fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
     })
 }
 
-/// Brings to the store what processes left behind that have died. What cannot be brought now stays where it is.
-pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore) {
+/// Whose sheets are brought to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those of processes that have died: nobody else will bring them.
+    OfTheDead,
+    /// Those of living ones as well, for whoever wants to know now what they have answered for. They bring them once more, a moment later, and
+    /// the store takes each event once.
+    Everybodys,
+}
+
+/// Brings sheets to the store. What cannot be brought now stays where it is.
+pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
     let dir = copy.state().outbox();
     let Ok(names) = recover::names(&dir) else { return };
     if names.is_empty() {
         return;
     }
     store.set_directory(None);
-    bring_sheets(copy, store, &dir, names);
-    store.set_directory(copy.below().cloned());
-}
-
-fn bring_sheets(copy: &WorkingCopy, store: &mut SqliteStore, dir: &File, names: Vec<String>) {
     for name in names {
-        let brought = left_behind(dir, &name).map(|sheet| sheet.map(|(file, records)| (file, missing(store, records))));
-        let Ok(Some((_locked, Ok(records)))) = brought else { continue };
+        // One that cannot be read may be read the next time.
+        let Ok(Some(sheet)) = found_sheet(&dir, &name) else { continue };
+        if sheet.left_behind.is_none() && whose == Whose::OfTheDead {
+            continue;
+        }
+        let records = records(&sheet.content);
         let present = what_is_there(copy, &records);
-        if store.record(&[present, records].concat()).is_ok() {
+        if store.record(&[present, records].concat()).is_ok() && sheet.left_behind.is_some() {
             stage::remove(dir.as_fd(), &name);
         }
     }
+    store.set_directory(copy.below().cloned());
 }
 
-/// The records of a sheet that no living process holds; the file is locked as long as it is open.
-fn left_behind(dir: &File, name: &str) -> io::Result<Option<(File, Vec<Record>)>> {
+/// A sheet as it was found.
+struct FoundSheet {
+    content: Vec<u8>,
+    /// The file, locked, if no living process holds it.
+    left_behind: Option<File>,
+}
+
+/// Reads a sheet. That of a living process may be emptied meanwhile and written to anew, which spoils what follows: but what stood there
+/// before is in the store then, and a parcel that is not whole is left out.
+fn found_sheet(dir: &File, name: &str) -> io::Result<Option<FoundSheet>> {
     let mut file = match state_dir::open_file(dir, name, MAX_SHEET) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 {
+    let is_left_behind = file.try_lock().is_ok();
+    if sys::fstat(&file)?.st_nlink == 0 {
         return Ok(None);
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Ok(Some((file, records(&content))))
-}
-
-/// Without what the store has already, because the process died after it was stored.
-fn missing(store: &dyn Store, records: Vec<Record>) -> Result<Vec<Record>, StoreError> {
-    let mut missing = Vec::new();
-    for record in records {
-        let is_known = match &record {
-            Record::Happened(event) => {
-                let which = Which { change: Some(event.change.clone()), path: Some(event.path.clone()), session: None };
-                !store.events(&which, 1)?.is_empty()
-            }
-            _ => false,
-        };
-        if !is_known {
-            missing.push(record);
-        }
-    }
-    Ok(missing)
+    Ok(Some(FoundSheet { content, left_behind: is_left_behind.then_some(file) }))
 }
 
 /// The ways back begin at what the changes wrote: it is kept whole, where it is still there.

@@ -15,7 +15,7 @@ use crate::{
         state::lock,
         working_copy::{WorkingCopy, process_name},
     },
-    outbox::{self, Outbox},
+    outbox::{self, Outbox, Whose},
     recorder::{CrashSafety, Hold, Recorder, SharedStore, Writer, lock_store},
     state_dir::StateDir,
 };
@@ -194,13 +194,13 @@ impl StoreHandle {
         drop(self.recorder.take());
     }
 
-    /// Brings to the database what processes did that have died since the start. What they left is not for another store: it would
-    /// be gone with that, or be missing in the database.
-    pub(crate) fn bring_what_is_left(&self) {
+    /// Brings to the database what other processes have answered for and not written yet. That is not for another store: it would be gone
+    /// with that, or be missing in the database.
+    pub(crate) fn bring_what_is_answered(&self) {
         if let (Reader::StateDirectory(reader), false) = (&self.reader, self.copy.state().is_read_only()) {
             // A store that cannot be opened says so when it is asked.
             drop(self.with_database(reader, |store| {
-                outbox::bring(&self.copy, store);
+                outbox::bring(&self.copy, store, Whose::Everybodys);
                 Ok(())
             }));
         }
@@ -276,7 +276,7 @@ impl StoreHandle {
 fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
     Ok(match store {
         OpenStore::StateDirectory(mut opened) => {
-            outbox::bring(copy, &mut opened.store);
+            outbox::bring(copy, &mut opened.store, Whose::OfTheDead);
             let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }

@@ -349,9 +349,9 @@ impl Workspace {
         self.store.flush();
     }
 
-    /// Brings to the store what processes did that have died since the start.
-    pub(crate) fn bring_what_is_left(&self) {
-        self.store.bring_what_is_left();
+    /// Brings to the store what other processes have answered for and not written yet.
+    pub(crate) fn bring_what_is_answered(&self) {
+        self.store.bring_what_is_answered();
     }
 
     /// Whether the store is the database in the state directory.

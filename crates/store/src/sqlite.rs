@@ -655,7 +655,9 @@ fn write_record(
             run(
                 "INSERT INTO events
                     (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout, lines, turn)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 WHERE NOT EXISTS
+                        (SELECT 1 FROM events INDEXED BY events_by_change WHERE change = ?1 AND checkout = ?14 AND path = ?5
+                        AND moved_to IS ?6 AND before IS ?7 AND after IS ?8)",
                 params![
                     event.change.0,
                     event.at,

@@ -7,7 +7,9 @@ use std::{
 };
 
 use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
-use surehand_store::{Bounds, KnownFile, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract};
+use surehand_store::{
+    Bounds, ChangeId, Event, KnownFile, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract,
+};
 use surehand_testkit::Mounted;
 
 #[test]
@@ -257,6 +259,34 @@ fn what_is_dropped_is_given_back() {
     while store.give_back().unwrap() {}
     drop(store);
     assert!(size(&path) < 4_000_000, "{}", size(&path));
+}
+
+/// By its own process, and by one that found it on its way.
+#[test]
+fn an_event_that_is_brought_twice_is_there_once() {
+    let mut store = SqliteStore::in_memory().unwrap();
+    let event = |path: &str, moved_to: Option<&str>| {
+        Record::Happened(Event {
+            change: ChangeId("0badcafe".to_owned()),
+            at: 7,
+            session: SessionId("s".to_owned()),
+            tool: "apply_patch".to_owned(),
+            path: RelPath::new(path).unwrap(),
+            moved_to: moved_to.map(|path| RelPath::new(path).unwrap()),
+            before: Some(ContentHash::of(b"before")),
+            after: None,
+            mode: None,
+            undoes: Vec::new(),
+            delta: None,
+            lines: None,
+        })
+    };
+    // One change may do two things to a path.
+    let all = [event("a", Some("b")), event("a", None), event("c", None)];
+    for _ in 0..3 {
+        store.record(&all).unwrap();
+    }
+    assert_eq!(store.events(&Which::default(), 100).unwrap().len(), 3);
 }
 
 /// The file of an older format that has grown without bounds.

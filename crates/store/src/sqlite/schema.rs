@@ -1,7 +1,7 @@
 //! The tables, and how those of an older format become those of this one.
 
 /// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
-pub(super) const FORMAT: i64 = 3;
+pub(super) const FORMAT: i64 = 4;
 
 /// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.
 macro_rules! room {
@@ -114,4 +114,6 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
             (SELECT checkout, session FROM views UNION SELECT checkout, session FROM given
             UNION SELECT checkout, session FROM refused UNION SELECT checkout, session FROM rewrites);"
     ),
+    // An event may be brought by its process and by one that found it on its way.
+    "CREATE INDEX IF NOT EXISTS events_by_change ON events (change);",
 ];

@@ -429,9 +429,9 @@ impl<'a> Player<'a> {
 
     /// Takes the new anchors of lines; gives these lines.
     fn take_remaps(&mut self, refusal: &Value) -> Vec<usize> {
-        let to = |remap: &Value| remap["to"].as_str().and_then(|anchor| anchor.parse::<Anchor>().ok());
-        let lines: Vec<usize> =
-            refusal["remaps"].as_array().into_iter().flatten().filter_map(to).map(|anchor| anchor.line.index()).collect();
+        let to = |anchor: &Value| anchor.as_str().and_then(|anchor| anchor.parse::<Anchor>().ok());
+        let remaps = refusal["remaps"].as_object().into_iter().flat_map(|remaps| remaps.values());
+        let lines: Vec<usize> = remaps.filter_map(to).map(|anchor| anchor.line.index()).collect();
         lines.iter().for_each(|line| self.numbers[*line] = line + 1);
         lines
     }
