@@ -179,7 +179,7 @@ each change.",
         json: "A line for each event, each an object with `event`: `started`, `turn`, `text`, `calling`, `again`, `said`, `call`, `result`, `left`, `folded`,
 `turn_ended`, `stopped`. The last is `stopped: {stop, text}`, `stop`: `done`, `budget`, `stuck`, `cancelled`, `model`.",
     },
-    Documented { name: "demo", ends: "", json: "A line for each call: `{tool, arguments, text, result}`." },
+    Documented { name: "demo", ends: "", json: "One object: `{modes: {snapshot, history}, plain}`, each with `{turns: [{turn, prompt_tokens}], writes_per_file: {path: count}, lost_updates, refusals, repairs, seconds}`." },
     Documented { name: "mcp", ends: "", json: NO_JSON },
     Documented {
         name: "hook",
