@@ -151,6 +151,12 @@ impl Planned {
         self.provenance.as_ref()
     }
 
+    /// Whether two texts are still to be compared before [`Planned::map`] can answer.
+    pub fn needs_comparison(&self) -> bool {
+        let replaces_text = self.base().and_then(Content::text).is_some() && self.text().is_some();
+        replaces_text && self.map.get().is_none()
+    }
+
     /// What the session will have seen of it; `None` when nobody keeps track, or there is nothing to see.
     pub fn view_after(&self) -> Option<&View> {
         self.view_after.as_ref()

@@ -305,8 +305,9 @@ const LARGE: usize = 256 << 10;
 
 /// Commits, and compares meanwhile what is large: a commit mostly waits for the disk.
 fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T {
-    let is_large = |file: &&PlannedFile| file.planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
-    let Some(large) = files.iter().find(is_large) else { return commit() };
+    let is_large = |planned: &Planned| planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
+    let waits = |file: &&PlannedFile| file.planned.needs_comparison() && is_large(&file.planned);
+    let Some(large) = files.iter().find(waits) else { return commit() };
     thread::scope(|scope| {
         // Without a thread it is compared later.
         let comparing = thread::Builder::new().name("surehand-compare".to_owned());

@@ -282,13 +282,13 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
     store.set_directory(None);
     for name in names {
         // One that cannot be read may be read the next time.
-        let Ok(Some(sheet)) = found_sheet(&dir, &name) else { continue };
-        if sheet.left_behind.is_none() && whose == Whose::OfTheDead {
-            continue;
-        }
+        let Ok(Some(sheet)) = found_sheet(&dir, &name, whose) else { continue };
         let records = records(&sheet.content);
-        let present = what_is_there(copy, &records);
-        if store.record(&[present, records].concat()).is_ok() && sheet.left_behind.is_some() {
+        let is_brought = records.is_empty() || {
+            let present = what_is_there(copy, &records);
+            store.record(&[present, records].concat()).is_ok()
+        };
+        if is_brought && sheet.left_behind.is_some() {
             stage::remove(dir.as_fd(), &name);
         }
     }
@@ -304,14 +304,15 @@ struct FoundSheet {
 
 /// Reads a sheet. That of a living process may be emptied meanwhile and written to anew, which spoils what follows: but what stood there
 /// before is in the store then, and a parcel that is not whole is left out.
-fn found_sheet(dir: &File, name: &str) -> io::Result<Option<FoundSheet>> {
+fn found_sheet(dir: &File, name: &str, whose: Whose) -> io::Result<Option<FoundSheet>> {
     let mut file = match state_dir::open_file(dir, name, MAX_SHEET) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let is_left_behind = file.try_lock().is_ok();
-    if sys::fstat(&file)?.st_nlink == 0 {
+    let is_wanted = is_left_behind || whose == Whose::Everybodys;
+    if !is_wanted || sys::fstat(&file)?.st_nlink == 0 {
         return Ok(None);
     }
     let mut content = Vec::new();
