@@ -15,13 +15,14 @@ pub(super) struct Reformatted<'a> {
 }
 
 impl<'a> Reformatted<'a> {
-    /// `None` if something else than the format has changed.
+    /// `None` if something else than the format has changed, or if lines were moved: a `}` that goes past an indented one leaves the
+    /// words as they were, but is another word of them now.
     pub(super) fn between(before: &'a Text, after: &'a Text) -> Option<Self> {
         let (before, after) = (before.as_str(), after.as_str());
         let (words_before, words_after) = (words(before), words(after));
         let is_same = |(old, new): (&Range<usize>, &Range<usize>)| is_same_word(&before[old.clone()], &after[new.clone()]);
         let is_all_same = words_before.len() == words_after.len() && words_before.iter().zip(&words_after).all(is_same);
-        is_all_same.then_some(Self { before, after, words_before, words_after })
+        (is_all_same && !is_reordered(before, after)).then_some(Self { before, after, words_before, words_after })
     }
 
     /// Where a piece of the old text is now, if the lines that it is in are there as they were.
@@ -49,6 +50,16 @@ impl<'a> Reformatted<'a> {
         let times = |whole: &str| whole.matches(text).count();
         (is_there && begins_line && ends_line && times(self.before) == times(self.after)).then_some(start)
     }
+}
+
+/// Whether both texts have the same lines in another order. No formatter does that.
+fn is_reordered(before: &str, after: &str) -> bool {
+    let sorted = |text| {
+        let mut lines: Vec<&str> = str::lines(text).collect();
+        lines.sort_unstable();
+        lines
+    };
+    before != after && sorted(before) == sorted(after)
 }
 
 /// Formatters choose between quotes.
@@ -114,6 +125,8 @@ mod tests {
         check("a\n\nb\n", "a\nb\n", "\nb", None);
         // What would be its place is in the middle of a character.
         check("[\"ä\",\n    \"b\"]\n", "[\"ä\", \"b\"]\n", "\"b\"", None);
+        // The first line has become the third.
+        check("}\n  }\n}\nend\n", "  }\n}\n}\nend\n", "}\nend\n", None);
         // It is there twice now.
         check("x = 1\ny\nx=1\n", "x = 1\ny\nx = 1\n", "x = 1", None);
     }
