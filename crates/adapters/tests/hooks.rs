@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
 use surehand_engine::{
-    Config, Durability, RepoTracker, Session, SessionId, StateHome, Workspace, WorkspaceOptions,
+    Config, Durability, Session, SessionId, StateHome, Workspace, WorkspaceOptions,
     core::{
         FileStatus,
         edit::{UndoRequest, UndoTarget, Whose},
@@ -1318,14 +1318,15 @@ fn a_large_state_is_left_alone_and_takes_in_what_was_done_later() {
     let entries: Vec<Value> = (0..2000).map(entry).collect();
     let written = json!({ "work_dir": place.root(), "files": entries, "open_tasks": [], "last_updated": "2026-01-01T00:00:00Z" });
     drop(place.open());
-    let state = surehand_testkit::state_of(&place.root()).join("repostate.json");
+    let state = place.root().join(".surehand/repostate.json");
+    fs::create_dir_all(place.root().join(".surehand")).unwrap();
     fs::write(&state, written.to_string()).unwrap();
     let agent =
         Agent { client: Client::Codex, place: &place, session: "s".to_owned(), agent: None, directory: "", calls: Cell::new(0) };
     passes(agent.read("a.txt", None));
     passes(agent.edit("a.txt", "beta", "BETA"));
     assert_eq!(fs::read_to_string(&state).unwrap(), written.to_string());
-    let state = RepoTracker::load(place.open()).snapshot();
+    let state = place.open().snapshot();
     let known = state.files.iter().find(|file| file.path.as_str() == "a.txt").expect("it was touched");
     assert_eq!((known.status, known.changed_outside), (FileStatus::Modified, false));
 }

@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Call as EngineCall, Course, Edit, Outcome, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
+    Call as EngineCall, Course, Edit, Outcome, RepoError, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
         Done, EditDialect, Lines, Mode, RepoState,
         file_diff::{DiffKind, FileDiff},
@@ -92,6 +92,9 @@ pub enum RunError {
         /// What is needed.
         needed: usize,
     },
+    /// The state of the repository cannot be read.
+    #[error(transparent)]
+    State(#[from] RepoError),
     /// The record cannot be read or written.
     #[error("the record of the run: {0}")]
     Record(#[from] io::Error),
@@ -221,7 +224,7 @@ impl<'a> Run<'a> {
         };
         let guard = Guard::new(settings.patience);
         let commands = command::Limits::from(&workspace.config().commands);
-        let state = RepoTracker::load(workspace);
+        let state = RepoTracker::load(workspace)?;
         Ok(Self { session, state, company, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
     }
 

@@ -404,7 +404,7 @@ fn endless_files_end_nothing() {
     fs::remove_file(machine.at("one/surehand.toml")).unwrap();
     pipe("one/surehand.toml");
     let state = "one/.git/surehand/checkouts/main";
-    for name in ["journal/1-x", "outbox/1-x", "locks/index", "index.new", "repostate.later"] {
+    for name in ["journal/1-x", "outbox/1-x", "locks/index", "index.new", "generation"] {
         drop(fs::remove_file(machine.at(&format!("{state}/{name}"))));
         pipe(&format!("{state}/{name}"));
     }

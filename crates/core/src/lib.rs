@@ -51,6 +51,7 @@ pub mod text;
 mod text_sink;
 pub mod tokens;
 mod tool;
+pub mod tracked;
 pub mod view;
 pub mod working_set;
 
@@ -72,5 +73,6 @@ pub use stamp::Stamp;
 pub use state::{FileState, FileStatus, RepoState, Task, TaskStatus};
 pub use text::Text;
 pub use tool::{EditDialect, Tool, ToolKind, ToolNames};
+pub use tracked::{Touch, Tracked};
 pub use view::{Outside, View};
 pub use working_set::WorkingSet;

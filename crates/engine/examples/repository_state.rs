@@ -6,7 +6,7 @@
 use std::{error::Error, fs};
 
 use surehand_engine::{
-    Call, Config, Edit, NewTask, ReadCall, RepoTracker, Session, StoreChoice, TasksCall, ToolNames, Workspace, WorkspaceOptions,
+    Call, Config, Edit, NewTask, ReadCall, Session, StoreChoice, TasksCall, ToolNames, Workspace, WorkspaceOptions,
     core::tokens::estimate, render::snapshot::format_for_prompt,
 };
 
@@ -30,7 +30,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // Somebody else changes what the session has read.
     fs::write(dir.path().join("notes.md"), "# Notes\n\nUse a table.\n")?;
 
-    let state = RepoTracker::load(workspace).snapshot();
+    let state = workspace.snapshot();
     let text = format_for_prompt(&state, &ToolNames::default());
     println!("{text}\n({} tokens at most)", estimate(&text));
     assert!(text.contains("write the parser") && text.contains("notes.md") && estimate(&text) < 500);

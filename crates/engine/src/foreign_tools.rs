@@ -380,6 +380,7 @@ impl ForeignTools<'_> {
         let mut event = self.session.event_of(&origin, &fresh_change(), &gathered.path);
         (event.before, event.after) = (before, now.as_ref().map(Content::version));
         self.session.workspace().record(Record::Happened(event));
+        self.session.workspace().track_events();
         match (gathered.present, gathered.view, gathered.seen) {
             (Present::Text(now), Some(view), Some(seen)) => {
                 let map = LineMap::between(&seen, &now);

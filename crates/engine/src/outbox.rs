@@ -280,19 +280,25 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
         return;
     }
     store.set_directory(None);
+    let mut is_news = false;
     for name in names {
         // One that cannot be read may be read the next time.
         let Ok(Some(sheet)) = found_sheet(&dir, &name, whose) else { continue };
         let records = records(&sheet.content);
         let is_brought = records.is_empty() || {
             let present = what_is_there(copy, &records);
-            store.record(&[present, records].concat()).is_ok()
+            store.record(&[&present[..], &records].concat()).is_ok()
         };
         if is_brought && sheet.left_behind.is_some() {
             stage::remove(dir.as_fd(), &name);
+            is_news |= !records.is_empty();
         }
     }
     store.set_directory(copy.below().cloned());
+    if is_news {
+        // Whoever was killed may not have come to say so himself.
+        copy.state().announce_change();
+    }
 }
 
 /// A sheet as it was found.

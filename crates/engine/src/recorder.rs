@@ -14,18 +14,17 @@ use surehand_store::{Bounds, Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Versions,
+    disk::state::State,
     outbox::{Outbox, must_outlive_process},
 };
 
 /// Whoever writes to the store.
-#[derive(Debug)]
 pub(crate) struct Recorder {
     queue: Arc<Queue>,
     runs: Runs,
 }
 
 /// Where it runs.
-#[derive(Debug)]
 enum Runs {
     /// On a thread of its own, all the time.
     Beside(Option<JoinHandle<()>>),
@@ -116,6 +115,20 @@ pub(crate) enum CrashSafety {
     Nothing,
 }
 
+/// A moment in which the thread has time.
+pub(crate) struct Moment<'a> {
+    /// What it writes to.
+    pub store: &'a SharedStore,
+    queue: &'a Queue,
+}
+
+impl Moment<'_> {
+    /// Whether everything that was handed over so far is written.
+    pub(crate) fn is_all_written(&self) -> bool {
+        self.queue.lock().records.is_empty()
+    }
+}
+
 /// While there is one, nothing is written: what is handed over meanwhile is written together.
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -170,7 +183,7 @@ impl Recorder {
     pub(crate) fn start(
         writer: Writer,
         safety: CrashSafety,
-        housekeeping: impl Fn(&SharedStore) -> bool + Send + 'static,
+        housekeeping: impl Fn(&Moment<'_>) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::new(safety));
         let theirs = queue.clone();
@@ -435,7 +448,7 @@ impl Drop for End<'_> {
     }
 }
 
-fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn(&SharedStore) -> bool) {
+fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn(&Moment<'_>) -> bool) {
     step_back();
     let _end = End(queue);
     let mut busy = true;
@@ -446,16 +459,35 @@ fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn(&SharedStore) ->
                 break;
             }
         }
-        busy = housekeeping(&writer.store) | writer.tidy_store(Instant::now());
+        let moment = Moment { store: &writer.store, queue };
+        busy = housekeeping(&moment) | writer.tidy_store(Instant::now());
+    }
+}
+
+/// Is told what comes of writing.
+pub(crate) trait WriteListener: Send {
+    /// Something could not be written, for the first time.
+    fn failed(&self, error: &StoreError);
+
+    /// The store knows something new about files.
+    fn has_news(&self);
+}
+
+impl WriteListener for Arc<State> {
+    fn failed(&self, error: &StoreError) {
+        self.notify(Notice::NotRemembered { why: error.to_string() });
+    }
+
+    fn has_news(&self) {
+        self.announce_change();
     }
 }
 
 /// Writes batches to a store.
-#[derive(Debug)]
 pub(crate) struct Writer {
     store: SharedStore,
     versions: Versions,
-    notices: Arc<Mutex<Vec<Notice>>>,
+    listener: Box<dyn WriteListener>,
     has_failed: bool,
     /// The sessions of this process that have something in the store, and when it was last said that they go on.
     in_use: HashSet<SessionId>,
@@ -463,9 +495,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(store: SharedStore, versions: Versions, notices: Arc<Mutex<Vec<Notice>>>) -> Self {
+    pub(crate) fn new(store: SharedStore, versions: Versions, listener: impl WriteListener + 'static) -> Self {
         let (in_use, said) = (HashSet::new(), Instant::now());
-        Self { store, versions, notices, has_failed: false, in_use, said }
+        Self { store, versions, listener: Box::new(listener), has_failed: false, in_use, said }
     }
 
     fn write(&mut self, queue: &Queue, batch: &Batch) {
@@ -474,8 +506,11 @@ impl Writer {
         // Said once: the next batches would only say the same.
         if let (Err(error), false) = (&stored, self.has_failed) {
             self.has_failed = true;
-            let notice = Notice::NotRemembered { why: error.to_string() };
-            self.notices.lock().expect("nobody panics while holding it").push(notice);
+            self.listener.failed(error);
+        }
+        if batch.records.iter().any(|record| matches!(record, Record::Touched { .. })) {
+            // A change was announced when it was answered for. Of what is only read, others learn here.
+            self.listener.has_news();
         }
         if !batch.records.is_empty() {
             self.note_sessions(&batch.records);
@@ -532,6 +567,14 @@ mod tests {
 
     use super::*;
 
+    struct Nobody;
+
+    impl WriteListener for Nobody {
+        fn failed(&self, _: &StoreError) {}
+
+        fn has_news(&self) {}
+    }
+
     #[test]
     fn who_waits_is_let_go_when_the_thread_ends() {
         let queue = Queue::new(CrashSafety::Nothing);
@@ -545,7 +588,7 @@ mod tests {
     #[test]
     fn a_session_of_a_process_that_goes_on_counts_as_used() {
         let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));
-        let mut writer = Writer::new(store.clone(), crate::Config::default().versions, Arc::default());
+        let mut writer = Writer::new(store.clone(), crate::Config::default().versions, Nobody);
         let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
         let viewed = |session: &str| Record::Viewed {
             session: SessionId(session.to_owned()),

@@ -1,35 +1,137 @@
 //! The state of the repository for programs that use a workspace without a session.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use surehand_core::{Outcome, RelPath, RepoState};
+use serde_json::Value;
+use surehand_core::{ContentHash, Outcome, Refusal, RelPath, RepoState, Stamp, Tool, ToolKind, Touch, outcome::TouchedFile};
+use surehand_store::{SessionId, StoreError};
 
 use crate::{
-    disk::read::{Found, find},
+    disk::read::{Found, find, read_whole},
+    files::Files,
+    repo::{ExportError, ToldBy},
     workspace::Workspace,
 };
 
-/// Follows what tools do to the files of a workspace. All trackers of a workspace are one. A failure here never fails a tool: it is
-/// told, and the state is rebuilt the next time.
+/// Follows what tools do to the files of a workspace. All trackers of a workspace are one, in this process and in others. An error here is
+/// for the caller to see; it never fails a tool.
 #[derive(Debug, Clone)]
 pub struct RepoTracker {
     workspace: Arc<Workspace>,
 }
 
+/// Why the state of the repository is not up to date.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepoError {
+    /// The store could not be asked or written.
+    #[error("the state of the repository cannot be read: {0}")]
+    Store(#[from] StoreError),
+    /// The state is known, but could not be written to where other programs read it.
+    #[error("the state of the repository is not written down: {why}")]
+    Export {
+        /// What it is that could not be written, and why.
+        why: String,
+    },
+    /// There is no tool of this name that touches files.
+    #[error("{tool}: there is no such tool that reads or changes files")]
+    NoSuchTool {
+        /// The name.
+        tool: String,
+    },
+    /// The result of a tool does not say which files it is about.
+    #[error("{tool}: the result names no file; it needs a path, or files with a path each")]
+    NothingUsable {
+        /// The tool.
+        tool: String,
+    },
+    /// The result of a tool names a file that is none of the workspace.
+    #[error("{0}")]
+    BadPath(Box<Refusal>),
+}
+
+impl From<ExportError> for RepoError {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Store(error) => Self::Store(error),
+            error => Self::Export { why: error.to_string() },
+        }
+    }
+}
+
 impl RepoTracker {
-    /// Loads the state of a workspace. What is damaged is made anew from the files, and told with the next reply.
-    pub fn load(workspace: Arc<Workspace>) -> Self {
-        workspace.repo().load(&workspace.repo_sources());
-        Self { workspace }
+    /// Loads the state of a workspace from its store. If that is lost, the files are looked at that were known, and it is told with the next
+    /// reply.
+    pub fn load(workspace: Arc<Workspace>) -> Result<Self, RepoError> {
+        workspace.repo().load(&workspace.repo_sources())?;
+        Ok(Self { workspace })
     }
 
-    /// Takes in what came of a call. Sessions do that themselves.
-    pub fn update_from_tool_result(&self, outcome: &Outcome) {
+    /// Takes in what came of a call of a session. Sessions do that themselves.
+    pub fn update(&self, outcome: &Outcome) -> Result<(), RepoError> {
+        let touched = outcome.touched();
+        if touched.is_empty() {
+            return Err(RepoError::NothingUsable { tool: "the call".to_owned() });
+        }
         let stamp_of = |path: &RelPath| match find(self.workspace.root(), path) {
             Ok(Found::File { stat, .. }) => Some(self.workspace.clock().stamp(&stat)),
             _ => None,
         };
-        self.workspace.repo().take_touched(outcome.touched(), stamp_of);
+        self.workspace.track_touched(touched, ToldBy::Nobody, stamp_of);
+        Ok(())
+    }
+
+    /// Takes in the result of a tool that is not ours but has the name of one of ours: an object with a `path`, or with `files` of which each
+    /// has one. Which files these are is all that is taken from it; what became of them is seen on the disk.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use surehand_engine::{Config, RepoTracker, StateHome, StoreChoice, Workspace, WorkspaceOptions};
+    ///
+    /// # let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
+    /// # let config = Config { state, ..Config::default() };
+    /// # let options = WorkspaceOptions { config, store: StoreChoice::InMemory, ..WorkspaceOptions::default() };
+    /// # let workspace = Workspace::open_with(dir.path(), options)?;
+    /// std::fs::write(dir.path().join("a.txt"), "one\n")?;
+    /// let tracker = RepoTracker::load(workspace)?;
+    /// tracker.update_from_tool_result("write_file", &json!({ "path": "a.txt" }))?;
+    /// assert_eq!(tracker.snapshot().files.len(), 1);
+    /// assert!(tracker.update_from_tool_result("write_file", &json!({ "ok": true })).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update_from_tool_result(&self, tool: &str, result: &Value) -> Result<(), RepoError> {
+        let kind = Tool::named(tool).map(Tool::kind).filter(|kind| matches!(kind, ToolKind::Reads | ToolKind::Edits));
+        let kind = kind.ok_or_else(|| RepoError::NoSuchTool { tool: tool.to_owned() })?;
+        let paths = named_files(result);
+        if paths.is_empty() {
+            return Err(RepoError::NothingUsable { tool: tool.to_owned() });
+        }
+        let known = self.snapshot().files;
+        let is_known = |path: &RelPath| known.iter().any(|file| file.path == *path);
+        let names = Files::of(SessionId(String::new()));
+        let mut found = Vec::new();
+        for path in paths {
+            let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
+            let there = self.look(&path);
+            let touch = match &there {
+                None => Touch::Deleted { was: None },
+                Some((version, _)) if kind == ToolKind::Reads => Touch::Read(*version),
+                Some((version, _)) if is_known(&path) => Touch::Modified { from: None, to: *version },
+                Some((version, _)) => Touch::Created(*version),
+            };
+            found.push((TouchedFile { path, touch }, there.map(|(_, stamp)| stamp)));
+        }
+        let stamps: Vec<(RelPath, Option<Stamp>)> = found.iter().map(|(file, stamp)| (file.path.clone(), *stamp)).collect();
+        let stamp_of = |path: &RelPath| stamps.iter().find(|(known, _)| known == path).and_then(|(_, stamp)| *stamp);
+        self.workspace.track_touched(found.into_iter().map(|(file, _)| file).collect(), ToldBy::Nobody, stamp_of);
+        Ok(())
+    }
+
+    fn look(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
+        let Ok(Found::File { mut file, .. }) = find(self.workspace.root(), path) else { return None };
+        let read = read_whole(path, &mut file, u64::MAX, self.workspace.clock()).ok()?;
+        Some((ContentHash::of(&read.bytes), read.stamp))
     }
 
     /// The state as it is: files that are not what they were are looked at again.
@@ -37,10 +139,16 @@ impl RepoTracker {
         self.workspace.repo().snapshot(&self.workspace.repo_sources())
     }
 
-    /// Writes the state down, if what is written is behind.
-    pub fn persist(&self) {
-        let mut repo = self.workspace.repo();
-        repo.load(&self.workspace.repo_sources());
-        repo.persist(self.workspace.state(), &|| self.workspace.ask(|store| store.plan()).ok());
+    /// Writes the state to where other programs read it, if what is there is behind.
+    pub fn persist(&self) -> Result<(), RepoError> {
+        Ok(self.workspace.repo().persist(&self.workspace.repo_sources())?)
     }
+}
+
+/// The files that a result names, each once.
+fn named_files(result: &Value) -> BTreeSet<String> {
+    let path = |value: &Value| value["path"].as_str().or_else(|| value.as_str()).map(str::to_owned);
+    let files = result["files"].as_array().into_iter().flatten();
+    let to = ["from", "to", "moved_to"].iter().filter_map(|field| result[field].as_str().map(str::to_owned));
+    files.filter_map(path).chain(result["path"].as_str().map(str::to_owned)).chain(to).collect()
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use surehand_core::{
     Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineMap, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal,
-    RefusalCode, RelPath, Target, Text, ToolNames, View,
+    RefusalCode, RelPath, Target, Text, ToolNames, Touch, View,
     instructions::{ToldInstructions, is_about_to_work},
-    outcome::{Area, FileTouch, Refused, TouchedFile},
+    outcome::{Area, Refused, TouchedFile},
     render,
 };
 use surehand_store::SessionId;
@@ -20,6 +20,7 @@ use crate::{
     instructions::{self, Instructions},
     lookout::{Changed, Ground, Lookout, who},
     random::random,
+    repo::ToldBy,
     time::now,
     tracker::FileTracker,
     watch::{Cursor, Hints},
@@ -196,15 +197,12 @@ impl Session {
 
     /// Keeps the state of the repository up to date with what was done to files.
     fn track_touched(&self, touched: Vec<TouchedFile>) {
-        let mut repo = self.workspace.repo();
-        if repo.take_touched(touched, |path| self.files.stamp(path)) {
-            repo.persist_soon(&self.workspace.repo_sources());
-        }
+        self.workspace.track_touched(touched, ToldBy::Event, |path| self.files.stamp(path));
     }
 
     /// The same for files of which these lines were read.
     pub(crate) fn track_read(&self, read: &[Lines]) {
-        let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: FileTouch::Read(lines.text.version()) };
+        let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
         self.track_touched(read.iter().map(touched).collect());
     }
 
@@ -235,7 +233,7 @@ impl Session {
             Outside::Version(version) => self.files.stamp_of(&changed.path, version),
             Outside::Gone => None,
         };
-        self.workspace.repo().changed_outside(&changed.path, changed.now, stamp);
+        self.workspace.changed_outside(&changed.path, changed.now, stamp);
     }
 
     /// Files that are not what the session saw, with who did it.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use surehand_core::{ContentHash, RelPath};
-use surehand_store::{KnownFile, Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError, TrackedFiles, Turn};
 
 use crate::{
     config::Versions,
@@ -16,7 +16,7 @@ use crate::{
         working_copy::{WorkingCopy, process_name},
     },
     outbox::{self, Outbox, Whose},
-    recorder::{CrashSafety, Hold, Recorder, SharedStore, Writer, lock_store},
+    recorder::{CrashSafety, Hold, Moment, Recorder, SharedStore, Writer, lock_store},
     state_dir::StateDir,
 };
 
@@ -128,14 +128,14 @@ impl StoreHandle {
         copy: Arc<WorkingCopy>,
         store: OpenStore,
         versions: Versions,
-        housekeeping: impl Fn(&SharedStore) -> bool + Send + 'static,
+        housekeeping: impl Fn(&Moment<'_>) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (store, safety) = prepare(&copy, store)?;
         let reader = match &store {
             SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => Reader::StateDirectory(Mutex::new(None)),
             store => Reader::Shared(store.clone()),
         };
-        let writer = Writer::new(store, versions, copy.state().notices.clone());
+        let writer = Writer::new(store, versions, copy.state().clone());
         let recorder = Recorder::start(writer, safety, housekeeping)?;
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
@@ -149,7 +149,7 @@ impl StoreHandle {
             }
             (store, _) => Reader::Shared(store.clone()),
         };
-        let writer = Writer::new(store, versions, copy.state().notices.clone());
+        let writer = Writer::new(store, versions, copy.state().clone());
         Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
     }
 
@@ -206,27 +206,12 @@ impl StoreHandle {
         }
     }
 
-    /// What was last found at these paths of the work tree, in their order; nothing where the store does not reach or cannot be asked.
-    pub(crate) fn known_in_tree(&self, paths: &[RelPath]) -> Vec<Option<KnownFile>> {
-        let known = match &self.reader {
-            Reader::StateDirectory(reader) => self.with_whole_tree(reader, |store| store.files(paths)),
-            Reader::Shared(store) => store.with(|store| {
-                let known = |path: &RelPath| self.copy.in_root(path).map_or(Ok(None), |path| store.file(&path));
-                paths.iter().map(known).collect()
-            }),
-        };
-        known.unwrap_or_else(|_| vec![None; paths.len()])
-    }
-
-    /// The paths of the work tree that events were about, with what was there before the first.
-    pub(crate) fn touched_in_tree(&self) -> Vec<(RelPath, Option<ContentHash>)> {
-        let touched = match &self.reader {
-            Reader::StateDirectory(reader) => self.with_whole_tree(reader, |store| store.touched()),
-            Reader::Shared(store) => store
-                .with(|store| store.touched())
-                .map(|touched| touched.into_iter().map(|(path, before)| (self.copy.in_tree(&path), before)).collect()),
-        };
-        touched.unwrap_or_default()
+    /// The files of the work tree that sessions have touched.
+    pub(crate) fn tracked_in_tree(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+        match &self.reader {
+            Reader::StateDirectory(reader) => self.with_database(reader, |store| tracked_in_tree(&self.copy, store, since)),
+            Reader::Shared(store) => tracked_in_root(&self.copy, store, since),
+        }
     }
 
     /// Asks the store. What the recorder has not written yet is not in it.
@@ -243,20 +228,6 @@ impl StoreHandle {
             Reader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
             Reader::Shared(store) => store.with(|store| store.change_plan(change)),
         }
-    }
-
-    /// Asks the database about paths of the work tree.
-    fn with_whole_tree<T>(
-        &self,
-        reader: &Mutex<Option<Arc<Mutex<SqliteStore>>>>,
-        question: impl FnOnce(&SqliteStore) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.with_database(reader, |store| {
-            store.set_directory(None);
-            let answer = question(store);
-            store.set_directory(self.copy.below().cloned());
-            answer
-        })
     }
 
     fn with_database<T>(
@@ -284,6 +255,25 @@ fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, Cra
         OpenStore::InMemory(store) => (SharedStore::Database(Arc::new(Mutex::new(store))), CrashSafety::Nothing),
         OpenStore::Custom(store) => (SharedStore::Other(Arc::new(Mutex::new(store))), CrashSafety::WriteThrough),
     })
+}
+
+/// The files of the whole work tree, from the database that all roots in it share.
+pub(crate) fn tracked_in_tree(
+    copy: &WorkingCopy,
+    store: &mut SqliteStore,
+    since: Option<Turn>,
+) -> Result<TrackedFiles, StoreError> {
+    store.set_directory(None);
+    let tracked = store.tracked(since);
+    store.set_directory(copy.below().cloned());
+    tracked
+}
+
+/// The files of the root, from any other store.
+pub(crate) fn tracked_in_root(copy: &WorkingCopy, store: &SharedStore, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+    let mut tracked = store.with(|store| store.tracked(since))?;
+    tracked.files.iter_mut().for_each(|file| file.path = copy.in_tree(&file.path));
+    Ok(tracked)
 }
 
 /// Opens the database, in the way in which the state is used.

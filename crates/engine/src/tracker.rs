@@ -179,6 +179,8 @@ impl FileTracker {
         // From here on the store holds nothing of this session that is not in memory.
         self.continued = false;
         workspace.record(Record::Cleared { session: self.session.clone() });
+        // Whoever goes on with this session, perhaps at once, must not find what it had seen.
+        workspace.flush();
     }
 
     /// Forgets what the session has seen of these files, what it was given of them as instructions, and what it was refused. Gives

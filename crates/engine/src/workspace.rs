@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::fs as sys;
-use surehand_core::{ContentHash, Notice, RelPath};
+use surehand_core::{ContentHash, Notice, Outside, RelPath, RepoState, Stamp, outcome::TouchedFile};
 use surehand_store::{Opened, Plan, PlanChange, Record, SessionId, Store, StoreError};
 
 use crate::{
@@ -24,8 +24,8 @@ use crate::{
         state::{SECOND_LOOK_AFTER, State, lock},
         working_copy::{RootInTree, WorkingCopy},
     },
-    recorder::{Hold, SharedStore},
-    repo::{Repo, RepoSources},
+    recorder::{Hold, Moment},
+    repo::{ExportError, Pace, Repo, RepoSources, ToldBy, WritersStore},
     state_dir::{PassedOver, StateDir, StateDirError},
     store_handle::{OpenStore, OpenStoreError, StoreChoice, StoreHandle, open_store},
     watch::Watch,
@@ -163,6 +163,7 @@ impl Workspace {
         }
         let repo = Arc::new(Mutex::new(Repo::new(place.below.clone())));
         let copy = WorkingCopy::new(place, state.clone(), &config.state, config.durability).map_err(bad_state)?;
+        let is_in_state_directory = matches!(store, OpenStore::StateDirectory(_));
         let copy = Arc::new(copy.with_probe(probe));
         let notices = recover(&copy).map_err(bad_state)?;
         notices.into_iter().for_each(|notice| state.notify(notice));
@@ -170,8 +171,11 @@ impl Workspace {
             lock(&repo).is_passing_by = true;
             StoreHandle::start_for_one_call(copy.clone(), store, config.versions)
         } else {
-            let repo = repo.clone();
-            StoreHandle::start(copy.clone(), store, config.versions, move |store| keep_house(&state, &repo, store))
+            let (repo, copy) = (repo.clone(), copy.clone());
+            StoreHandle::start(copy.clone(), store, config.versions, move |moment| {
+                let store = WritersStore { copy: &copy, store: moment.store, is_in_state_directory };
+                keep_house(&repo, &RepoSources { copy: &copy, store: &store, watch: None }, moment)
+            })
         };
         let store = store.map_err(bad_state)?;
         Ok(Arc::new(Self::new(copy, config, store, repo)))
@@ -314,10 +318,44 @@ impl Workspace {
     pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
         let plan = self.store.change_plan(change)?;
         let mut repo = self.repo();
-        repo.load(&self.repo_sources());
         repo.set_plan(plan.clone());
-        repo.persist(self.state(), &|| self.ask(|store| store.plan()).ok());
+        self.tell_trouble(repo.announce(&self.repo_sources(), Pace::Now));
         Ok(plan)
+    }
+
+    /// The state of the repository.
+    pub fn snapshot(&self) -> RepoState {
+        self.repo().snapshot(&self.repo_sources())
+    }
+
+    /// Keeps the state of the repository up to date with what was done to files.
+    pub(crate) fn track_touched(&self, touched: Vec<TouchedFile>, told_by: ToldBy, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) {
+        if touched.is_empty() {
+            return;
+        }
+        let mut repo = self.repo();
+        if repo.take_touched(&self.store, touched, told_by, stamp_of) {
+            self.tell_trouble(repo.announce(&self.repo_sources(), Pace::InTime));
+        }
+    }
+
+    /// The same for what the store learns from events alone.
+    pub(crate) fn track_events(&self) {
+        let mut repo = self.repo();
+        repo.mark_stale();
+        self.tell_trouble(repo.announce(&self.repo_sources(), Pace::InTime));
+    }
+
+    /// Notes in it that a file is not what a session saw.
+    pub(crate) fn changed_outside(&self, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
+        self.repo().changed_outside(&self.store, path, now_is, stamp);
+    }
+
+    /// A state that is not exported fails nobody; it is told.
+    fn tell_trouble(&self, exported: Result<(), ExportError>) {
+        if let Err(error) = exported {
+            self.state().notify(Notice::NotRemembered { why: error.to_string() });
+        }
     }
 
     /// What happened without anybody asking, each told once.
@@ -372,18 +410,27 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
 }
 
 /// What is done now and then. Says whether there is more to do soon.
-fn keep_house(state: &State, repo: &Mutex<Repo>, store: &SharedStore) -> bool {
+fn keep_house(repo: &Mutex<Repo>, sources: &RepoSources<'_>, moment: &Moment<'_>) -> bool {
+    let state = sources.copy.state();
     // Whoever has it now may be waiting for the thread that this runs on.
-    if let Ok(mut repo) = repo.try_lock() {
-        repo.persist(state, &|| store.with(|store| store.plan()).ok());
-    }
-    state.tidy(SECOND_LOOK_AFTER)
+    let is_exported = repo.try_lock().is_ok_and(|mut repo| {
+        // What others did is not read while something of ours is still to be written, or it would seem to come after that.
+        if repo.is_stale(sources.copy) && !moment.is_all_written() {
+            return false;
+        }
+        if let Err(error) = repo.persist(sources) {
+            state.notify(Notice::NotRemembered { why: error.to_string() });
+        }
+        true
+    });
+    state.tidy(SECOND_LOOK_AFTER) || !is_exported
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.store.close();
-        lock(&self.repo).persist_reads(&self.repo_sources());
+        // Nobody is left to be told.
+        let _ = lock(&self.repo).persist(&self.repo_sources());
         self.copy.close();
     }
 }
@@ -398,7 +445,7 @@ impl Workspace {
         let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
         // Where there is none, there is nothing to bring in.
         if !log.is_ok_and(|log| log.st_size >= LONG) {
-            self.repo().persist_reads(&self.repo_sources());
+            self.tell_trouble(self.repo().persist(&self.repo_sources()));
             std::mem::forget(self);
         }
     }

@@ -8,7 +8,7 @@ use std::{fs, path::Path, process};
 use fixture::*;
 use serde_json::json;
 use surehand_engine::{
-    Command, RepoTracker, Session, Workspace,
+    Command, Session, Workspace,
     core::{By, outcome::CommandEffects},
     render,
     store::Which,
@@ -61,7 +61,7 @@ fn what_a_command_prints_is_in_the_state_of_the_repository() {
     run(&mut session, dir.path(), "cat c.txt | wc -l");
     drop(session);
     fs::write(dir.path().join("b.txt"), "TWO\n").unwrap();
-    let state = RepoTracker::load(Workspace::open(dir.path(), fast()).unwrap()).snapshot();
+    let state = Workspace::open(dir.path(), fast()).unwrap().snapshot();
     let files: Vec<_> = state.files.iter().map(|file| (file.path.as_str(), file.changed_outside)).collect();
     assert_eq!(files, [("a.txt", false), ("b.txt", true)]);
 }

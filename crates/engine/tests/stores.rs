@@ -136,19 +136,19 @@ fn a_custom_store_knows_the_session_in_the_next_workspace() {
     pass(&mut session(), "undo", json!({}));
     assert_eq!(content(&root, "a.txt"), "one\n");
     let (_, theirs) = custom(elsewhere.path());
-    assert_eq!(theirs.touched().unwrap()[0].0, RelPath::new("a.txt").unwrap(), "paths are those of the root");
+    assert_eq!(theirs.tracked(None).unwrap().files[0].path, RelPath::new("a.txt").unwrap(), "paths are those of the root");
     assert!(!dir.path().join(".git/surehand/state.db").exists());
 }
 
-/// What is known of the files is made anew from the store, by the paths of the work tree.
+/// What is known of the files comes from the store, by the paths of the work tree.
 #[test]
-fn the_state_of_the_repository_is_rebuilt_from_any_store() {
+fn the_state_of_the_repository_comes_from_any_store() {
     let (dir, elsewhere) = (lay_out(&[("sub/a.txt", "one\n")]), tempfile::tempdir().unwrap());
     let root = dir.path().join("sub");
     let session = || Session::new(open(&root, custom(elsewhere.path()).0));
     pass(&mut session(), "write_file", json!({ "path": "new.txt", "content": "new\n" }));
-    fs::remove_file(dir.path().join(".git/surehand/checkouts/main/repostate.json")).unwrap();
-    let state = surehand_engine::RepoTracker::load(session().workspace().clone()).snapshot();
+    fs::remove_file(dir.path().join(".surehand/repostate.json")).unwrap();
+    let state = session().workspace().snapshot();
     let paths: Vec<&str> = state.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["new.txt"]);
 }

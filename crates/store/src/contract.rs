@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use surehand_core::{ContentHash, RelPath, Stamp, TaskStatus, Text, View};
+use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, TaskStatus, Text, Touch, View};
 
 use crate::{
     Bounds, ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Shared, Store,
-    StoreError, TaskChange, Which,
+    StoreError, TaskChange, TrackedFile, Which,
 };
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
@@ -21,6 +21,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     versions_come_back_byte_for_byte(open(), open());
     refused_calls_are_counted_until_they_are_mended(open(), open());
     events_come_newest_first(open(), open());
+    what_sessions_touch_is_tracked(open(), open());
     what_was_replaced_is_made_from_what_came_in_its_place(open(), open());
     trimming_drops_what_was_of_use_longest_ago(open(), open());
     what_was_recorded_on_days_long_past_is_dropped(open(), open());
@@ -125,11 +126,11 @@ fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again:
     assert_eq!(again.refused(&session("c")).unwrap(), [other]);
 }
 
-fn events_come_newest_first(mut store: impl Store, again: impl Store) {
-    let event = |at, name: &str, before: Option<&[u8]>| Event {
+fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> Event {
+    Event {
         change: ChangeId(format!("change{at}")),
         at,
-        session: session("e"),
+        session: session(of),
         tool: "write_file".to_owned(),
         path: path(name),
         moved_to: None,
@@ -139,7 +140,11 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
         undoes: Vec::new(),
         delta: None,
         lines: None,
-    };
+    }
+}
+
+fn events_come_newest_first(mut store: impl Store, again: impl Store) {
+    let event = |at, name: &str, before: Option<&[u8]>| event("e", at, name, before);
     let first = event(1, "e", None);
     let second = Event {
         mode: Some(0o755),
@@ -253,6 +258,40 @@ fn the_sessions_that_were_used_last_are_kept(mut store: impl Store, again: impl 
     trim(&mut store, bounds);
     let has = |who: &str| (again.viewed(&session(who)).unwrap().len(), again.given(&session(who)).unwrap().len());
     assert_eq!(["u1", "u2", "u3", "u4"].map(has), [(2, 1), (0, 0), (2, 1), (2, 1)]);
+}
+
+fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
+    let version = |content: &str| ContentHash::of(content.as_bytes());
+    let since = again.tracked(None).unwrap().turn;
+    let tracked = |since| {
+        let found = again.tracked(Some(since)).unwrap();
+        let of = |file: &TrackedFile| (file.path.to_string(), file.tracked.version, file.tracked.status, file.stamp.is_some());
+        (found.files.iter().map(of).collect::<Vec<_>>(), found.turn)
+    };
+    let stamp = Stamp { device: 1, inode: 7, size: 3, modified: 1, changed: 1, taken: i64::MAX };
+    let found = |path: RelPath, version| Record::Found { path, file: KnownFile { version, stamp } };
+    let read = |path: RelPath, version, at| Record::Touched { path, touch: Touch::Read(version), at };
+    store
+        .record(&[found(path("t/a"), version("1")), read(path("t/a"), version("1"), 1), read(path("t/b"), version("2"), 1)])
+        .unwrap();
+    let entry = |path: &str, content: &str, status, has_stamp| (path.to_owned(), version(content), status, has_stamp);
+    let (files, seen) = tracked(since);
+    assert_eq!(files, [entry("t/a", "1", FileStatus::Unchanged, true), entry("t/b", "2", FileStatus::Unchanged, false)]);
+    // An event tells as well; and what it says is not undone by somebody who comes late.
+    let made = Event { after: Some(version("3")), ..event("t", 5, "t/c", None) };
+    let moved = Event { moved_to: Some(path("t/d")), after: Some(version("2")), ..event("t", 6, "t/b", Some(b"2")) };
+    store.record(&[Record::Happened(made), Record::Happened(moved), read(path("t/c"), version("0"), 4)]).unwrap();
+    let (files, last) = tracked(seen);
+    let expected = [
+        entry("t/b", "2", FileStatus::Deleted, false),
+        entry("t/c", "3", FileStatus::Created, false),
+        entry("t/d", "2", FileStatus::Modified, false),
+    ];
+    assert_eq!(files, expected);
+    store.record(&[read(path("t/a"), version("1"), 9)]).unwrap();
+    assert_eq!(tracked(last).0, [], "nothing new was said");
+    let all = again.tracked(None).unwrap().files;
+    assert_eq!(all.iter().filter(|file| file.path.as_str().starts_with("t/")).count(), 4);
 }
 
 fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {

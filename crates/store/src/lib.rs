@@ -21,7 +21,7 @@ mod sqlite;
 
 use std::{fmt, sync::Arc};
 
-use surehand_core::{ContentHash, LineMap, RelPath, Stamp, Task, TaskStatus, View};
+use surehand_core::{ContentHash, LineMap, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
 pub use sqlite::{Opened, SqliteStore};
 pub use surehand_core::{ChangeId, SessionId};
@@ -46,6 +46,30 @@ pub struct KnownFile {
     /// What the system said about it.
     pub stamp: Stamp,
 }
+
+/// A file that sessions have touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackedFile {
+    /// Where.
+    pub path: RelPath,
+    /// What became of it.
+    pub tracked: Tracked,
+    /// The stamp of that version, if it is known.
+    pub stamp: Option<Stamp>,
+}
+
+/// Files that sessions have touched, as they are at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrackedFiles {
+    /// By path.
+    pub files: Vec<TrackedFile>,
+    /// To be given to [`Store::tracked`] to learn what comes after that moment.
+    pub turn: Turn,
+}
+
+/// How often something has been written to a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn(pub i64);
 
 /// Something that a session did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +113,17 @@ impl Event {
     /// Whether it is about this file, by its name before or after.
     pub fn is_about(&self, path: &RelPath) -> bool {
         self.path == *path || self.moved_to.as_ref() == Some(path)
+    }
+
+    /// What it did to the files that it is about. What a file was under its old name is asked for before that is gone.
+    pub fn touches(&self) -> Vec<(&RelPath, Touch)> {
+        let deleted = (&self.path, Touch::Deleted { was: self.before });
+        match (&self.moved_to, self.before, self.after) {
+            (Some(to), _, Some(after)) => vec![(to, Touch::Moved { from: self.path.clone(), to: after }), deleted],
+            (_, _, None) => vec![deleted],
+            (None, None, Some(after)) => vec![(&self.path, Touch::Created(after))],
+            (None, from, Some(to)) => vec![(&self.path, Touch::Modified { from, to })],
+        }
     }
 
     /// Whether a command did it.
@@ -206,8 +241,17 @@ pub enum Record {
         /// When it was last of use.
         at: Millis,
     },
-    /// A file was changed.
+    /// A file was changed. It is tracked from there on.
     Happened(Event),
+    /// A file was touched, which is no event: it was read, or somebody else was found to have changed it. It is tracked from there on.
+    Touched {
+        /// Which.
+        path: RelPath,
+        /// What was done.
+        touch: Touch,
+        /// When.
+        at: Millis,
+    },
     /// A call was refused.
     Refused {
         /// Whose.
@@ -381,8 +425,8 @@ pub trait Store: Send {
     /// Changes what there is to do, all of it or nothing, and gives the result.
     fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError>;
 
-    /// The paths that events were about, by path, each with what was there before its first event.
-    fn touched(&self) -> Result<Vec<(RelPath, Option<ContentHash>)>, StoreError>;
+    /// The files that sessions have touched; those about which there is something new since, or all.
+    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError>;
 
     /// Drops what is beyond the bounds, what was of use longest ago first. Does a part of it, so that others can write in between;
     /// says whether there is more to drop. To be asked after everything that is recorded.

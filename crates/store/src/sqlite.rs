@@ -13,16 +13,17 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
-use surehand_core::{ContentHash, RelPath, Stamp, Task, TaskStatus, View};
+use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
 use self::{
-    bounds::Turn,
+    bounds::WrittenTurn,
     failure::{failed, is_busy, is_damage},
     journal::Journal,
     schema::{FORMAT, MIGRATIONS},
 };
 use crate::{
-    Bounds, ChangeId, Delta, Event, KnownFile, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store, StoreError, Which,
+    Bounds, ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store,
+    StoreError, TrackedFile, TrackedFiles, Turn, Which,
 };
 
 /// So many records, those of a single call, are compared with what is known before they are written.
@@ -40,7 +41,7 @@ pub struct SqliteStore {
     path: PathBuf,
     packer: Packer,
     rows: Rows,
-    turn: Turn,
+    turn: WrittenTurn,
     /// Whether nobody has tried yet to write the whole file anew.
     may_rewrite: bool,
 }
@@ -181,7 +182,7 @@ impl SqliteStore {
             path: path.to_owned(),
             packer: Packer::default(),
             rows: Rows::of(scope),
-            turn: Turn::default(),
+            turn: WrittenTurn::default(),
             may_rewrite: true,
         }
     }
@@ -299,9 +300,18 @@ impl SqliteStore {
     /// the next one.
     fn knows_all(&self, records: &[Record]) -> Result<bool, StoreError> {
         for record in records {
-            let Record::Found { path, file } = record else { return Ok(false) };
-            let is_same = |known: KnownFile| known.version == file.version && known.stamp.agrees_with(&file.stamp);
-            if !self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known)) {
+            let is_known = match record {
+                Record::Found { path, file } => {
+                    let is_same = |known: KnownFile| known.version == file.version && known.stamp.agrees_with(&file.stamp);
+                    self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known))
+                }
+                Record::Touched { path, touch, at } => {
+                    let next = follow(&self.connection, &self.rows, path, touch, *at);
+                    next.map_err(|error| self.failed(error))?.is_none()
+                }
+                _ => false,
+            };
+            if !is_known {
                 return Ok(false);
             }
         }
@@ -357,7 +367,7 @@ impl Store for SqliteStore {
             transaction.commit()?;
             Ok(turn)
         };
-        let written: rusqlite::Result<Turn> = { write }();
+        let written: rusqlite::Result<WrittenTurn> = { write }();
         self.turn = written.map_err(|error| failed(&path, error))?.after(&self.turn);
         Ok(())
     }
@@ -570,15 +580,34 @@ impl Store for SqliteStore {
         self.plan()
     }
 
-    fn touched(&self) -> Result<Vec<(RelPath, Option<ContentHash>)>, StoreError> {
-        // Of the rows of a group, the bare column is that of the row with the smallest number.
-        let sql = "SELECT path, before, min(id) FROM events WHERE checkout = ?1 GROUP BY path
-            UNION SELECT moved_to, before, min(id) FROM events WHERE checkout = ?1 AND moved_to IS NOT NULL GROUP BY moved_to ORDER BY 1";
-        let rows =
-            self.all(sql, [self.rows.checkout], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<[u8; 32]>>(1)?)))?;
-        let path =
-            |(path, before): (String, Option<[u8; 32]>)| Some((self.rows.path(&path)?, before.map(ContentHash::from_bytes)));
-        Ok(rows.into_iter().filter_map(path).collect())
+    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+        const COLUMNS: &str =
+            "SELECT files.version, files.device, files.inode, files.size, files.modified, files.changed, files.taken,
+            tracked.path, tracked.version, tracked.status, tracked.changed_outside, tracked.at FROM tracked";
+        const WHICH: &str = "LEFT JOIN files ON files.checkout = tracked.checkout AND files.path = tracked.path
+            WHERE tracked.checkout = ?1 AND tracked.path >= ?2 AND tracked.path < ?3";
+        let (from, to) = self.rows.range();
+        let read = |row: &Row<'_>| {
+            let Some(path) = self.rows.path(&row.get::<_, String>(7)?) else { return Ok(None) };
+            let tracked = read_tracked(row, 8)?;
+            let known = row.get::<_, Option<[u8; 32]>>(0)?.map(|_| read_file(row)).transpose()?;
+            let stamp = known.filter(|known| known.version == tracked.version).map(|known| known.stamp);
+            Ok(Some(TrackedFile { path, tracked, stamp }))
+        };
+        self.at_once(|| {
+            let turn = self.one("SELECT turn FROM counters", [], |row| row.get(0))?.unwrap_or_default();
+            let files = match since {
+                Some(Turn(since)) => {
+                    let sql = format!("{COLUMNS} INDEXED BY tracked_by_turn {WHICH} AND tracked.turn > ?4 ORDER BY tracked.path");
+                    self.all(&sql, params![self.rows.checkout, from, to, since], read)?
+                }
+                None => {
+                    let sql = format!("{COLUMNS} {WHICH} ORDER BY tracked.path");
+                    self.all(&sql, params![self.rows.checkout, from, to], read)?
+                }
+            };
+            Ok(TrackedFiles { files: files.into_iter().flatten().collect(), turn: Turn(turn) })
+        })
     }
 
     fn trim(&mut self, bounds: &Bounds) -> Result<bool, StoreError> {
@@ -649,7 +678,11 @@ fn write_record(
             // It was there a moment ago, and was let go of since.
             None => pack(packer, content.bytes()).map_err(not_packed),
         }),
+        Record::Touched { path, touch, at } => track(transaction, rows, turn, path, touch, *at),
         Record::Happened(event) => {
+            for (path, touch) in event.touches() {
+                track(transaction, rows, turn, path, &touch, event.at)?;
+            }
             let hash = |version: &Option<ContentHash>| version.map(|version| *version.as_bytes());
             let delta = event.delta.as_ref();
             run(
@@ -696,6 +729,58 @@ fn write_record(
             let sql = "INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3, ?4)";
             run(sql, params![checkout, session.0, rows.key(path), count])
         }
+    }
+}
+
+/// Follows what is done to a file.
+fn track(
+    transaction: &Transaction<'_>,
+    rows: &Rows,
+    turn: i64,
+    path: &RelPath,
+    touch: &Touch,
+    at: Millis,
+) -> rusqlite::Result<()> {
+    let Some(next) = follow(transaction, rows, path, touch, at)? else { return Ok(()) };
+    let status = file_status_name(next.status);
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO tracked VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+        .execute(params![rows.checkout, rows.key(path), next.version.as_bytes(), status, next.changed_outside, next.at, turn])
+        .map(drop)
+}
+
+/// What is known of a file after a touch; `None` when it is what was known before.
+fn follow(connection: &Connection, rows: &Rows, path: &RelPath, touch: &Touch, at: Millis) -> rusqlite::Result<Option<Tracked>> {
+    let sql = "SELECT version, status, changed_outside, at FROM tracked WHERE checkout = ?1 AND path = ?2";
+    let known = |path: &RelPath| {
+        let keys = params![rows.checkout, rows.key(path)];
+        connection.prepare_cached(sql)?.query_row(keys, |row| read_tracked(row, 0)).optional()
+    };
+    let from = match touch {
+        Touch::Moved { from, .. } => known(from)?,
+        _ => None,
+    };
+    Ok(Tracked::after(known(path)?, touch, at, |_| from))
+}
+
+/// What became of a file, from four columns.
+fn read_tracked(row: &Row<'_>, column: usize) -> rusqlite::Result<Tracked> {
+    let status = match row.get_ref(column + 1)?.as_str()? {
+        "created" => FileStatus::Created,
+        "modified" => FileStatus::Modified,
+        "deleted" => FileStatus::Deleted,
+        _ => FileStatus::Unchanged,
+    };
+    let version = ContentHash::from_bytes(row.get(column)?);
+    Ok(Tracked { version, status, changed_outside: row.get(column + 2)?, at: row.get(column + 3)? })
+}
+
+fn file_status_name(status: FileStatus) -> &'static str {
+    match status {
+        FileStatus::Created => "created",
+        FileStatus::Modified => "modified",
+        FileStatus::Unchanged => "unchanged",
+        FileStatus::Deleted => "deleted",
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surehand_core::{ContentHash, RelPath, Stamp, Text, View};
+use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, Text, View};
 use surehand_store::{
     Bounds, ChangeId, Event, KnownFile, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract,
 };
@@ -144,7 +144,7 @@ fn a_state_is_looked_at_without_a_trace() {
 /// Takes out of the tables what the last format has put in.
 const TO_FORMAT_2: &str = "
     DROP TRIGGER event_added; DROP TRIGGER event_dropped; DROP TRIGGER version_added; DROP TRIGGER version_dropped;
-    DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";
+    DROP TABLE tracked; DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";
 
 /// A state of the first format, with a view and an event in it.
 fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
@@ -158,6 +158,18 @@ fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
     let number: i64 = old.query_row("SELECT checkout FROM views", [], |row| row.get(0)).unwrap();
     let event = "INSERT INTO events (checkout, at, session, tool, path, change) VALUES (?1, 1, 's', 'edit_file', 'a', 'c')";
     old.execute(event, [number]).unwrap();
+    let event = "INSERT INTO events (checkout, at, session, tool, path, moved_to, before, after, change) VALUES (?1, 2, 's', 't', ?2, ?3, ?4, ?5, ?2)";
+    let version = |name: &str| (!name.is_empty()).then(|| *ContentHash::of(name.as_bytes()).as_bytes());
+    let events = [
+        ("made", None, "", "1"),
+        ("made", None, "1", "2"),
+        ("changed", None, "1", "2"),
+        ("old", Some("new"), "3", "3"),
+        ("gone", None, "4", ""),
+    ];
+    for (path, moved_to, before, after) in events {
+        old.execute(event, rusqlite::params![number, path, moved_to, version(before), version(after)]).unwrap();
+    }
     (session, file)
 }
 
@@ -170,7 +182,18 @@ fn an_older_state_is_taken_over() {
     assert_eq!(opened.set_aside, None);
     assert_eq!(opened.store.viewed(&session).unwrap(), [file]);
     let events = opened.store.events(&Which::default(), 9).unwrap();
-    assert_eq!(events.iter().map(|event| (event.tool.as_str(), &event.lines)).collect::<Vec<_>>(), [("edit_file", &None)]);
+    assert!(events.iter().all(|event| event.lines.is_none()));
+    assert_eq!(events.len(), 6);
+    let tracked = opened.store.tracked(None).unwrap().files;
+    let expected = [
+        ("changed", "2", FileStatus::Modified),
+        ("gone", "4", FileStatus::Deleted),
+        ("made", "2", FileStatus::Created),
+        ("new", "3", FileStatus::Modified),
+        ("old", "3", FileStatus::Deleted),
+    ];
+    let tracked = tracked.iter().map(|file| (file.path.as_str(), file.tracked.version, file.tracked.status));
+    assert!(tracked.eq(expected.map(|(path, content, status)| (path, ContentHash::of(content.as_bytes()), status))));
 }
 
 #[test]
@@ -181,7 +204,7 @@ fn an_older_state_is_looked_at_and_left_as_it_is() {
     let before = fs::read(&path).unwrap();
     let store = SqliteStore::open_read_only(&path, &Scope::default()).unwrap();
     assert_eq!(store.viewed(&session).unwrap(), [file]);
-    assert_eq!(store.events(&Which::default(), 9).unwrap().len(), 1);
+    assert_eq!(store.events(&Which::default(), 9).unwrap().len(), 6);
     drop(store);
     assert_eq!(fs::read(&path).unwrap(), before);
 }

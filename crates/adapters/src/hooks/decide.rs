@@ -6,7 +6,7 @@ use std::{
 };
 
 use surehand_engine::{
-    Allowed, AllowedEdit, Command, Edit, Outcome, RepoTracker, Session, SessionId, ToolNames,
+    Allowed, AllowedEdit, Command, Edit, Outcome, Session, SessionId, ToolNames,
     core::shell::mentions,
     render::{self, snapshot::format_for_prompt},
 };
@@ -528,7 +528,7 @@ fn has_seen_something(session: &mut Session) -> bool {
 
 /// What a new conversation is told: only what there is to tell.
 fn welcome(session: &mut Session, names: &ToolNames) -> String {
-    let state = RepoTracker::load(session.workspace().clone()).snapshot();
+    let state = session.workspace().snapshot();
     let has_news = !state.open_tasks().is_empty() || state.files.iter().any(|file| file.changed_outside);
     if has_news { format_for_prompt(&state, names) } else { String::new() }
 }
@@ -537,7 +537,7 @@ fn welcome(session: &mut Session, names: &ToolNames) -> String {
 fn state(places: &mut Places<'_>, why: &str, names: &ToolNames) -> String {
     // Each takes up to 500 tokens.
     const MOST: usize = 4;
-    let states = places.all().take(MOST).map(|session| RepoTracker::load(session.workspace().clone()).snapshot());
+    let states = places.all().take(MOST).map(|session| session.workspace().snapshot());
     let states: String = states.map(|state| format_for_prompt(&state, names)).collect();
     format!("{why}\n{states}")
 }

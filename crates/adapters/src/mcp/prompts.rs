@@ -7,7 +7,7 @@ use rmcp::{
     model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role},
 };
 use surehand_engine::{
-    RepoTracker, Tool, ToolNames, Workspace,
+    Tool, ToolNames, Workspace,
     core::RepoState,
     render::{rules::instructions, snapshot::format_for_prompt, tasks::line},
 };
@@ -35,7 +35,7 @@ pub(super) fn get(
     arguments: Option<&JsonObject>,
     names: &ToolNames,
 ) -> Result<GetPromptResult, ErrorData> {
-    let state = || RepoTracker::load(workspace.clone()).snapshot();
+    let state = || workspace.snapshot();
     let text = match name {
         START => {
             let story = arguments.and_then(|arguments| arguments.get("story")?.as_str()).map(str::trim);

@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::json;
 use surehand_engine::{
-    RepoTracker, ToolNames, Workspace,
+    ToolNames, Workspace,
     changes::{Logged, what_happened},
     render::snapshot::format_for_prompt,
     repo::rfc3339,
@@ -97,7 +97,7 @@ impl Resources {
     /// The content of one.
     pub(super) fn read(&self, workspace: &Arc<Workspace>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
-        let state = || RepoTracker::load(workspace.clone()).snapshot();
+        let state = || workspace.snapshot();
         let text = match *uri {
             SNAPSHOT => format_for_prompt(&state(), &self.names),
             TASKS => {

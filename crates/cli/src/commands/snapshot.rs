@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use surehand_engine::{RepoTracker, ToolNames, render::snapshot::format_for_prompt, repo};
+use surehand_engine::{ToolNames, render::snapshot::format_for_prompt, repo};
 
 use crate::{args::StateArgs, output, place};
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
-    let state = RepoTracker::load(place::look(&args.place)?).snapshot();
+    let state = place::look(&args.place)?.snapshot();
     let text = if args.json { repo::to_json(&state) } else { format_for_prompt(&state, &ToolNames::default()) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use surehand_engine::{
-    Holder, RESCUED, RepoTracker, ToolNames, Workspace,
+    Holder, RESCUED, ToolNames, Workspace,
     changes::Logged,
     core::{FileState, FileStatus, RepoState, render},
     holders,
@@ -19,7 +19,7 @@ const MOST: usize = 10;
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
-    let state = RepoTracker::load(workspace.clone()).snapshot();
+    let state = workspace.snapshot();
     let last = workspace.log(&Which::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);
     let holders = holders(&workspace)?;

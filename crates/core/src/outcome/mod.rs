@@ -17,8 +17,8 @@ pub use self::{
     search::{FileMatches, SearchResult},
 };
 use crate::{
+    content::Content,
     excerpt::Lines,
-    hash::ContentHash,
     ids::ChangeId,
     instructions::ToldInstructions,
     lines::LineSet,
@@ -28,6 +28,7 @@ use crate::{
     refusal::{Refusal, RefusalCode},
     state::{RepoState, Task},
     text::Text,
+    tracked::Touch,
 };
 
 /// What came of a call.
@@ -122,22 +123,7 @@ pub struct TouchedFile {
     /// The file.
     pub path: RelPath,
     /// What was done to it.
-    pub touch: FileTouch,
-}
-
-/// What was done to a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileTouch {
-    /// It was read, and holds this.
-    Read(ContentHash),
-    /// It was created, and holds this.
-    Created(ContentHash),
-    /// It was changed, and holds this.
-    Modified(ContentHash),
-    /// It had this name before, and holds this.
-    Moved(RelPath, ContentHash),
-    /// It was taken away.
-    Deleted,
+    pub touch: Touch,
 }
 
 impl Outcome {
@@ -215,7 +201,7 @@ impl Outcome {
 
     /// The files that it has read or changed.
     pub fn touched(&self) -> Vec<TouchedFile> {
-        let read = |path: &RelPath, text: &Text| TouchedFile { path: path.clone(), touch: FileTouch::Read(text.version()) };
+        let read = |path: &RelPath, text: &Text| TouchedFile { path: path.clone(), touch: Touch::Read(text.version()) };
         match &self.result {
             Ok(Done::Read(reading)) => vec![read(&reading.path, &reading.text)],
             Ok(Done::Unchanged(unchanged)) => vec![read(&unchanged.path, &unchanged.text)],
@@ -245,15 +231,16 @@ impl Done {
 /// What became of the names of a file.
 fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
     let planned = &file.planned;
-    let gone = |path: &RelPath| TouchedFile { path: path.clone(), touch: FileTouch::Deleted };
+    let was = planned.base().map(Content::version);
+    let gone = |path: &RelPath| TouchedFile { path: path.clone(), touch: Touch::Deleted { was } };
     let version = file.content().map(|content| content.version());
-    let moved = |from: &RelPath| version.map(|version| FileTouch::Moved(from.clone(), version));
+    let moved = |from: &RelPath| version.map(|to| Touch::Moved { from: from.clone(), to });
     let (left, touch) = match (planned.act(), planned.origin()) {
         (Act::Remove, _) => (Some(planned.path()), None),
         (Act::Move { .. }, _) => (Some(planned.path()), moved(planned.path())),
         (Act::Write { .. }, Some(origin)) if planned.is_new() => (Some(&origin.path), moved(&origin.path)),
-        (Act::Write { .. }, _) if planned.is_new() => (None, version.map(FileTouch::Created)),
-        (Act::Write { .. }, _) => (None, version.map(FileTouch::Modified)),
+        (Act::Write { .. }, _) if planned.is_new() => (None, version.map(Touch::Created)),
+        (Act::Write { .. }, _) => (None, version.map(|to| Touch::Modified { from: was, to })),
     };
     // What it was under its old name is asked before that is gone.
     let now = touch.map(|touch| TouchedFile { path: file.path().clone(), touch });

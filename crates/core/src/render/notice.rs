@@ -41,7 +41,7 @@ pub fn notice(notice: &Notice) -> String {
             )
         }
         Notice::RepoStateRebuilt => {
-            "repostate.json was damaged; it was made anew from the files that were touched by these tools".to_owned()
+            "the record of what was done to files was lost; the list of files was made anew from the files that are there, and there are no tasks".to_owned()
         }
         Notice::NotRemembered { why } => format!("Surehand could not write its state ({why}); files are not affected"),
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use surehand_core::{Done, outcome::ShownState};
 
-use crate::{repo, repo_tracker::RepoTracker, session::Session};
+use crate::{repo, session::Session};
 
 /// In which form the state is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -17,7 +17,7 @@ pub enum StateFormat {
 }
 
 pub(super) fn state(session: &mut Session, format: StateFormat) -> Done {
-    let state = RepoTracker::load(session.workspace().clone()).snapshot();
+    let state = session.workspace().snapshot();
     let document = match format {
         StateFormat::Summary => None,
         StateFormat::Json => Some(repo::to_json(&state)),

@@ -154,8 +154,10 @@ impl Session {
         let (change, own_text) = (fresh_change(), OwnText::of(command.line));
         let own = OwnChange { command, change: &change, own_text: &own_text };
         let changed = self.changed_by(&running, &own, &mentioned);
-        if let Some(before) = &running.named_before {
-            self.take_unseen(before, &own, &mentioned, &changed);
+        let has_changed_unseen =
+            running.named_before.as_ref().is_some_and(|before| self.take_unseen(before, &own, &mentioned, &changed));
+        if has_changed_unseen || changed.iter().any(|file| file.by == By::Command) {
+            workspace.track_events();
         }
         let touched = self.touched(running.cursor, &changed);
         let read = self.count_as_read(command, &mentions, mentioned, &FilesBefore::default());
@@ -271,9 +273,10 @@ impl Session {
     }
 
     /// Takes in what a command did to files that it names and that the session has not seen: it is recorded, and the session knows
-    /// what the command itself says.
-    fn take_unseen(&mut self, before: &FilesBefore, own: &OwnChange<'_>, mentioned: &Mentioned, changed: &[ChangedFile]) {
+    /// what the command itself says. Gives whether there was something.
+    fn take_unseen(&mut self, before: &FilesBefore, own: &OwnChange<'_>, mentioned: &Mentioned, changed: &[ChangedFile]) -> bool {
         let (workspace, id) = (self.workspace().clone(), self.id());
+        let mut has_changed = false;
         for path in &mentioned.files {
             let (was, text_before) = match before.get(path) {
                 FileBefore::Absent => (Outside::Gone, None),
@@ -288,12 +291,14 @@ impl Session {
             }
             let event = self.command_event(&change, own);
             workspace.record(Record::Happened(event));
+            has_changed = true;
             let is_lost = text_before.is_none() && was != Outside::Gone;
             let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
             if !written.is_empty() || now.line_count() == 0 {
                 self.show(path, &now, &written);
             }
         }
+        has_changed
     }
 
     fn text_at(&mut self, path: &RelPath) -> Option<Text> {

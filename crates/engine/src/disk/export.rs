@@ -15,7 +15,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::state_file;
+use super::replace;
 use crate::{
     git,
     state_dir::{self, check_private, open_dir},
@@ -32,6 +32,9 @@ pub(crate) fn is_internal(name: &str) -> bool {
 
 /// Where the exported file is written before it takes its place: in the state directory, so that the tree never shows it.
 const STAGED: &str = "repostate.out";
+
+/// More than this is not read back: it would tell of a million files.
+const MAX_READ_BACK: u64 = 1 << 28;
 
 /// The directory in one work tree.
 #[derive(Debug)]
@@ -74,10 +77,25 @@ impl Export {
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno.into()),
         }
-        match state_file::put((state, STAGED), (&dir, name), content) {
+        match replace::put((state, STAGED), (&dir, name), content) {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => put_beside(&dir, name, content),
-            put => put.map(drop),
+            put => put,
         }
+    }
+
+    /// How large a file there is; nothing when there is none.
+    pub(crate) fn size(&self, name: &str) -> u64 {
+        let stat = open_dir(&self.root, EXPORT_DIR).and_then(|dir| sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW));
+        stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default())
+    }
+
+    /// Reads a file that is there, if we have ever put one there. Other programs may have changed it since.
+    pub(crate) fn read_back(&self, state: &File, name: &str) -> io::Result<Vec<u8>> {
+        read_known(state).filter(|known| !known.is_tracked).ok_or(Errno::NOENT)?;
+        let mut content = Vec::new();
+        let dir = open_dir(&self.root, EXPORT_DIR)?;
+        state_dir::open_file(&dir, name, MAX_READ_BACK)?.read_to_end(&mut content)?;
+        Ok(content)
     }
 
     /// Makes a directory there that only we may enter.
@@ -156,7 +174,7 @@ impl Export {
         // If this cannot be written, the index is read again next time.
         let _ = serde_json::to_vec(&now)
             .map_err(io::Error::other)
-            .and_then(|content| state_file::put((state, "export.new"), (state, KNOWN), &content));
+            .and_then(|content| replace::put((state, "export.new"), (state, KNOWN), &content));
         let is_tracked = now.is_tracked;
         *known = Some(now);
         if is_tracked { Err(tracked()) } else { Ok(Checked::Now) }

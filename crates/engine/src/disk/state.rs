@@ -14,6 +14,7 @@ use surehand_core::Notice;
 
 use super::{
     export::Export,
+    generation::Generation,
     rescue::{Displaced, Rescued, SecondLook},
     working_copy::RootInTree,
 };
@@ -183,6 +184,14 @@ impl State {
         match &*lock(&self.handles) {
             Handles::Open(parts) => parts.clone(),
             Handles::Look(_) => unreachable!("a commit is refused where the state is only looked at"),
+        }
+    }
+
+    /// Lets other processes know that the store has something new.
+    pub(crate) fn announce_change(&self) {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        if let Ok(dir) = self.dir() {
+            Generation::advance(&dir, PATIENCE);
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use surehand_engine::{RepoTracker, Session, SessionId, Workspace, core::ContentHash, scan};
+use surehand_engine::{Session, SessionId, Workspace, core::ContentHash, scan};
 use surehand_testkit::state_of;
 
 use crate::{
@@ -90,7 +90,7 @@ fn look(workspace: &std::sync::Arc<Workspace>) {
     if !workspace.state_report().is_read_only {
         drop(scan::scan(workspace, &|_| ()));
     }
-    RepoTracker::load(workspace.clone()).snapshot();
+    workspace.snapshot();
 }
 
 /// The directories that hold state: ours, and where release 0.1 kept it, which is where a repository can ship it.
@@ -101,7 +101,9 @@ fn state_directories(place: &Place) -> [PathBuf; 3] {
 fn state_files(place: &Place) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for dir in state_directories(place) {
-        files.extend(["journal/1", "index", "repostate.json", "state.db", "root", "export"].map(|name| dir.join(name)));
+        files.extend(
+            ["journal/1", "index", "repostate.json", "generation", "state.db", "root", "export"].map(|name| dir.join(name)),
+        );
         let others = fs::read_dir(dir).into_iter().flatten().flatten();
         files.extend(others.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())).map(|entry| entry.path()));
     }
@@ -198,16 +200,15 @@ fn forge(source: &mut Source<'_>, place: &Place) {
             put(&dir.join("locks/00"), format!("{journal:<48}").as_bytes());
         }
         5 => {
-            let name = ["root", "index", "repostate.json", "repostate.later", "export", "outbox/1-0", "hooks/0", "state.db"]
-                [source.below(8)];
+            let name =
+                ["root", "index", "repostate.json", "generation", "export", "outbox/1-0", "hooks/0", "state.db"][source.below(8)];
             special(source, place, &dir.join(name));
         }
         6 => {
             let (path, hash) = (TARGETS[source.below(TARGETS.len())], ContentHash::of(source.until_zero(20)));
             let file = json!({ "path": path, "hash": hash, "size": 1, "mod_time": "2026-01-01T00:00:00Z", "type": "x", "status": "created" });
             put(&dir.join("repostate.json"), json!({ "files": [file], "open_tasks": [] }).to_string().as_bytes());
-            let touch = json!({ "path": path, "did": { "Put": { "hash": hash, "stamp": null, "status": "created" } } });
-            put(&dir.join("repostate.later"), format!("{touch}\n").as_bytes());
+            put(&dir.join("generation"), source.until_zero(20));
         }
         _ => {
             let happened = json!({ "happened": { "change": "0badcafe", "at": 7, "session": "s", "tool": "edit_file",

@@ -22,7 +22,7 @@ const PART_PAGES: i64 = 512;
 
 /// What is written together, and what it says about the bounds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Turn {
+pub(super) struct WrittenTurn {
     pub number: i64,
     /// What versions and events take, and how much of that came in this turn.
     bytes: i64,
@@ -31,9 +31,9 @@ pub(super) struct Turn {
     pub is_trim_due: bool,
 }
 
-impl Turn {
+impl WrittenTurn {
     /// Takes over what is still to be done since the turn before.
-    pub(super) fn after(self, before: &Turn) -> Self {
+    pub(super) fn after(self, before: &WrittenTurn) -> Self {
         Self { is_trim_due: self.is_trim_due || before.is_trim_due, ..self }
     }
 
@@ -45,7 +45,7 @@ impl Turn {
 }
 
 /// Begins to write these records: gives them their turn, and notes the days and sessions that they tell of.
-pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[Record]) -> rusqlite::Result<Turn> {
+pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[Record]) -> rusqlite::Result<WrittenTurn> {
     let sql = "UPDATE counters SET turn = turn + 1 RETURNING turn, bytes";
     let counters = transaction.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (number, bytes): (i64, i64) = counters;
@@ -67,7 +67,7 @@ pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: 
         let sql = "DELETE FROM sessions WHERE checkout = ?1 AND session = ?2";
         transaction.prepare_cached(sql)?.execute(params![checkout, session.0])?;
     }
-    Ok(Turn { number, bytes, added: 0, is_trim_due: is_new })
+    Ok(WrittenTurn { number, bytes, added: 0, is_trim_due: is_new })
 }
 
 /// The days on which these were made.
@@ -97,7 +97,12 @@ fn sessions(records: &[Record]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
                 in_use.remove(session);
                 ended.insert(session);
             }
-            Record::Forgot { .. } | Record::Found { .. } | Record::Kept { .. } | Record::Happened(_) | Record::Mended { .. } => {}
+            Record::Forgot { .. }
+            | Record::Found { .. }
+            | Record::Kept { .. }
+            | Record::Happened(_)
+            | Record::Touched { .. }
+            | Record::Mended { .. } => {}
         }
     }
     (in_use, ended)
@@ -115,7 +120,7 @@ fn first_turn(connection: &Connection, days: u32) -> rusqlite::Result<i64> {
 }
 
 /// Drops a part of what is beyond the bounds. Says whether there is more.
-pub(super) fn trim(connection: &mut Connection, bounds: &Bounds, turn: &mut Turn) -> rusqlite::Result<bool> {
+pub(super) fn trim(connection: &mut Connection, bounds: &Bounds, turn: &mut WrittenTurn) -> rusqlite::Result<bool> {
     let most = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
     if !turn.is_trim_due && turn.bytes <= most {
         return Ok(false);

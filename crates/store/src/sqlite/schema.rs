@@ -1,7 +1,7 @@
 //! The tables, and how those of an older format become those of this one.
 
 /// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
-pub(super) const FORMAT: i64 = 4;
+pub(super) const FORMAT: i64 = 5;
 
 /// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.
 macro_rules! room {
@@ -116,4 +116,26 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     ),
     // An event may be brought by its process and by one that found it on its way.
     "CREATE INDEX IF NOT EXISTS events_by_change ON events (change);",
+    // What became of the files that sessions touched. It was a file of its own before, so it is made from what the store knows: events, and
+    // what sessions have seen.
+    "
+    CREATE TABLE tracked (
+        checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, status TEXT NOT NULL, changed_outside INTEGER NOT NULL,
+        at INTEGER NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (checkout, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX tracked_by_turn ON tracked (checkout, turn);
+    INSERT INTO tracked WITH
+        steps AS MATERIALIZED (
+            SELECT checkout, path, before, CASE WHEN moved_to IS NULL THEN after END AS after, at, id FROM events
+            UNION ALL SELECT checkout, moved_to, before, after, at, id FROM events WHERE moved_to IS NOT NULL),
+        ends AS (SELECT checkout, path, min(id) AS first, max(id) AS last FROM steps GROUP BY checkout, path)
+        SELECT last.checkout, last.path, coalesce(last.after, last.before),
+            CASE WHEN last.after IS NULL THEN 'deleted' WHEN first.before IS NULL THEN 'created' ELSE 'modified' END,
+            0, last.at, (SELECT turn FROM counters)
+        FROM ends JOIN steps AS first ON first.id = ends.first AND first.checkout = ends.checkout AND first.path = ends.path
+        JOIN steps AS last ON last.id = ends.last AND last.checkout = ends.checkout AND last.path = ends.path
+        WHERE coalesce(last.after, last.before) IS NOT NULL GROUP BY last.checkout, last.path;
+    INSERT OR IGNORE INTO tracked SELECT checkout, path, version, 'unchanged', 0, modified / 1000000, (SELECT turn FROM counters) FROM files
+        WHERE EXISTS (SELECT 1 FROM views WHERE views.checkout = files.checkout AND views.path = files.path);
+    ",
 ];

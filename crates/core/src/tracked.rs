@@ -1,0 +1,201 @@
+//! What becomes of what is known about a file when it is touched: the one rule for memory, for the store, and for whoever brings a record
+//! late.
+
+use crate::{
+    hash::ContentHash,
+    path::RelPath,
+    state::{FileStatus, Millis},
+    view::Outside,
+};
+
+/// What is known of a file that sessions have touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tracked {
+    /// What it holds, or held when it was deleted.
+    pub version: ContentHash,
+    /// What was done to it.
+    pub status: FileStatus,
+    /// Whether somebody else has changed it since a session last saw it.
+    pub changed_outside: bool,
+    /// When it was last touched.
+    pub at: Millis,
+}
+
+/// What was done to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touch {
+    /// A session read it, and it holds this.
+    Read(ContentHash),
+    /// A session made it, and it holds this.
+    Created(ContentHash),
+    /// A session changed it.
+    Modified {
+        /// What it held, where that is known.
+        from: Option<ContentHash>,
+        /// What it holds.
+        to: ContentHash,
+    },
+    /// A session gave it this name.
+    Moved {
+        /// The name that it had.
+        from: RelPath,
+        /// What it holds.
+        to: ContentHash,
+    },
+    /// A session took it away.
+    Deleted {
+        /// What it held, where that is known.
+        was: Option<ContentHash>,
+    },
+    /// Somebody else has made this of it. If nothing is known of it, it is just found to be this.
+    Outside(Outside),
+}
+
+impl Touch {
+    /// Whether a session has changed the file.
+    pub fn is_change(&self) -> bool {
+        !matches!(self, Self::Read(_) | Self::Outside(_))
+    }
+}
+
+impl Tracked {
+    /// What is known after a touch; `None` when it is what was known before.
+    ///
+    /// Touches may arrive late, because each process writes down its own: one that is older than the last is left out, unless it begins at
+    /// what is known. `other` gives what is known of another file.
+    pub fn after(known: Option<Self>, touch: &Touch, at: Millis, other: impl FnOnce(&RelPath) -> Option<Self>) -> Option<Self> {
+        let is_late = known.is_some_and(|known| at < known.at && !touch.follows(known));
+        let next = match *touch {
+            Touch::Outside(now) => Self::found(known, now, at)?,
+            Touch::Deleted { was } => {
+                let version = known.map(|known| known.version).or(was)?;
+                Self { version, status: FileStatus::Deleted, changed_outside: false, at }
+            }
+            Touch::Read(version) => Self::put(known, version, FileStatus::Unchanged, at),
+            Touch::Created(version) => Self::put(known, version, FileStatus::Created, at),
+            Touch::Modified { to, .. } => Self::put(known, to, FileStatus::Modified, at),
+            Touch::Moved { ref from, to } => {
+                let was_created = other(from).is_some_and(|other| other.status == FileStatus::Created);
+                Self::put(known, to, if was_created { FileStatus::Created } else { FileStatus::Modified }, at)
+            }
+        };
+        let is_same = |known: Self| Self { at: known.at, ..next } == known;
+        (!is_late && !known.is_some_and(is_same)).then_some(next)
+    }
+
+    /// A session has seen this version, or made it.
+    fn put(known: Option<Self>, version: ContentHash, status: FileStatus, at: Millis) -> Self {
+        let status = match known {
+            Some(Self { status: FileStatus::Created, .. }) => FileStatus::Created,
+            Some(Self { status: FileStatus::Modified | FileStatus::Deleted, .. }) => FileStatus::Modified,
+            Some(known) if status == FileStatus::Unchanged && known.version != version => FileStatus::Modified,
+            _ => status,
+        };
+        Self { version, status, changed_outside: false, at: known.map_or(at, |known| at.max(known.at)) }
+    }
+
+    /// Somebody has looked, and found it to be this.
+    fn found(known: Option<Self>, now: Outside, at: Millis) -> Option<Self> {
+        let is_deleted = known.is_some_and(|known| known.status == FileStatus::Deleted);
+        match (known, now) {
+            (None, Outside::Version(version)) => Some(Self::put(None, version, FileStatus::Unchanged, at)),
+            (None, Outside::Gone) => None,
+            (Some(_), Outside::Gone) if is_deleted => None,
+            (Some(known), Outside::Gone) => Some(Self { status: FileStatus::Deleted, changed_outside: true, at, ..known }),
+            (Some(known), Outside::Version(version)) if known.version == version && !is_deleted => None,
+            (Some(known), Outside::Version(version)) => Some(Self {
+                changed_outside: true,
+                ..Self::put(Some(Self { version, ..known }), version, FileStatus::Modified, at)
+            }),
+        }
+    }
+}
+
+impl Touch {
+    /// Whether it belongs to what is known, however late it comes: it began at that, or tells who made or saw it.
+    fn follows(&self, known: Tracked) -> bool {
+        let version = Some(known.version);
+        let belongs = match self {
+            Self::Modified { from, to } => *from == version || Some(*to) == version,
+            Self::Read(to) | Self::Created(to) | Self::Moved { to, .. } => Some(*to) == version,
+            Self::Deleted { .. } | Self::Outside(_) => false,
+        };
+        belongs && known.status != FileStatus::Deleted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(name: &str) -> ContentHash {
+        ContentHash::of(name.as_bytes())
+    }
+
+    fn modified(from: &str, to: &str) -> Touch {
+        Touch::Modified { from: Some(version(from)), to: version(to) }
+    }
+
+    /// What is known after these touches, each with its moment.
+    fn after(touches: &[(Touch, Millis)]) -> Option<(ContentHash, FileStatus, bool)> {
+        let step = |known, (touch, at): &(Touch, Millis)| Tracked::after(known, touch, *at, |_| None).or(known);
+        touches.iter().fold(None, step).map(|known| (known.version, known.status, known.changed_outside))
+    }
+
+    #[track_caller]
+    fn check(touches: &[(Touch, Millis)], of: &str, status: FileStatus, changed_outside: bool) {
+        assert_eq!(after(touches), Some((version(of), status, changed_outside)));
+    }
+
+    #[test]
+    fn a_status_says_what_became_of_a_file_since_it_is_known() {
+        let (read, created) = (|of| Touch::Read(version(of)), |of| Touch::Created(version(of)));
+        let deleted = Touch::Deleted { was: Some(version("a")) };
+        check(&[(read("a"), 1)], "a", FileStatus::Unchanged, false);
+        check(&[(read("a"), 1), (read("b"), 2)], "b", FileStatus::Modified, false);
+        check(&[(created("a"), 1), (modified("a", "b"), 2), (read("b"), 3)], "b", FileStatus::Created, false);
+        check(&[(read("a"), 1), (modified("a", "b"), 2)], "b", FileStatus::Modified, false);
+        check(&[(created("a"), 1), (deleted.clone(), 2)], "a", FileStatus::Deleted, false);
+        check(&[(deleted.clone(), 1), (created("b"), 2)], "b", FileStatus::Modified, false);
+        assert_eq!(after(&[(Touch::Deleted { was: None }, 1)]), None);
+        let moved = Touch::Moved { from: RelPath::new("old").unwrap(), to: version("a") };
+        let of = |status| Tracked { version: version("a"), status, changed_outside: false, at: 1 };
+        for (before, now) in [(FileStatus::Created, FileStatus::Created), (FileStatus::Unchanged, FileStatus::Modified)] {
+            assert_eq!(Tracked::after(None, &moved, 2, |_| Some(of(before))).unwrap().status, now);
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_did_is_marked_until_a_session_has_seen_it() {
+        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(Outside::Version(version(of))));
+        let gone = Touch::Outside(Outside::Gone);
+        check(&[(read("a"), 1), (outside("b"), 2)], "b", FileStatus::Modified, true);
+        check(&[(read("a"), 1), (outside("b"), 2), (read("b"), 3)], "b", FileStatus::Modified, false);
+        check(&[(read("a"), 1), (outside("a"), 2)], "a", FileStatus::Unchanged, false);
+        check(&[(read("a"), 1), (gone.clone(), 2)], "a", FileStatus::Deleted, true);
+        check(&[(read("a"), 1), (gone.clone(), 2), (outside("a"), 3)], "a", FileStatus::Modified, true);
+        check(&[(outside("a"), 1)], "a", FileStatus::Unchanged, false);
+        assert_eq!(after(&[(gone, 1)]), None);
+    }
+
+    #[test]
+    fn what_comes_late_changes_nothing_that_is_newer() {
+        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(Outside::Version(version(of))));
+        // Two processes changed it one after the other, and the first one's record comes second.
+        check(&[(read("a"), 1), (modified("b", "c"), 3), (modified("a", "b"), 2)], "c", FileStatus::Modified, false);
+        check(&[(modified("a", "b"), 3), (read("a"), 2)], "b", FileStatus::Modified, false);
+        // Somebody saw the change before its own process wrote it down: it was a session after all.
+        check(&[(read("a"), 1), (outside("b"), 3), (modified("a", "b"), 2)], "b", FileStatus::Modified, false);
+        check(&[(read("a"), 1), (outside("b"), 3), (read("b"), 2)], "b", FileStatus::Modified, false);
+        check(&[(Touch::Deleted { was: Some(version("b")) }, 3), (modified("a", "b"), 2)], "b", FileStatus::Deleted, false);
+        // A clock was set back.
+        check(&[(modified("a", "b"), 9), (modified("b", "c"), 2)], "c", FileStatus::Modified, false);
+        check(&[(read("a"), 9), (read("a"), 2)], "a", FileStatus::Unchanged, false);
+    }
+
+    #[test]
+    fn a_touch_that_says_nothing_new_is_nothing() {
+        let known = Tracked::after(None, &Touch::Read(version("a")), 1, |_| None);
+        assert_eq!(Tracked::after(known, &Touch::Read(version("a")), 2, |_| None), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Replaces a small file as a whole: whoever reads it sees the old or the new content, never a part.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use rustix::{
+    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags},
+    io::Errno,
+};
+
+use super::lease::{self, Lease};
+
+/// Puts a content in the place of a file, written under another name first. It is not synced.
+pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> io::Result<()> {
+    let file = fresh_or_free(new.0, new.1)?;
+    file.write_all_at(content, 0)?;
+    if file.metadata()?.len() != content.len() as u64 {
+        file.set_len(content.len() as u64)?;
+    }
+    lease::give_back(&file);
+    // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
+    match sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE) {
+        Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(new.0, new.1, place.0, place.1)?,
+        exchanged => exchanged?,
+    }
+    Ok(())
+}
+
+/// A file that nobody is reading: the one that was there before, if it is free, else a new one.
+fn fresh_or_free(dir: &File, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let open = || sys::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(File::from);
+    if let Ok(file) = open()
+        && Lease::take(&file).is_ok()
+    {
+        return Ok(file);
+    }
+    match sys::unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(open()?),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_see_whole_contents() {
+        let dir = tempfile::tempdir().unwrap();
+        let content = |number: usize| format!("{number};").repeat(5000);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let dir = File::open(dir.path()).unwrap();
+                for round in 0..400 {
+                    put((&dir, "new"), (&dir, "state"), content(round).as_bytes()).unwrap();
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let Ok(seen) = std::fs::read_to_string(dir.path().join("state")) else { continue };
+                    let number = seen.split(';').next().unwrap().parse().unwrap();
+                    assert_eq!(seen, content(number), "a part of a file was read");
+                }
+            });
+        });
+    }
+}

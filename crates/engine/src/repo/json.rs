@@ -1,0 +1,108 @@
+//! The state of a repository as other programs read it: `.surehand/repostate.json`, and what `--json` prints.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use surehand_core::{
+    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskStatus,
+    kinds::type_of,
+    state::{self, Millis},
+};
+use surehand_store::Plan;
+
+/// A state in the shape and order in which it is promised to other programs.
+#[derive(Serialize)]
+struct StateJson<'a> {
+    work_dir: &'a str,
+    story_id: &'a str,
+    files: Vec<FileJson<'a>>,
+    open_tasks: Vec<TaskJson<'a>>,
+    last_updated: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct FileJson<'a> {
+    path: &'a RelPath,
+    hash: ContentHash,
+    size: u64,
+    mod_time: String,
+    r#type: String,
+    status: FileStatus,
+    /// Whoever looks brings the hash up to date, so that only this still tells that no session has seen it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    changed_outside: bool,
+}
+
+#[derive(Serialize)]
+struct TaskJson<'a> {
+    description: &'a str,
+    status: TaskStatus,
+    priority: u32,
+}
+
+impl<'a> FileJson<'a> {
+    pub(super) fn of(state: &'a FileState) -> Self {
+        let FileState { path, hash, size, modified, status, changed_outside } = state;
+        let (mod_time, r#type) = (rfc3339(*modified), type_of(path));
+        Self { path, hash: *hash, size: *size, mod_time, r#type, status: *status, changed_outside: *changed_outside }
+    }
+}
+
+/// A state as other programs read it.
+pub fn to_json(state: &RepoState) -> String {
+    let written = StateJson {
+        work_dir: &state.work_dir,
+        story_id: &state.story_id,
+        files: state.files.iter().map(FileJson::of).collect(),
+        open_tasks: open_tasks(&state.tasks),
+        last_updated: rfc3339(state.last_updated),
+    };
+    serde_json::to_string_pretty(&written).expect("a state is plain data") + "\n"
+}
+
+fn open_tasks(tasks: &[Task]) -> Vec<TaskJson<'_>> {
+    let tasks = state::open_tasks(tasks).into_iter();
+    tasks
+        .map(|Task { description, status, priority, .. }| TaskJson { description, status: *status, priority: *priority })
+        .collect()
+}
+
+pub(super) fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("a state is plain data")
+}
+
+/// A moment as programs read it.
+pub fn rfc3339(millis: Millis) -> String {
+    jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
+}
+
+/// The same from entries that are written out already: most of them are as they were.
+pub(super) fn put_together<'a>(
+    work_dir: &str,
+    plan: &Plan,
+    entries: impl Iterator<Item = &'a str>,
+    last_updated: Millis,
+) -> Vec<u8> {
+    let mut out = format!("{{\"work_dir\":{},\"story_id\":{},\"files\":[", json!(work_dir), json!(plan.story));
+    for (index, entry) in entries.enumerate() {
+        out.push_str(if index == 0 { "\n" } else { ",\n" });
+        out.push_str(entry);
+    }
+    out.push_str("],\"open_tasks\":");
+    out.push_str(&json_of(&open_tasks(&plan.tasks)));
+    out.push_str(&format!(",\"last_updated\":\"{}\"}}\n", rfc3339(last_updated)));
+    out.into_bytes()
+}
+
+/// The paths that are named in what was exported. Nothing else in it is believed.
+pub(super) fn named_paths(content: &[u8]) -> Vec<RelPath> {
+    #[derive(Deserialize)]
+    struct Exported {
+        files: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    struct Entry {
+        path: String,
+    }
+    let entries = serde_json::from_slice::<Exported>(content).map(|exported| exported.files).unwrap_or_default();
+    entries.into_iter().filter_map(|entry| RelPath::new(&entry.path).ok()).collect()
+}

@@ -1,0 +1,37 @@
+//! Looks at files that are known: whether they are still what they were.
+
+use surehand_core::{ContentHash, RelPath, Stamp};
+
+use crate::disk::{
+    read::{Found, find, read_whole, stat_of_file},
+    walk::threads,
+    working_copy::WorkingCopy,
+};
+
+/// Looks at many files, on all processors if there are enough of them.
+pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    const FEW: usize = 500;
+    let threads = if items.len() < FEW { 1 } else { threads() };
+    let part = items.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = items.chunks(part).skip(1).map(|part| scope.spawn(|| part.iter().map(&look).collect())).collect();
+        let mut found: Vec<R> = items.iter().take(part).map(&look).collect();
+        for part in parts {
+            found.extend(part.join().unwrap_or_else(|panic| -> Vec<R> { std::panic::resume_unwind(panic) }));
+        }
+        found
+    })
+}
+
+/// What a file holds now and what the system says about it; opened and read only if the stamp does not tell. `None` when it is gone.
+pub(super) fn look(copy: &WorkingCopy, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
+    if let (Some((hash, known)), Some(stat)) = (known.filter(|(_, known)| !known.is_racy()), stat_of_file(copy.tree(), path)) {
+        let stamp = copy.clock().stamp(&stat);
+        if known.agrees_with(&stamp) {
+            return Some((hash, stamp));
+        }
+    }
+    let Ok(Found::File { mut file, .. }) = find(copy.tree(), path) else { return None };
+    let now = read_whole(path, &mut file, u64::MAX, copy.clock()).ok()?;
+    Some((ContentHash::of(&now.bytes), now.stamp))
+}

@@ -1,0 +1,503 @@
+//! The state of the repository as sessions leave it: which files they touched, what became of them, and what there is to do. The store
+//! has it, and all processes share that. Each keeps a copy in memory, which it brings up to date when another process has changed something,
+//! and exports it to `.surehand/repostate.json` for other programs. That file is an output: nothing in it is believed.
+
+mod json;
+mod look;
+mod store;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs::File,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::{Duration, Instant},
+};
+
+use surehand_core::{
+    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Touch, Tracked, outcome::TouchedFile,
+    state::Millis,
+};
+use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFiles, Turn};
+
+pub use self::json::{rfc3339, to_json};
+pub(crate) use self::store::{RepoStore, WritersStore};
+use self::{
+    json::{FileJson, json_of, named_paths, put_together},
+    look::{in_parallel, look},
+};
+use crate::{
+    disk::{
+        export::EXPORT_DIR,
+        generation::{Generation, Held},
+        working_copy::WorkingCopy,
+    },
+    index::Index,
+    time::now,
+    watch::{Cursor, Hints, Watch},
+};
+
+/// The name of the exported file.
+const NAME: &str = "repostate.json";
+
+/// More than this is not written after every change, but a moment later.
+const WRITTEN_AT_ONCE: usize = 256 << 10;
+
+/// So many changes in a row are each written at once; in a longer burst they are written together, a moment later.
+const BURST: f64 = 32.0;
+
+/// How many changes a second are written at once for good.
+const PACE: f64 = 20.0;
+
+/// How long another process is waited for that is exporting. It takes less than a millisecond, unless somebody has stopped it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the state of a repository is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct RepoSources<'a> {
+    /// The files, and the state directory.
+    pub copy: &'a WorkingCopy,
+    /// Knows what was touched and what there is to do.
+    pub store: &'a dyn RepoStore,
+    /// Names the files that may have changed, where the tree is watched.
+    pub watch: Option<&'a Watch>,
+}
+
+/// Whether the store learns of a touch from an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToldBy {
+    /// It does, if the touch is a change.
+    Event,
+    /// It does not.
+    Nobody,
+}
+
+/// When the state is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// At once.
+    Now,
+    /// At once if it is small and changes come at a human pace, else a moment later.
+    InTime,
+}
+
+/// What is known of the files of a workspace.
+#[derive(Debug)]
+pub(crate) struct Repo {
+    files: BTreeMap<RelPath, Entry>,
+    plan: Plan,
+    /// Up to where the store was read; `None` before it was needed.
+    read_to: Option<Turn>,
+    /// The generation that is in memory.
+    generation: u64,
+    /// Whether the store knows something that is not in memory, whatever the generation says.
+    is_stale: bool,
+    /// Whether what is exported is behind.
+    is_behind: bool,
+    last_updated: Millis,
+    /// The bytes of all entries.
+    bytes: usize,
+    /// The reads that the store was told of, as digests of path and version.
+    told: HashSet<u64>,
+    /// How far we have heard the watcher.
+    cursor: Option<Cursor>,
+    /// What the last scan found, as long as that is the last one.
+    index: Option<(Option<(u64, i64)>, Index)>,
+    /// How many changes may still be written at once, when that was last asked.
+    room: f64,
+    asked: Instant,
+    /// Whether this process ends at once: then a large state is not loaded to be changed.
+    pub(crate) is_passing_by: bool,
+    /// Whether it could not be exported the last time, which is told once.
+    is_export_broken: bool,
+    /// The way from the work tree to the root. Files are known by their paths in the tree, because all roots in it share what is
+    /// exported; sessions name them by their paths in the root.
+    below: Option<RelPath>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    state: FileState,
+    at: Millis,
+    stamp: Option<Stamp>,
+    /// As it is exported, once that was needed.
+    json: Option<String>,
+}
+
+impl Entry {
+    fn tracked(&self) -> Tracked {
+        let FileState { hash, status, changed_outside, .. } = self.state;
+        Tracked { version: hash, status, changed_outside, at: self.at }
+    }
+
+    /// Whether it is known what the system says about the file.
+    fn is_measured(&self) -> bool {
+        self.stamp.is_some() || self.state.status == FileStatus::Deleted
+    }
+}
+
+/// About how many bytes an entry takes besides the path.
+const ENTRY_BYTES: usize = 200;
+
+impl Repo {
+    /// One that has not looked at anything yet.
+    pub(crate) fn new(below: Option<RelPath>) -> Self {
+        Self {
+            files: BTreeMap::new(),
+            plan: Plan::default(),
+            read_to: None,
+            generation: 0,
+            is_stale: false,
+            is_behind: false,
+            last_updated: now(),
+            bytes: 0,
+            told: HashSet::new(),
+            cursor: None,
+            index: None,
+            room: BURST,
+            asked: Instant::now(),
+            is_passing_by: false,
+            is_export_broken: false,
+            below,
+        }
+    }
+
+    /// Takes in what was done to files. Says whether one was changed.
+    ///
+    /// `stamp_of` gives what the system says about a file, for those that are there.
+    pub(crate) fn take_touched(
+        &mut self,
+        store: &dyn RepoStore,
+        touched: Vec<TouchedFile>,
+        told_by: ToldBy,
+        stamp_of: impl Fn(&RelPath) -> Option<Stamp>,
+    ) -> bool {
+        let mut is_change = false;
+        for TouchedFile { path, touch } in touched {
+            is_change |= touch.is_change();
+            let is_news = match touch {
+                Touch::Read(version) => self.told.insert(digest(&path, version)),
+                _ => told_by == ToldBy::Nobody,
+            };
+            let (at, stamp) = (now(), stamp_of(&path));
+            if is_news {
+                store.record(Record::Touched { path: path.clone(), touch: touch.clone(), at });
+            }
+            self.follow(&path.in_directory(self.below.as_ref()), &self.in_tree(touch), at, stamp);
+        }
+        is_change
+    }
+
+    /// Notes that a file is not what the sessions saw. `stamp` is that of what it is now, if it is known.
+    pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
+        let in_tree = path.in_directory(self.below.as_ref());
+        if self.read_to.is_some() && self.next(&in_tree, &Touch::Outside(now_is), now()).is_none() {
+            return;
+        }
+        self.mark_changed(store, path, now_is, stamp);
+        if stamp.is_none() && now_is != Outside::Gone {
+            // Hash, size and time of an entry are of one moment, so it is read from the store, which has all three.
+            self.is_stale = true;
+        } else {
+            self.follow(&in_tree, &Touch::Outside(now_is), now(), stamp);
+        }
+    }
+
+    /// Lets the store know that somebody else has changed a file.
+    fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
+        if let Outside::Version(version) = now_is {
+            self.told.remove(&digest(path, version));
+            if let Some(stamp) = stamp {
+                store.record(Record::Found { path: path.clone(), file: KnownFile { version, stamp } });
+            }
+        }
+        store.record(Record::Touched { path: path.clone(), touch: Touch::Outside(now_is), at: now() });
+    }
+
+    /// Says that the store has learnt of something that is not in memory.
+    pub(crate) fn mark_stale(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Takes over what there is to do.
+    pub(crate) fn set_plan(&mut self, plan: Plan) {
+        self.plan = plan;
+    }
+
+    /// The state as it is: files that are not what they were are looked at again.
+    pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>) -> RepoState {
+        if let Err(error) = self.load(sources).and_then(|()| self.catch_up(sources, self.look_at_generation(sources.copy))) {
+            sources.copy.state().notify(Notice::NotRemembered { why: error.to_string() });
+        }
+        self.validate(sources);
+        let untouched = self.untouched(sources.copy);
+        RepoState {
+            work_dir: sources.copy.root().path().display().to_string(),
+            story_id: self.plan.story.clone(),
+            files: self.files.values().filter_map(|entry| in_root(sources.copy, &entry.state)).collect(),
+            untouched,
+            tasks: self.plan.tasks.clone(),
+            last_updated: self.last_updated,
+        }
+    }
+
+    /// The files that the last scan found and that nobody touched, by directory.
+    fn untouched(&mut self, copy: &WorkingCopy) -> Vec<(String, usize)> {
+        let stamp = Index::stamp(copy);
+        if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
+            // An index that cannot be read is as good as none.
+            self.index = Index::load(copy).ok().map(|index| (stamp, index));
+        }
+        let Some((_, index)) = &self.index else { return Vec::new() };
+        let mut counts = index.counts();
+        let here = self.files.keys().filter_map(|path| copy.in_root(path));
+        for path in here.filter(|path| index.known(path).is_some()) {
+            let dir = path.parent().map_or_else(String::new, |parent| format!("{parent}/"));
+            if let Ok(at) = counts.binary_search_by(|(known, _)| known.as_str().cmp(&dir)) {
+                counts[at].1 = counts[at].1.saturating_sub(1);
+            }
+        }
+        counts
+    }
+
+    /// Reads what the store knows, once.
+    pub(crate) fn load(&mut self, sources: &RepoSources<'_>) -> Result<(), StoreError> {
+        if self.read_to.is_some() {
+            return Ok(());
+        }
+        let generation = self.look_at_generation(sources.copy);
+        self.is_stale = true;
+        self.catch_up(sources, generation)?;
+        if self.files.is_empty() {
+            self.rebuild(sources);
+        }
+        self.is_behind = generation.exported != generation.changed;
+        Ok(())
+    }
+
+    /// Takes over what is in the store and not in memory. If no process has changed anything, that is one look at a number.
+    fn catch_up(&mut self, sources: &RepoSources<'_>, generation: Generation) -> Result<(), StoreError> {
+        if !self.is_stale && generation.changed == self.generation {
+            return Ok(());
+        }
+        sources.store.settle();
+        self.plan = sources.store.plan()?;
+        let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
+        for TrackedFile { path, tracked, stamp } in files {
+            self.put(path, tracked, stamp);
+        }
+        (self.read_to, self.generation, self.is_stale) = (Some(turn), generation.changed, false);
+        self.look_at_files(sources, |_, entry| !entry.is_measured());
+        Ok(())
+    }
+
+    fn look_at_generation(&self, copy: &WorkingCopy) -> Generation {
+        copy.state().dir().map(|dir| Generation::look(&dir)).unwrap_or_default()
+    }
+
+    /// Where the store has nothing and something was exported, the store was lost. The exported file says which files to look at; what was
+    /// done to them is not known any more.
+    fn rebuild(&mut self, sources: &RepoSources<'_>) {
+        let state = sources.copy.state();
+        let Ok(exported) = state.dir().and_then(|dir| state.export().read_back(&dir, NAME)) else { return };
+        let here = named_paths(&exported).into_iter().filter(|path| sources.copy.in_root(path).is_some());
+        let there: Vec<_> = here.filter_map(|path| look(sources.copy, &path, None).map(|found| (path, found))).collect();
+        if there.is_empty() {
+            return;
+        }
+        for (path, (version, stamp)) in there {
+            let Some(in_root) = sources.copy.in_root(&path) else { continue };
+            self.mark_changed(sources.store, &in_root, Outside::Version(version), Some(stamp));
+            self.follow(&path, &Touch::Outside(Outside::Version(version)), now(), Some(stamp));
+        }
+        state.notify(Notice::RepoStateRebuilt);
+    }
+
+    /// Lets other processes know that something has changed, and exports it.
+    pub(crate) fn announce(&mut self, sources: &RepoSources<'_>, pace: Pace) -> Result<(), ExportError> {
+        let state = sources.copy.state();
+        let (false, Ok(dir)) = (state.is_read_only(), state.dir()) else { return Ok(()) };
+        self.is_behind = true;
+        let is_left_to_others = self.is_passing_by && self.read_to.is_none() && self.is_large(sources.copy);
+        if !is_left_to_others {
+            self.load(sources)?;
+        }
+        let Some(mut held) = Held::take(&dir, PATIENCE)? else { return Err(ExportError::Busy) };
+        self.is_stale |= held.now().changed != self.generation;
+        held.advance();
+        self.generation = held.now().changed;
+        let is_time = pace == Pace::Now || (self.bytes <= WRITTEN_AT_ONCE && self.has_time());
+        if is_time && !is_left_to_others { self.export(sources, &dir, held) } else { Ok(()) }
+    }
+
+    /// Exports the state, if what is exported is behind.
+    pub(crate) fn persist(&mut self, sources: &RepoSources<'_>) -> Result<(), ExportError> {
+        let state = sources.copy.state();
+        let (false, Some(_), Ok(dir)) = (state.is_read_only(), self.read_to, state.dir()) else { return Ok(()) };
+        let generation = Generation::look(&dir);
+        if !self.is_behind && generation.exported == generation.changed {
+            return Ok(());
+        }
+        match Held::take(&dir, PATIENCE)? {
+            Some(held) => self.export(sources, &dir, held),
+            None => Err(ExportError::Busy),
+        }
+    }
+
+    /// Whether [`Repo::persist`] would first have to read what the store has learnt.
+    pub(crate) fn is_stale(&self, copy: &WorkingCopy) -> bool {
+        self.is_stale || self.look_at_generation(copy).changed != self.generation
+    }
+
+    /// Exports everything that is known, also by other processes. Where `.surehand` is not ours to write into, there is nothing to read
+    /// for other programs, and `surehand doctor` says so.
+    fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: Held) -> Result<(), ExportError> {
+        self.catch_up(sources, held.now())?;
+        self.last_updated = now();
+        let state = sources.copy.state();
+        for entry in self.files.values_mut().filter(|entry| entry.json.is_none()) {
+            entry.json = Some(json_of(&FileJson::of(&entry.state)));
+        }
+        let entries = self.files.values().filter_map(|entry| entry.json.as_deref());
+        let content = put_together(state.work_dir(), &self.plan, entries, self.last_updated);
+        let put = state.export().put(dir, NAME, &content);
+        let was_broken = std::mem::replace(&mut self.is_export_broken, put.is_err());
+        held.mark_exported();
+        self.is_behind = false;
+        match put {
+            Err(error) if error.raw_os_error().is_some() && !was_broken => Err(ExportError::Export(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether there have been few enough changes lately to write each by itself.
+    fn has_time(&mut self) -> bool {
+        let now = Instant::now();
+        self.room = (self.room + PACE * now.duration_since(self.asked).as_secs_f64()).min(BURST);
+        self.asked = now;
+        let has_time = self.room >= 1.0;
+        self.room -= if has_time { 1.0 } else { 0.0 };
+        has_time
+    }
+
+    fn is_large(&self, copy: &WorkingCopy) -> bool {
+        copy.state().export().size(NAME) > WRITTEN_AT_ONCE as u64
+    }
+
+    /// Looks at the files that may have changed: those that the watcher names, or all, whose stamp is not the one that it was.
+    fn validate(&mut self, sources: &RepoSources<'_>) {
+        let hints = match sources.watch {
+            Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
+            None => Hints::Everything,
+        };
+        if hints != Hints::Paths(Vec::new()) {
+            self.look_at_files(sources, |path, _| hints.covers(path));
+        }
+    }
+
+    /// Looks at these files of the root.
+    fn look_at_files(&mut self, sources: &RepoSources<'_>, is_wanted: impl Fn(&RelPath, &Entry) -> bool) {
+        let is_wanted =
+            |(path, entry): &(&RelPath, &Entry)| sources.copy.in_root(path).is_some_and(|path| is_wanted(&path, entry));
+        let wanted: Vec<(&RelPath, &Entry)> = self.files.iter().filter(is_wanted).collect();
+        let found = in_parallel(&wanted, |(path, entry)| {
+            let known = entry.stamp.as_ref().map(|stamp| (entry.state.hash, stamp));
+            let found = look(sources.copy, path, known);
+            let is_deleted = entry.state.status == FileStatus::Deleted;
+            let is_as_known = match &found {
+                Some((_, stamp)) => !is_deleted && entry.stamp.is_some_and(|known| !known.is_racy() && known.agrees_with(stamp)),
+                None => is_deleted,
+            };
+            (!is_as_known).then(|| ((*path).clone(), found))
+        });
+        for (path, found) in found.into_iter().flatten() {
+            let now_is = found.map_or(Outside::Gone, |(version, _)| Outside::Version(version));
+            let stamp = found.map(|(_, stamp)| stamp);
+            if self.next(&path, &Touch::Outside(now_is), now()).is_some()
+                && let Some(in_root) = sources.copy.in_root(&path)
+            {
+                self.mark_changed(sources.store, &in_root, now_is, stamp);
+            }
+            self.follow(&path, &Touch::Outside(now_is), now(), stamp);
+        }
+    }
+
+    /// What a touch makes of what is known of a file.
+    fn next(&self, path: &RelPath, touch: &Touch, at: Millis) -> Option<Tracked> {
+        let known = |path: &RelPath| self.files.get(path).map(Entry::tracked);
+        Tracked::after(known(path), touch, at, known)
+    }
+
+    /// Takes a touch over into memory, if what was there before is.
+    fn follow(&mut self, path: &RelPath, touch: &Touch, at: Millis, stamp: Option<Stamp>) {
+        if self.read_to.is_none() {
+            return;
+        }
+        let known = self.files.get(path).map(Entry::tracked);
+        match (self.next(path, touch, at).or(known), stamp) {
+            (Some(next), stamp) if Some(next) != known || stamp.is_some() => self.put(path.clone(), next, stamp),
+            _ => {}
+        }
+    }
+
+    fn put(&mut self, path: RelPath, tracked: Tracked, stamp: Option<Stamp>) {
+        let Tracked { version: hash, status, changed_outside, at } = tracked;
+        let before = self.files.get_mut(&path);
+        let same = before.as_ref().filter(|before| before.state.hash == hash);
+        let stamp = stamp.or(same.and_then(|before| before.stamp));
+        let (size, modified) = match (status, stamp, &before) {
+            (FileStatus::Deleted, _, Some(before)) => (before.state.size, at),
+            (_, Some(stamp), _) => (stamp.size, if status == FileStatus::Deleted { at } else { stamp.modified / 1_000_000 }),
+            (_, None, Some(before)) if before.state.hash == hash => (before.state.size, before.state.modified),
+            (_, None, _) => (0, at),
+        };
+        let state = FileState { path, hash, size, modified, status, changed_outside };
+        match before {
+            Some(before) if before.state == state => (before.at, before.stamp) = (at, stamp),
+            Some(before) => {
+                *before = Entry { state, at, stamp, json: None };
+                self.is_behind = true;
+            }
+            None => {
+                self.bytes += state.path.as_str().len() + ENTRY_BYTES;
+                self.files.insert(state.path.clone(), Entry { state, at, stamp, json: None });
+                self.is_behind = true;
+            }
+        }
+    }
+
+    /// By paths of the work tree.
+    fn in_tree(&self, touch: Touch) -> Touch {
+        match touch {
+            Touch::Moved { from, to } => Touch::Moved { from: from.in_directory(self.below.as_ref()), to },
+            touch => touch,
+        }
+    }
+}
+
+/// Why the state is not where other programs read it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    /// The store could not be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The number of changes could not be kept.
+    #[error("{NAME}: {0}")]
+    State(#[from] std::io::Error),
+    /// The file could not be written.
+    #[error("{EXPORT_DIR}/{NAME}: {0}")]
+    Export(std::io::Error),
+    /// Another process does not let go of it.
+    #[error("{EXPORT_DIR}/{NAME}: another process is writing it and does not finish; is it stopped?")]
+    Busy,
+}
+
+/// A file by its path in the root, if it is below that.
+fn in_root(copy: &WorkingCopy, state: &FileState) -> Option<FileState> {
+    Some(FileState { path: copy.in_root(&state.path)?.into_owned(), ..state.clone() })
+}
+
+fn digest(path: &RelPath, version: ContentHash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (path.as_str(), version.as_bytes()).hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,79 @@
+//! The store, as far as the state of the repository is concerned.
+
+use surehand_store::{Plan, Record, StoreError, TrackedFiles, Turn};
+
+use crate::{
+    disk::working_copy::WorkingCopy,
+    outbox::{self, Whose},
+    recorder::{SharedStore, lock_store},
+    store_handle::{StoreHandle, tracked_in_root, tracked_in_tree},
+};
+
+/// The store, as far as the state of the repository is concerned. Its files have their paths in the work tree.
+pub(crate) trait RepoStore {
+    /// Sees to it that the store has what this process and all others have answered for.
+    fn settle(&self);
+
+    /// The files that sessions have touched.
+    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError>;
+
+    /// What there is to do.
+    fn plan(&self) -> Result<Plan, StoreError>;
+
+    /// Hands over something to remember. It has its path in the root.
+    fn record(&self, record: Record);
+}
+
+impl RepoStore for StoreHandle {
+    fn settle(&self) {
+        self.flush();
+        self.bring_what_is_answered();
+    }
+
+    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+        self.tracked_in_tree(since)
+    }
+
+    fn plan(&self) -> Result<Plan, StoreError> {
+        self.ask(|store| store.plan())
+    }
+
+    fn record(&self, record: Record) {
+        self.record(record);
+    }
+}
+
+/// The store as the thread sees it that writes to it. What is still to be written it cannot wait for.
+pub(crate) struct WritersStore<'a> {
+    /// The files.
+    pub copy: &'a WorkingCopy,
+    /// The store.
+    pub store: &'a SharedStore,
+    /// Whether it is the database in the state directory.
+    pub is_in_state_directory: bool,
+}
+
+impl RepoStore for WritersStore<'_> {
+    fn settle(&self) {
+        if let (SharedStore::Database(store), true) = (self.store, self.is_in_state_directory) {
+            outbox::bring(self.copy, &mut lock_store(store), Whose::Everybodys);
+        }
+    }
+
+    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+        match self.store {
+            SharedStore::Database(store) if self.is_in_state_directory => {
+                tracked_in_tree(self.copy, &mut lock_store(store), since)
+            }
+            store => tracked_in_root(self.copy, store, since),
+        }
+    }
+
+    fn plan(&self) -> Result<Plan, StoreError> {
+        self.store.with(|store| store.plan())
+    }
+
+    fn record(&self, _: Record) {
+        // What somebody else did to a file, the next one who looks finds as well.
+    }
+}
