@@ -126,7 +126,7 @@ mod tests {
     use surehand_engine::{
         Done, Outcome, Refusal, ToolNames,
         core::{
-            Cause, RelPath, Text,
+            Cause, RelPath, TaskList, Text,
             outcome::{Refused, SameContent},
         },
     };
@@ -135,7 +135,7 @@ mod tests {
 
     /// A call that came to something.
     fn did(guard: &mut Guard, tool: &str) {
-        guard.saw(tool, &ToolResult::of(Outcome::new(Ok(Done::Tasks(Vec::new()))), &ToolNames::default()));
+        guard.saw(tool, &ToolResult::of(Outcome::new(Ok(Done::Tasks(TaskList::default()))), &ToolNames::default()));
     }
 
     fn ran(guard: &mut Guard) {

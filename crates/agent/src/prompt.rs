@@ -9,7 +9,7 @@ use surehand_engine::{
         EditDialect, Mode, RepoState,
         render::{
             cut::{cut, ends, on_one_line},
-            snapshot::{SnapshotText, is_done, snapshot},
+            snapshot::{SnapshotText, snapshot},
         },
         tokens::estimate,
     },
@@ -72,13 +72,9 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
     Prompt { system: system(template), messages: vec![Message::User(text)], tools: Vec::new() }
 }
 
-/// The state for a prompt. Who plans a new story is not told that the tasks of the one before are done, and to call `done`.
+/// The state for a prompt.
 pub fn state_parts(state: &RepoState, phase: Phase) -> SnapshotText {
-    let names = tool::names(phase, EditDialect::Text);
-    if phase == Phase::Planning && is_done(state) {
-        return snapshot(&RepoState { tasks: Vec::new(), ..state.clone() }, &names);
-    }
-    snapshot(state, &names)
+    snapshot(state, &tool::names(phase, EditDialect::Text))
 }
 
 /// Both parts of it.
@@ -100,16 +96,15 @@ pub fn system(template: &Template) -> String {
 pub fn request(state: &RepoState, phase: Phase) -> String {
     let tasks = Tool::UpdateTasks.name();
     match phase {
-        Phase::Planning if !state.open_tasks().is_empty() => format!(
+        Phase::Planning if !state.tasks.open().is_empty() => format!(
             "Planning. Look around as far as you need, then write the list of tasks with {tasks}: few, in order, each of them something \
-             that can be checked. The open tasks are from an earlier story: keep those that belong to this one, set the others to \
-             completed."
+             that can be checked. The open tasks were added by a person and are part of it."
         ),
         Phase::Planning => format!(
             "Planning. Look around as far as you need, then write the list of tasks with {tasks}: few, in order, each of them something \
              that can be checked. Files can be changed once there are tasks. If nothing is to be done, call {DONE}."
         ),
-        Phase::Coding if is_done(state) => {
+        Phase::Coding if state.tasks.is_done() => {
             format!("No task is open. If the story is done, call {DONE} with a summary; else add the tasks that are missing.")
         }
         Phase::Coding | Phase::Done => format!(
@@ -386,7 +381,7 @@ pub fn tools_tokens(tools: &[ToolSpec]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use surehand_engine::core::{Task, TaskStatus};
+    use surehand_engine::core::{Owner, Task, TaskList, TaskStatus};
 
     use super::*;
 
@@ -397,18 +392,25 @@ mod tests {
     }
 
     #[test]
-    fn who_plans_is_not_told_that_all_is_done() {
-        let task = Task { id: 1, description: "old".to_owned(), status: TaskStatus::Completed, priority: 1 };
-        let state = RepoState {
+    fn a_new_story_begins_with_an_empty_list() {
+        let (run, description) = (|id: &str| Some(Owner::Run(id.to_owned())), "old".to_owned());
+        let old = Task { id: 1, description, status: TaskStatus::Completed, priority: 1, story: "a".to_owned(), owner: run("a") };
+        let left = Task { id: 2, status: TaskStatus::Pending, ..old.clone() };
+        let state = |story: &str| RepoState {
             work_dir: "/w".to_owned(),
-            story_id: String::new(),
             files: Vec::new(),
             untouched: Vec::new(),
-            tasks: vec![task],
+            few_untouched: Vec::new(),
+            tasks: TaskList::of(story, vec![old.clone(), left.clone()], run(story).as_ref()),
             last_updated: 0,
         };
-        assert!(state_parts(&state, Phase::Planning).tasks.contains("No tasks."));
-        assert!(state_parts(&state, Phase::Coding).tasks.contains("call `done`"));
+        let shown = state_parts(&state("b"), Phase::Planning).tasks;
+        assert!(
+            shown.contains("No tasks.\nOf other stories and runs, not to be done here: 1 open task\n2. [pending] old (run a)"),
+            "{shown}"
+        );
+        let shown = state_parts(&state("a"), Phase::Coding).tasks;
+        assert!(shown.contains("Open tasks: 1 (1 done)\n2. [pending] old\n"), "{shown}");
     }
 
     fn field(dialect: EditDialect, tool: &str, field: &str) -> Value {
@@ -422,7 +424,7 @@ mod tests {
         let glob = field(EditDialect::Text, "list_files", "glob")["description"].clone();
         assert_eq!(glob, json!("`*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js` for all others"));
         let status = field(EditDialect::Text, "update_tasks", "set")["items"]["properties"]["status"]["enum"].clone();
-        assert_eq!(status, json!(["pending", "in_progress", "completed"]));
+        assert_eq!(status, json!(["pending", "in_progress", "completed", "cancelled"]));
     }
 
     #[test]

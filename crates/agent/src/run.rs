@@ -5,14 +5,16 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Call as EngineCall, Course, Edit, Outcome, RepoError, RepoTracker, Session, SessionId, Tool, ToolNames, Workspace,
+    Call as EngineCall, Course, Edit, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
-        Done, EditDialect, Lines, Mode, RepoState,
+        Done, EditDialect, Lines, Mode, Owner, RepoState,
         file_diff::{DiffKind, FileDiff},
         outcome::ChangeOutcome,
         render::cut::cut,
     },
-    render, tools,
+    render,
+    store::{PlanChange, StoreError},
+    tools,
 };
 
 use crate::{
@@ -92,9 +94,9 @@ pub enum RunError {
         /// What is needed.
         needed: usize,
     },
-    /// The state of the repository cannot be read.
+    /// The tasks cannot be kept.
     #[error(transparent)]
-    State(#[from] RepoError),
+    Store(#[from] StoreError),
     /// The record cannot be read or written.
     #[error("the record of the run: {0}")]
     Record(#[from] io::Error),
@@ -130,7 +132,6 @@ pub struct Company<'a> {
 /// A story that is worked on.
 pub struct Run<'a> {
     session: Session,
-    state: RepoTracker,
     company: Company<'a>,
     settings: Settings,
     dialect: EditDialect,
@@ -224,14 +225,15 @@ impl<'a> Run<'a> {
         };
         let guard = Guard::new(settings.patience);
         let commands = command::Limits::from(&workspace.config().commands);
-        let state = RepoTracker::load(workspace)?;
-        Ok(Self { session, state, company, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
+        session.works_for_run(&place.run);
+        Ok(Self { session, company, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
     }
 
     /// Works on the story until it is done or something stops it.
     pub fn go(mut self) -> Result<RunOutcome, RunError> {
         // From here on it can be gone on with, also if the first turn is never finished.
         self.save()?;
+        self.begin_story()?;
         self.tell(Event::Started {
             run: self.place.run.clone(),
             story: self.place.story.clone(),
@@ -254,6 +256,16 @@ impl<'a> Run<'a> {
         self.tell(Event::Stopped { stop, text: text.clone() })?;
         let Place { run, usage, turn, .. } = self.place;
         Ok(RunOutcome { run, stop, text, usage, turns: turn })
+    }
+
+    /// What people add to the list from here on is for this run. The model is to know which files there are; if they cannot be looked at, it
+    /// finds out.
+    fn begin_story(&self) -> Result<(), RunError> {
+        let (by, story) = (Some(Owner::Run(self.place.run.clone())), Some(self.place.run.clone()));
+        let workspace = self.session.workspace();
+        workspace.change_plan(&PlanChange { by, story, begins_story: true, ..PlanChange::default() })?;
+        drop(workspace.count_files());
+        Ok(())
     }
 
     fn is_used_up(&self) -> Option<(Stop, String)> {
@@ -284,7 +296,7 @@ impl<'a> Run<'a> {
     fn turn(&mut self) -> Result<Option<(Stop, String)>, RunError> {
         let started = Instant::now();
         let turn = self.place.turn + 1;
-        let state = self.state.snapshot();
+        let state = self.session.snapshot();
         let rendered = self.render(&state)?;
         self.say_turn(turn, &state, rendered.tokens)?;
         if !rendered.left.is_empty() {
@@ -362,13 +374,13 @@ impl<'a> Run<'a> {
     }
 
     fn say_turn(&mut self, turn: u32, state: &RepoState, prompt_tokens: usize) -> Result<(), RunError> {
-        let open = state.open_tasks();
+        let open = state.tasks.open();
         let event = Event::Turn {
             turn,
             phase: self.place.phase,
             task: open.first().map(|task| task.description.clone()),
             open: open.len(),
-            completed: state.tasks.len() - open.len(),
+            completed: state.tasks.tasks.len() - open.len(),
             prompt_tokens,
         };
         self.tell(event)
@@ -529,8 +541,8 @@ impl<'a> Run<'a> {
         if let Some(why) = blind.is_done_too_early() {
             return ToolResult::refused("failed_calls", &why).into();
         }
-        let state = self.state.snapshot();
-        let open = state.open_tasks();
+        let state = self.session.snapshot();
+        let open = state.tasks.open();
         if !open.is_empty() {
             let tasks: Vec<String> = open.iter().take(5).map(|task| format!("{} ({})", task.id, task.description)).collect();
             let more = if open.len() > 5 { format!(" and {} more", open.len() - 5) } else { String::new() };
@@ -598,7 +610,7 @@ impl<'a> Run<'a> {
 
     /// Planning is over when there are tasks, and not only those of an earlier story.
     fn settle_phase(&mut self) {
-        if self.place.phase == Phase::Planning && self.place.has_plan && !self.state.snapshot().open_tasks().is_empty() {
+        if self.place.phase == Phase::Planning && self.place.has_plan && !self.session.snapshot().tasks.open().is_empty() {
             self.place.phase = Phase::Coding;
         }
     }

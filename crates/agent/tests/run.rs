@@ -212,7 +212,7 @@ fn the_prompt_shows_files_as_they_are_now() {
             }
         });
     assert!(played.user(2).contains("1|one\n2|two\n"), "{}", played.user(2));
-    assert!(played.user(3).contains("2|one\n3|2\n"), "{}", played.user(3));
+    assert!(played.user(4).contains("2|one\n3|2\n"), "{}", played.user(3));
     assert!(!played.user(3).contains("|two"), "{}", played.user(3));
     assert!(played.user(3).contains("a.txt was changed by somebody else"), "{}", played.user(3));
     assert!(!played.user(4).contains("changed by somebody else"), "it is said once: {}", played.user(4));
@@ -756,11 +756,21 @@ fn tasks_of_an_earlier_story_are_no_plan() {
     let stage = Stage::new(&[("a.txt", "x\n")]).with(|settings| settings.most.turns = Some(1));
     stage.play(vec![plan(&["left over"])]);
     let stage = stage.with(|settings| settings.most.turns = None);
-    let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["mine"]), turn(vec![complete(&[1, 2])]), done()]);
+    // The first task is that of the other run, which neither blocks this one nor can be closed by it.
+    let played = stage.play(vec![
+        turn(vec![read("a.txt")]),
+        plan(&["mine"]),
+        turn(vec![complete(&[1])]),
+        turn(vec![complete(&[2])]),
+        done(),
+    ]);
     let phases = played.events.iter().filter_map(|event| match event {
         Event::Turn { phase, .. } => Some(*phase),
         _ => None,
     });
-    assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding]);
-    assert!(played.user(1).contains("from an earlier story"), "{}", played.user(1));
+    assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding, Phase::Coding]);
+    let first = played.user(1);
+    assert!(first.contains("No tasks.") && first.contains("1. [pending] left over (run "), "{first}");
+    assert!(played.user(4).contains("task 1 is that of run "), "{}", played.user(4));
+    assert_eq!(played.outcome.stop, Stop::Done);
 }

@@ -280,11 +280,21 @@ pub(crate) struct StateArgs {
 pub(crate) struct TasksArgs {
     #[command(subcommand)]
     pub act: Option<TasksAct>,
+    /// Look at this story, or add to it; without it, the one that is worked on.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub story: Option<String>,
     /// Print a JSON object.
     #[arg(long, global = true)]
     pub json: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct TaskIds {
+    /// Their numbers.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<u32>,
 }
 
 #[derive(Subcommand)]
@@ -297,21 +307,16 @@ pub(crate) enum TasksAct {
         #[arg(long, value_name = "N")]
         priority: Option<u32>,
     },
-    /// Say that a task is begun.
-    Start {
-        /// Its number.
-        id: u32,
-    },
-    /// Say that a task is completed.
-    Complete {
-        /// Its number.
-        id: u32,
-    },
-    /// Say that a task is still to be done.
-    Reopen {
-        /// Its number.
-        id: u32,
-    },
+    /// Say that tasks are begun.
+    Start(TaskIds),
+    /// Say that tasks are completed.
+    Complete(TaskIds),
+    /// Say that tasks are not to be done any more.
+    Cancel(TaskIds),
+    /// Say that tasks are still to be done.
+    Reopen(TaskIds),
+    /// Take tasks off the list.
+    Remove(TaskIds),
     /// Change the words or the priority of a task.
     Edit {
         /// Its number.
@@ -322,7 +327,7 @@ pub(crate) enum TasksAct {
         #[arg(long, value_name = "N")]
         priority: Option<u32>,
     },
-    /// Say what the work is about.
+    /// Begin another story, or go on with one. Each has a list of its own.
     Story {
         /// The name or number of a story or ticket.
         id: String,

@@ -574,6 +574,7 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
     run(&["tasks", "story", "S-1"]);
     assert_snapshot!(run(&["tasks", "start", "2"]), @"
     $ surehand tasks start 2
+    Story: S-1
     2 tasks open, 0 completed:
     2. [in_progress] test it
     1. [pending] write it
@@ -592,7 +593,6 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
     assert_snapshot!(run(&["status"]), @"
     $ surehand status
     workspace {dir}
-    story S-1
     2 modified:
         a.rs
         b.md
@@ -601,6 +601,7 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
     last change {change} (edit_file, 0 s ago; surehand undo takes it back)
     1 session has seen files:
         cli: 2 files, changed since: b.md
+    Story: S-1
     2 tasks open, 0 completed:
     2. [in_progress] test it
     1. [pending] write it
@@ -617,21 +618,81 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
           "description": "write it well",
           "id": 1,
           "priority": 3,
-          "status": "pending"
+          "status": "pending",
+          "story": "S-1"
         },
         {
           "description": "test it",
           "id": 2,
           "priority": 1,
-          "status": "completed"
+          "status": "completed",
+          "story": "S-1"
         }
-      ]
+      ],
+      "tasks_of_others": []
     }
     [exit 0]
     "#);
     assert_snapshot!(run(&["tasks", "complete", "1"]), @"
     $ surehand tasks complete 1
+    Story: S-1
     No task is open, 2 completed: everything is done.
+    No longer open:
+    1. [completed] write it well
+    2. [completed] test it
+    [exit 0]
+    ");
+}
+
+/// A story has a list of its own, and the one before is kept.
+#[test]
+fn a_story_has_its_own_tasks() {
+    let dir = surehand_testkit::repository();
+    let run = |words: &[&str]| surehand(dir.path(), words);
+    ["one", "two", "three", "four"].iter().for_each(|task| drop(run(&["tasks", "--story", "S-1", "add", task])));
+    run(&["tasks", "story", "S-1"]);
+    assert_snapshot!(run(&["tasks", "complete", "1", "2"]), @"
+    $ surehand tasks complete 1 2
+    Story: S-1
+    2 tasks open, 2 completed:
+    3. [pending] three
+    4. [pending] four
+    No longer open:
+    1. [completed] one
+    2. [completed] two
+    [exit 0]
+    ");
+    run(&["tasks", "cancel", "3"]);
+    run(&["tasks", "story", "S-2"]);
+    assert_snapshot!(run(&["tasks", "add", "five"]), @"
+    $ surehand tasks add five
+    Story: S-2
+    1 task open, 0 completed:
+    5. [pending] five
+    Open tasks of other stories and runs:
+    4. [pending] four (story S-1)
+    [exit 0]
+    ");
+    assert_snapshot!(run(&["tasks", "remove", "5", "4"]), @"
+    $ surehand tasks remove 5 4
+    Story: S-2
+    There are no tasks.
+    [exit 0]
+    ");
+    assert_snapshot!(run(&["tasks", "remove", "5"]), @"
+    $ surehand tasks remove 5
+    [standard error]
+    error: there is no task 5
+    [exit 2]
+    ");
+    assert_snapshot!(run(&["tasks", "--story", "S-1"]), @"
+    $ surehand tasks --story S-1
+    Story: S-1
+    No task is open, 2 completed, 1 cancelled: everything is done.
+    No longer open:
+    1. [completed] one
+    2. [completed] two
+    3. [cancelled] three
     [exit 0]
     ");
 }

@@ -135,7 +135,7 @@ clients go on). `guarded` and `limits` say what is guarded and what cannot be. `
         name: "status",
         ends: "",
         json: "An object: `work_dir`, `story_id`, `files: {created, modified, deleted, unchanged, changed_outside}` (lists of paths; `unchanged` is a
-number), `sessions: [{session, files, stale}]` (who has seen how many files, and which of them changed since), `open_tasks: [{id, description, status, priority}]`,
+number), `sessions: [{session, files, stale}]` (who has seen how many files, and which of them changed since), `open_tasks: [{id, description, status, priority, story, owner}]`,
 `last_change: {change, at, tool, session}` or null, `rescued` (paths), `notices`.",
     },
     Documented {
@@ -147,8 +147,9 @@ number), `sessions: [{session, files, stale}]` (who has seen how many files, and
     Documented {
         name: "tasks",
         ends: "",
-        json: "An object: `story_id`, `tasks: [{id, description, status, priority}]`, `status`: `pending`, `in_progress`, `completed`. It is the same after
-each change.",
+        json: "An object: `story_id`, `tasks: [{id, description, status, priority, story, owner}]` (all of the story), `status`: `pending`, `in_progress`,
+`completed`, `cancelled`; `owner` is `run ID` or `session ID`, and not there for what a person has added. `tasks_of_others` are the open tasks of other
+stories. It is the same after each change.",
     },
     Documented {
         name: "log",

@@ -153,6 +153,7 @@ pub fn is_about_to_work(cause: &Cause) -> bool {
         | Cause::BadAnchor { .. }
         | Cause::EmptyPattern
         | Cause::NoSuchTask { .. }
+        | Cause::TaskOfOthers { .. }
         | Cause::NoSuchTool { .. }
         | Cause::NotAFile { .. }
         | Cause::Io { .. } => false,

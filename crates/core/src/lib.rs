@@ -70,7 +70,7 @@ pub use plan::{Act, Planned};
 pub use policy::{Limits, Mode, OnChange, Policy};
 pub use refusal::{Cause, Refusal, RefusalCode, Remap};
 pub use stamp::Stamp;
-pub use state::{FileState, FileStatus, RepoState, Task, TaskStatus};
+pub use state::{FileState, FileStatus, Owner, RepoState, Task, TaskList, TaskStatus};
 pub use text::Text;
 pub use tool::{EditDialect, Tool, ToolKind, ToolNames};
 pub use tracked::{Touch, Tracked};

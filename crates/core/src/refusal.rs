@@ -11,6 +11,7 @@ use crate::{
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     short_diff::TextDiff,
+    state::Owner,
     view::View,
 };
 
@@ -222,6 +223,13 @@ pub enum Cause {
     NoSuchTask {
         /// The number.
         id: u32,
+    },
+    /// This task is somebody else's.
+    TaskOfOthers {
+        /// The number.
+        id: u32,
+        /// Whose it is.
+        owner: Owner,
     },
     /// There is no such tool, or it is not offered.
     NoSuchTool {
@@ -616,6 +624,7 @@ impl Cause {
             | Cause::BadAnchor { .. }
             | Cause::EmptyPattern
             | Cause::NoSuchTask { .. }
+            | Cause::TaskOfOthers { .. }
             | Cause::NoSuchTool { .. } => RefusalCode::BadArguments,
             Cause::Conflict { .. } => RefusalCode::Conflict,
             Cause::NotAFile { .. } | Cause::Io { .. } => RefusalCode::Io,

@@ -73,6 +73,7 @@ pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
 pub use instructions::ClientInstructions;
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
+pub use repo::TaskScope;
 pub use repo_tracker::{RepoError, RepoTracker};
 pub use session::Session;
 pub use state_dir::{PassedOver, StateDirError, StateHome};

@@ -136,7 +136,7 @@ impl RepoTracker {
 
     /// The state as it is: files that are not what they were are looked at again.
     pub fn snapshot(&self) -> RepoState {
-        self.workspace.repo().snapshot(&self.workspace.repo_sources())
+        self.workspace.snapshot()
     }
 
     /// Writes the state to where other programs read it, if what is there is behind.

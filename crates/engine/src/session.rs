@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineMap, LineSet, Lines, Outcome, Outside, Policy, Present, Refusal,
-    RefusalCode, RelPath, Target, Text, ToolNames, Touch, View,
+    Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineMap, LineSet, Lines, Outcome, Outside, Owner, Policy, Present,
+    Refusal, RefusalCode, RelPath, RepoState, Target, Text, ToolNames, Touch, View,
     instructions::{ToldInstructions, is_about_to_work},
     outcome::{Area, Refused, TouchedFile},
     render,
@@ -20,7 +20,7 @@ use crate::{
     instructions::{self, Instructions},
     lookout::{Changed, Ground, Lookout, who},
     random::random,
-    repo::ToldBy,
+    repo::{TaskScope, ToldBy},
     time::now,
     tracker::FileTracker,
     watch::{Cursor, Hints},
@@ -37,6 +37,8 @@ pub struct Session {
     /// How far it has listened to the watcher.
     cursor: Option<Cursor>,
     lookout: Lookout,
+    /// Whose tasks it works on.
+    scope: TaskScope,
     /// The course of the call that is being made.
     pub(crate) course: Course,
 }
@@ -79,14 +81,16 @@ impl Session {
 
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
-        let files = Files::of(tracker.session().clone());
-        Self { tracker: Some(tracker), files, ..Self::untracked(workspace) }
+        let (files, scope) = (Files::of(tracker.session().clone()), scope_of(tracker.session()));
+        Self { tracker: Some(tracker), files, scope, ..Self::untracked(workspace) }
     }
 
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
-        let (files, instructions, lookout) = (Files::of(fresh_id()), Instructions::default(), Lookout::default());
-        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, course: Course::default() }
+        let id = fresh_id();
+        let (scope, files) = (scope_of(&id), Files::of(id));
+        let (instructions, lookout) = (Instructions::default(), Lookout::default());
+        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, scope, course: Course::default() }
     }
 
     /// The workspace.
@@ -193,6 +197,21 @@ impl Session {
         }
         outcome.paths().iter().for_each(|path| self.mend(path));
         self.track_touched(outcome.touched());
+    }
+
+    /// Says that it is the session of a run, which has a story of its own under its own name.
+    pub fn works_for_run(&mut self, run: &str) {
+        self.scope = TaskScope { owner: Some(Owner::Run(run.to_owned())), story: Some(run.to_owned()) };
+    }
+
+    /// Whose tasks it works on.
+    pub(crate) fn task_scope(&self) -> &TaskScope {
+        &self.scope
+    }
+
+    /// The state of the repository, as far as it is this session's.
+    pub fn snapshot(&self) -> RepoState {
+        self.workspace.snapshot_for(&self.scope)
     }
 
     /// Keeps the state of the repository up to date with what was done to files.
@@ -468,6 +487,11 @@ fn directories(result: &Result<Done, Refusal>) -> Vec<Option<RelPath>> {
     };
     directories.dedup();
     directories
+}
+
+/// The tasks of a session that is no run.
+fn scope_of(session: &SessionId) -> TaskScope {
+    TaskScope { owner: Some(Owner::Session(session.0.clone())), story: None }
 }
 
 /// A name for a new session.

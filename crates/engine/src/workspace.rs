@@ -25,7 +25,7 @@ use crate::{
         working_copy::{RootInTree, WorkingCopy},
     },
     recorder::{Hold, Moment},
-    repo::{ExportError, Pace, Repo, RepoSources, ToldBy, WritersStore},
+    repo::{ExportError, Pace, Repo, RepoSources, TaskScope, ToldBy, WritersStore},
     state_dir::{PassedOver, StateDir, StateDirError},
     store_handle::{OpenStore, OpenStoreError, StoreChoice, StoreHandle, open_store},
     watch::Watch,
@@ -318,14 +318,25 @@ impl Workspace {
     pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
         let plan = self.store.change_plan(change)?;
         let mut repo = self.repo();
-        repo.set_plan(plan.clone());
+        repo.mark_stale();
         self.tell_trouble(repo.announce(&self.repo_sources(), Pace::Now));
         Ok(plan)
     }
 
-    /// The state of the repository.
+    /// The state of the repository, as a person sees it.
     pub fn snapshot(&self) -> RepoState {
-        self.repo().snapshot(&self.repo_sources())
+        self.snapshot_for(&TaskScope::default())
+    }
+
+    /// The state of the repository for somebody who works in it.
+    pub fn snapshot_for(&self, scope: &TaskScope) -> RepoState {
+        self.repo().snapshot(&self.repo_sources(), scope)
+    }
+
+    /// Counts the files that are there, so that from here on the state tells of those that nobody has touched. That takes a walk through the
+    /// tree; [`scan`](crate::scan::scan) does more, and reads every file.
+    pub fn count_files(&self) -> io::Result<()> {
+        self.repo().count_files(&self.copy)
     }
 
     /// Keeps the state of the repository up to date with what was done to files.

@@ -9,7 +9,7 @@ use fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     RepoTracker, Session, Workspace,
-    core::{ContentHash, FileStatus},
+    core::{ContentHash, FileStatus, TaskList},
 };
 
 /// What is written, by path: status and hash.
@@ -236,7 +236,7 @@ fn nothing_that_is_exported_is_believed() {
     let state = session(dir.path()).workspace().snapshot();
     let files: Vec<_> = state.files.iter().map(|file| (file.path.as_str(), file.hash, file.status)).collect();
     assert_eq!(files, [("b.txt", ContentHash::of(b"two\n"), FileStatus::Unchanged)]);
-    assert!(state.tasks.is_empty() && state.story_id.is_empty());
+    assert_eq!(state.tasks, TaskList::default());
 }
 
 #[test]

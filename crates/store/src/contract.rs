@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, TaskStatus, Text, Touch, View};
+use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, TaskStatus, Text, Touch, View};
 
 use crate::{
     Bounds, ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Shared, Store,
@@ -27,6 +27,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     what_was_recorded_on_days_long_past_is_dropped(open(), open());
     the_sessions_that_were_used_last_are_kept(open(), open());
     what_there_is_to_do_is_changed_as_a_whole(open(), open());
+    every_story_has_a_list_of_its_own(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
 }
 
@@ -295,21 +296,57 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
 }
 
 fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {
-    assert_eq!(again.plan().unwrap(), Plan::default());
-    let add = vec![("first".to_owned(), None), ("second".to_owned(), None), ("urgent".to_owned(), Some(1))];
-    let plan = store.change_plan(&PlanChange { add, story: Some("S-1".to_owned()), ..PlanChange::default() }).unwrap();
+    assert_eq!(again.plan(None).unwrap(), Plan::default());
+    // What was added before there was a story belongs to the first.
+    store.change_plan(&PlanChange { add: vec![("first".to_owned(), None)], ..PlanChange::default() }).unwrap();
+    let add = vec![("second".to_owned(), None), ("urgent".to_owned(), Some(1))];
+    let begun = PlanChange { add, story: Some("S-1".to_owned()), begins_story: true, ..PlanChange::default() };
+    let plan = store.change_plan(&begun).unwrap();
     assert_eq!(plan.tasks.iter().map(|task| (task.id, task.priority)).collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 1)]);
-    assert_eq!(again.plan().unwrap(), plan);
+    assert!(plan.tasks.iter().all(|task| task.story == "S-1"));
+    assert_eq!(again.plan(None).unwrap(), plan);
     let set = |id, status| TaskChange { id, status: Some(status), description: None, priority: None };
     let refused = store.change_plan(&PlanChange {
         set: vec![set(1, TaskStatus::Completed), set(9, TaskStatus::Completed)],
         ..PlanChange::default()
     });
     assert!(matches!(refused, Err(StoreError::NoSuchTask { id: 9 })));
-    assert_eq!(again.plan().unwrap(), plan, "nothing of it was done");
+    assert_eq!(again.plan(None).unwrap(), plan, "nothing of it was done");
     let plan = store.change_plan(&PlanChange { set: vec![set(1, TaskStatus::InProgress)], ..PlanChange::default() }).unwrap();
     assert_eq!((plan.story.as_str(), plan.tasks[0].status), ("S-1", TaskStatus::InProgress));
-    assert_eq!(again.plan().unwrap(), plan);
+    assert_eq!(again.plan(None).unwrap(), plan);
+}
+
+fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
+    let run = |id: &str| Some(Owner::Run(id.to_owned()));
+    let add = |words: &str| vec![(words.to_owned(), None)];
+    let ids = |plan: &Plan| plan.tasks.iter().map(|task| task.id).collect::<Vec<_>>();
+    let last = again.plan(Some("S-1")).unwrap().tasks.last().map_or(0, |task| task.id);
+    let story = |story: &str| PlanChange { story: Some(story.to_owned()), ..PlanChange::default() };
+    let begun = store.change_plan(&PlanChange { add: add("a"), by: run("k"), begins_story: true, ..story("k") }).unwrap();
+    let (task, elsewhere) = (last + 1, last + 2);
+    assert_eq!((begun.story.as_str(), begun.tasks.last().unwrap().priority), ("k", 1), "it begins at the first");
+    // Another list is changed, and the one that is worked on stays.
+    let other = store.change_plan(&PlanChange { add: add("b"), ..story("S-2") }).unwrap();
+    assert_eq!((other.story.as_str(), other.tasks.last().unwrap().id), ("S-2", elsewhere));
+    assert_eq!(again.plan(None).unwrap().story, "k");
+    // Of other stories, only what is open is there.
+    let done = |id| TaskChange { id, status: Some(TaskStatus::Completed), description: None, priority: None };
+    store.change_plan(&PlanChange { set: vec![done(elsewhere)], ..PlanChange::default() }).unwrap();
+    assert!(ids(&again.plan(Some("S-2")).unwrap()).contains(&elsewhere));
+    assert!(!ids(&again.plan(None).unwrap()).contains(&elsewhere));
+    // What a run has added is the run's, and a person's as well.
+    for by in [run("other"), Some(Owner::Session("s".to_owned()))] {
+        let refused = store.change_plan(&PlanChange { set: vec![done(task)], by, ..PlanChange::default() });
+        assert!(matches!(refused, Err(StoreError::TaskOfOthers { id, .. }) if id == task));
+    }
+    store.change_plan(&PlanChange { set: vec![done(task)], by: run("k"), ..PlanChange::default() }).unwrap();
+    // A number that was removed is not given again.
+    store.change_plan(&PlanChange { remove: vec![task, elsewhere], ..PlanChange::default() }).unwrap();
+    let plan = store.change_plan(&PlanChange { add: add("c"), ..PlanChange::default() }).unwrap();
+    assert_eq!(plan.tasks.last().map(|task| task.id), Some(last + 3));
+    let refused = store.change_plan(&PlanChange { remove: vec![task], ..PlanChange::default() });
+    assert!(matches!(refused, Err(StoreError::NoSuchTask { .. })));
 }
 
 fn handles_see_each_other_while_both_are_open(mut one: impl Store, mut other: impl Store) {

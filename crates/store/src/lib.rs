@@ -21,7 +21,7 @@ mod sqlite;
 
 use std::{fmt, sync::Arc};
 
-use surehand_core::{ContentHash, LineMap, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
+use surehand_core::{ContentHash, LineMap, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
 pub use sqlite::{Opened, SqliteStore};
 pub use surehand_core::{ChangeId, SessionId};
@@ -280,21 +280,28 @@ pub enum Record {
 /// What there is to do, and what it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What the work is about, as whoever gave it out calls it.
+    /// The story that is worked on: new tasks belong to it.
     pub story: String,
-    /// All tasks, by number.
+    /// The tasks of all stories, by number; of other stories only the open ones.
     pub tasks: Vec<Task>,
 }
 
 /// A change of what there is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanChange {
+    /// Who makes it. A person is nobody, and may change everything.
+    pub by: Option<Owner>,
+    /// The story that it is about. The one that is worked on, if none is named.
+    pub story: Option<String>,
+    /// Whether that story is worked on from here on. The first one takes over the tasks that were added before there was any, unless it is
+    /// that of a run.
+    pub begins_story: bool,
     /// Tasks to add, in this order, with their priority; without one they come last.
     pub add: Vec<(String, Option<u32>)>,
     /// Tasks to change.
     pub set: Vec<TaskChange>,
-    /// What the work is about from now on.
-    pub story: Option<String>,
+    /// Tasks that are not to be there any more.
+    pub remove: Vec<u32>,
 }
 
 /// A change of one task.
@@ -344,6 +351,14 @@ pub enum StoreError {
     NoSuchTask {
         /// The number.
         id: u32,
+    },
+    /// The task is somebody else's.
+    #[error("task {id} is that of {owner}")]
+    TaskOfOthers {
+        /// The number.
+        id: u32,
+        /// Whose it is.
+        owner: Owner,
     },
     /// There is no room for it.
     #[error("{path}: cannot be written, the disk is full ({error}); make room there and try again")]
@@ -419,10 +434,10 @@ pub trait Store: Send {
     /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced`].
     fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// What there is to do.
-    fn plan(&self) -> Result<Plan, StoreError>;
+    /// What there is to do in this story, or in the one that is worked on.
+    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError>;
 
-    /// Changes what there is to do, all of it or nothing, and gives the result.
+    /// Changes what there is to do, all of it or nothing, and gives the result for the story that the change is about.
     fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError>;
 
     /// The files that sessions have touched; those about which there is something new since, or all.

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
-use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
+use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
 use self::{
     bounds::WrittenTurn,
@@ -541,43 +541,31 @@ impl Store for SqliteStore {
         Ok(events.into_iter().flatten().collect())
     }
 
-    fn plan(&self) -> Result<Plan, StoreError> {
+    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError> {
         let checkout = self.rows.checkout;
-        let story = self.one("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0))?.unwrap_or_default();
-        let sql = "SELECT id, description, status, priority FROM tasks WHERE checkout = ?1 ORDER BY id";
-        let tasks = self.all(sql, [checkout], |row| {
-            let status = match row.get::<_, String>(2)?.as_str() {
-                "completed" => TaskStatus::Completed,
-                "in_progress" => TaskStatus::InProgress,
-                _ => TaskStatus::Pending,
+        self.at_once(|| {
+            let begun = || self.one("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0));
+            let story = match story {
+                Some(story) => story.to_owned(),
+                None => begun()?.unwrap_or_default(),
             };
-            Ok(Task { id: row.get(0)?, description: row.get(1)?, status, priority: row.get(3)? })
-        })?;
-        Ok(Plan { story, tasks })
+            let sql = "SELECT id, description, status, priority, story, owner FROM tasks
+                WHERE checkout = ?1 AND NOT removed AND (story = ?2 OR status IN ('pending', 'in_progress')) ORDER BY id";
+            let tasks = self.all(sql, params![checkout, story], read_task)?;
+            Ok(Plan { story, tasks })
+        })
     }
 
     fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError> {
         let (path, checkout) = (self.path.clone(), self.rows.checkout);
         let failed = |error| failed(&path, error);
         let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-        for task in &change.set {
-            let sql = "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description),
-                priority = coalesce(?4, priority) WHERE checkout = ?5 AND id = ?1";
-            let values = params![task.id, task.status.map(status_name), task.description, task.priority, checkout];
-            if transaction.execute(sql, values).map_err(failed)? == 0 {
-                return Err(StoreError::NoSuchTask { id: task.id });
-            }
-        }
-        for (description, priority) in &change.add {
-            let sql = "INSERT INTO tasks (checkout, id, description, status, priority) SELECT ?3, coalesce(max(id), 0) + 1, ?1, 'pending',
-                coalesce(?2, max(priority) + 1, 1) FROM tasks WHERE checkout = ?3";
-            transaction.execute(sql, params![description, priority, checkout]).map_err(failed)?;
-        }
-        if let Some(story) = &change.story {
-            transaction.execute("INSERT OR REPLACE INTO story VALUES (?1, ?2)", params![checkout, story]).map_err(failed)?;
+        let changed = change_tasks(&transaction, checkout, change).map_err(failed)?;
+        if let Err(refused) = changed {
+            return Err(refused.into());
         }
         transaction.commit().map_err(failed)?;
-        self.plan()
+        self.plan(change.story.as_deref())
     }
 
     fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
@@ -784,11 +772,84 @@ fn file_status_name(status: FileStatus) -> &'static str {
     }
 }
 
+/// Why a task is not changed.
+enum RefusedTask {
+    Missing(u32),
+    OfOthers(u32, Owner),
+}
+
+impl From<RefusedTask> for StoreError {
+    fn from(refused: RefusedTask) -> Self {
+        match refused {
+            RefusedTask::Missing(id) => Self::NoSuchTask { id },
+            RefusedTask::OfOthers(id, owner) => Self::TaskOfOthers { id, owner },
+        }
+    }
+}
+
+fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &PlanChange) -> rusqlite::Result<Result<(), RefusedTask>> {
+    for id in change.set.iter().map(|task| task.id).chain(change.remove.iter().copied()) {
+        let sql = "SELECT owner FROM tasks WHERE checkout = ?1 AND id = ?2 AND NOT removed";
+        let owner = transaction.query_row(sql, params![checkout, id], |row| row.get::<_, Option<String>>(0)).optional()?;
+        match owner.map(|owner| owner.map(Owner::from)) {
+            None => return Ok(Err(RefusedTask::Missing(id))),
+            Some(Some(owner)) if Owner::is_others(Some(&owner), change.by.as_ref()) => {
+                return Ok(Err(RefusedTask::OfOthers(id, owner)));
+            }
+            Some(_) => {}
+        }
+    }
+    for task in &change.set {
+        let sql = "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description),
+            priority = coalesce(?4, priority) WHERE checkout = ?5 AND id = ?1";
+        transaction.execute(sql, params![task.id, task.status.map(status_name), task.description, task.priority, checkout])?;
+    }
+    for id in &change.remove {
+        transaction.execute("UPDATE tasks SET removed = 1 WHERE checkout = ?1 AND id = ?2", params![checkout, id])?;
+    }
+    if let (Some(story), true) = (&change.story, change.begins_story) {
+        if !matches!(change.by, Some(Owner::Run(_))) {
+            let sql = "UPDATE tasks SET story = ?2 WHERE checkout = ?1 AND story = ''
+                AND NOT EXISTS (SELECT 1 FROM story WHERE checkout = ?1 AND id <> '')";
+            transaction.execute(sql, params![checkout, story])?;
+        }
+        transaction.execute("INSERT OR REPLACE INTO story VALUES (?1, ?2)", params![checkout, story])?;
+    }
+    for (description, priority) in &change.add {
+        let sql = "INSERT INTO tasks (checkout, id, description, status, priority, story, owner)
+            SELECT ?3, (SELECT coalesce(max(id), 0) + 1 FROM tasks WHERE checkout = ?3), ?1, 'pending',
+                coalesce(?2, (SELECT max(priority) + 1 FROM tasks WHERE checkout = ?3 AND story = here.id AND NOT removed), 1), here.id, ?5
+            FROM (SELECT coalesce(?4, (SELECT id FROM story WHERE checkout = ?3), '') AS id) AS here";
+        let owner = change.by.as_ref().map(ToString::to_string);
+        transaction.execute(sql, params![description, priority, checkout, change.story, owner])?;
+    }
+    Ok(Ok(()))
+}
+
+/// A task, from six columns.
+fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let status = match row.get_ref(2)?.as_str()? {
+        "completed" => TaskStatus::Completed,
+        "in_progress" => TaskStatus::InProgress,
+        "cancelled" => TaskStatus::Cancelled,
+        _ => TaskStatus::Pending,
+    };
+    Ok(Task {
+        id: row.get(0)?,
+        description: row.get(1)?,
+        status,
+        priority: row.get(3)?,
+        story: row.get(4)?,
+        owner: row.get::<_, Option<String>>(5)?.map(Owner::from),
+    })
+}
+
 fn status_name(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Pending => "pending",
         TaskStatus::InProgress => "in_progress",
         TaskStatus::Completed => "completed",
+        TaskStatus::Cancelled => "cancelled",
     }
 }
 

@@ -528,8 +528,8 @@ fn has_seen_something(session: &mut Session) -> bool {
 
 /// What a new conversation is told: only what there is to tell.
 fn welcome(session: &mut Session, names: &ToolNames) -> String {
-    let state = session.workspace().snapshot();
-    let has_news = !state.open_tasks().is_empty() || state.files.iter().any(|file| file.changed_outside);
+    let state = session.snapshot();
+    let has_news = !state.tasks.open().is_empty() || state.files.iter().any(|file| file.changed_outside);
     if has_news { format_for_prompt(&state, names) } else { String::new() }
 }
 
@@ -537,7 +537,7 @@ fn welcome(session: &mut Session, names: &ToolNames) -> String {
 fn state(places: &mut Places<'_>, why: &str, names: &ToolNames) -> String {
     // Each takes up to 500 tokens.
     const MOST: usize = 4;
-    let states = places.all().take(MOST).map(|session| session.workspace().snapshot());
+    let states = places.all().take(MOST).map(|session| session.snapshot());
     let states: String = states.map(|state| format_for_prompt(&state, names)).collect();
     format!("{why}\n{states}")
 }

@@ -7,7 +7,7 @@ use rmcp::{
     model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role},
 };
 use surehand_engine::{
-    Tool, ToolNames, Workspace,
+    TaskScope, Tool, ToolNames, Workspace,
     core::RepoState,
     render::{rules::instructions, snapshot::format_for_prompt, tasks::line},
 };
@@ -35,7 +35,7 @@ pub(super) fn get(
     arguments: Option<&JsonObject>,
     names: &ToolNames,
 ) -> Result<GetPromptResult, ErrorData> {
-    let state = || workspace.snapshot();
+    let state = || workspace.snapshot_for(&TaskScope::of_any_session());
     let text = match name {
         START => {
             let story = arguments.and_then(|arguments| arguments.get("story")?.as_str()).map(str::trim);
@@ -64,7 +64,7 @@ fn start(state: &RepoState, story: &str, names: &ToolNames) -> String {
 }
 
 fn go_on(state: &RepoState, names: &ToolNames) -> String {
-    let next = match state.open_tasks().first() {
+    let next = match state.tasks.open().first() {
         Some(task) => format!("The next task is {}", line(task)),
         None => "No task is open: ask what is to be done next.\n".to_owned(),
     };

@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::json;
 use surehand_engine::{
-    ToolNames, Workspace,
+    TaskScope, ToolNames, Workspace,
     changes::{Logged, what_happened},
     render::snapshot::format_for_prompt,
     repo::rfc3339,
@@ -97,12 +97,15 @@ impl Resources {
     /// The content of one.
     pub(super) fn read(&self, workspace: &Arc<Workspace>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
-        let state = || workspace.snapshot();
+        let state = || workspace.snapshot_for(&TaskScope::of_any_session());
         let text = match *uri {
             SNAPSHOT => format_for_prompt(&state(), &self.names),
             TASKS => {
                 let state = state();
-                format!("{:#}\n", json!({ "story_id": state.story_id, "tasks": state.tasks }))
+                format!(
+                    "{:#}\n",
+                    json!({ "story_id": state.tasks.story, "tasks": state.tasks.tasks, "tasks_of_others": state.tasks.of_others })
+                )
             }
             _ => journal(workspace).map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
         };

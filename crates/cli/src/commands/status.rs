@@ -27,7 +27,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         let value = json!({
             "work_dir": state.work_dir,
-            "story_id": state.story_id,
+            "story_id": state.tasks.story,
             "files": {
                 "created": paths(&state, |file| file.status == FileStatus::Created),
                 "modified": paths(&state, |file| file.status == FileStatus::Modified),
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
                 "changed_outside": paths(&state, |file| file.changed_outside),
             },
             "sessions": holders.iter().map(|holder| json!({ "session": holder.session, "files": holder.files, "stale": holder.stale })).collect::<Vec<_>>(),
-            "open_tasks": state.open_tasks(),
+            "open_tasks": state.tasks.open(),
             "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session })),
             "rescued": rescued,
             "notices": notices,
@@ -53,9 +53,6 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
 
 fn as_text(state: &RepoState, last: Option<&Logged>, rescued: &[String], holders: &[Holder]) -> String {
     let mut text = format!("workspace {}\n", state.work_dir);
-    if !state.story_id.is_empty() {
-        text.push_str(&format!("story {}\n", state.story_id));
-    }
     for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
     {
         text.push_str(&named(word, &paths(state, |file| file.status == status)));

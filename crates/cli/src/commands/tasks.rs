@@ -4,42 +4,46 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use surehand_engine::{
-    ToolNames,
-    core::{TaskStatus, render},
-    store::{Plan, PlanChange, TaskChange},
+    core::{TaskList, TaskStatus, render},
+    store::{PlanChange, TaskChange},
 };
 
 use crate::{
-    args::{TasksAct, TasksArgs},
+    args::{TaskIds, TasksAct, TasksArgs},
     output, place,
 };
 
 pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
     let plan = match &args.act {
-        None => place::look(&args.place)?.ask(|store| store.plan())?,
-        Some(act) => place::open(&args.place)?.change_plan(&change(act))?,
+        None => place::look(&args.place)?.ask(|store| store.plan(args.story.as_deref()))?,
+        Some(act) => place::open(&args.place)?.change_plan(&change(act, args.story.clone()))?,
     };
-    output::print(&if args.json { as_json(&plan) } else { render::tasks::tasks(&plan.tasks, &ToolNames::default()) })?;
+    let list = TaskList::of(&plan.story, plan.tasks, None);
+    output::print(&if args.json { as_json(&list) } else { render::tasks::all_tasks(&list) })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(plan: &Plan) -> String {
-    format!("{:#}\n", json!({ "story_id": plan.story, "tasks": plan.tasks }))
+fn as_json(list: &TaskList) -> String {
+    format!("{:#}\n", json!({ "story_id": list.story, "tasks": list.tasks, "tasks_of_others": list.of_others }))
 }
 
-fn change(act: &TasksAct) -> PlanChange {
-    let set = |change: TaskChange| PlanChange { set: vec![change], ..PlanChange::default() };
-    let moved = |id: u32, status: TaskStatus| set(TaskChange { id, status: Some(status), description: None, priority: None });
+fn change(act: &TasksAct, story: Option<String>) -> PlanChange {
+    let none = PlanChange { story, ..PlanChange::default() };
+    let set = |ids: &[u32], status: TaskStatus| {
+        let set = |id: &u32| TaskChange { id: *id, status: Some(status), description: None, priority: None };
+        ids.iter().map(set).collect()
+    };
     match act {
-        TasksAct::Add { description, priority } => {
-            PlanChange { add: vec![(description.clone(), *priority)], ..PlanChange::default() }
-        }
-        TasksAct::Start { id } => moved(*id, TaskStatus::InProgress),
-        TasksAct::Complete { id } => moved(*id, TaskStatus::Completed),
-        TasksAct::Reopen { id } => moved(*id, TaskStatus::Pending),
+        TasksAct::Add { description, priority } => PlanChange { add: vec![(description.clone(), *priority)], ..none },
+        TasksAct::Start(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::InProgress), ..none },
+        TasksAct::Complete(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::Completed), ..none },
+        TasksAct::Cancel(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::Cancelled), ..none },
+        TasksAct::Reopen(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::Pending), ..none },
+        TasksAct::Remove(TaskIds { ids }) => PlanChange { remove: ids.clone(), ..none },
         TasksAct::Edit { id, description, priority } => {
-            set(TaskChange { id: *id, status: None, description: description.clone(), priority: *priority })
+            let change = TaskChange { id: *id, status: None, description: description.clone(), priority: *priority };
+            PlanChange { set: vec![change], ..none }
         }
-        TasksAct::Story { id } => PlanChange { story: Some(id.clone()), ..PlanChange::default() },
+        TasksAct::Story { id } => PlanChange { story: Some(id.clone()), begins_story: true, ..none },
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     path::RelPath,
     plan::Act,
     refusal::{Refusal, RefusalCode},
-    state::{RepoState, Task},
+    state::{RepoState, TaskList},
     text::Text,
     tracked::Touch,
 };
@@ -61,7 +61,7 @@ pub enum Done {
     /// The state of the repository was asked for.
     State(ShownState),
     /// The list of tasks was changed; this is all of it.
-    Tasks(Vec<Task>),
+    Tasks(TaskList),
     /// What was read no longer counts.
     Forgotten(Forgotten),
 }

@@ -87,12 +87,14 @@ fn done_fields(done: &Done, names: &ToolNames) -> Map<String, Value> {
             fields
         }
         Done::State(shown) => {
-            object([("files_tracked", json!(shown.state.files.len())), ("open_tasks", json!(shown.state.open_tasks().len()))])
+            object([("files_tracked", json!(shown.state.files.len())), ("open_tasks", json!(shown.state.tasks.open().len()))])
         }
-        Done::Tasks(tasks) => {
-            let open = tasks.iter().filter(|task| task.is_open()).count();
-            object([("tasks", json!(tasks)), ("open_tasks", json!(open))])
-        }
+        Done::Tasks(list) => object([
+            ("story_id", json!(list.story)),
+            ("tasks", json!(list.tasks)),
+            ("open_tasks", json!(list.open().len())),
+            ("tasks_of_others", json!(list.of_others)),
+        ]),
         Done::Forgotten(Forgotten::Everything) => Map::new(),
         Done::Forgotten(Forgotten::Files(paths)) => object([("forgotten", json!(paths))]),
     }

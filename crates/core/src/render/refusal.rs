@@ -105,6 +105,7 @@ fn repeats(cause: &Cause) -> Repeat {
         | Cause::BadAnchor { .. }
         | Cause::EmptyPattern
         | Cause::NoSuchTask { .. }
+        | Cause::TaskOfOthers { .. }
         | Cause::NoSuchTool { .. }
         | Cause::NotAFile { .. } => Repeat::Corrected,
         Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } | Cause::Conflict { .. } | Cause::Io { .. } => Repeat::Later,
@@ -162,6 +163,7 @@ pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
         | Cause::BadAnchor { .. }
         | Cause::EmptyPattern
         | Cause::NoSuchTask { .. } => "correct the arguments".to_owned(),
+        Cause::TaskOfOthers { .. } => "go on with your own tasks".to_owned(),
         Cause::NoSuchTool { .. } => "call a tool that there is".to_owned(),
         Cause::Conflict { .. } => "try again".to_owned(),
         Cause::NotAFile { .. } => "use the path of a regular file".to_owned(),
@@ -343,6 +345,9 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
             let where_they_are =
                 names.get(Tool::RepoState).map(|state| format!("; {state} lists the open ones")).unwrap_or_default();
             format!("{}: there is no task {id}{where_they_are}", Tool::UpdateTasks.name())
+        }
+        Cause::TaskOfOthers { id, owner } => {
+            format!("{}: task {id} is that of {owner}, who is to change it; nothing was changed", Tool::UpdateTasks.name())
         }
         Cause::NoSuchTool { name } => {
             let name: String = name.chars().take(60).collect();
@@ -657,8 +662,8 @@ mod tests {
                 Cause::NoSuchTool { .. } => Cause::Conflict { why: why() },
                 Cause::Conflict { .. } => Cause::NotAFile { kind: "a pipe" },
                 Cause::NotAFile { .. } => Cause::Io { why: why() },
-                // These two are about tools that only our own server has.
-                Cause::Io { .. } | Cause::EmptyPattern | Cause::NoSuchTask { .. } => break,
+                // These are about tools that only our own server has.
+                Cause::Io { .. } | Cause::EmptyPattern | Cause::NoSuchTask { .. } | Cause::TaskOfOthers { .. } => break,
             };
             causes.push(next);
         }

@@ -8,19 +8,15 @@ use crate::{
     render::{
         count,
         cut::{cut, on_one_line, shorten},
+        tasks::{belongs_to, status},
     },
-    state::{FileState, FileStatus, Millis, RepoState, Task, TaskStatus},
+    state::{FileState, FileStatus, Millis, RepoState, Task, TaskList},
     tokens::estimate,
     tool::ToolNames,
 };
 
 /// No snapshot has more tokens than this.
 pub const MOST_TOKENS: usize = 499;
-
-/// Whether there were tasks, and none of them is open.
-pub fn is_done(state: &RepoState) -> bool {
-    !state.tasks.is_empty() && !state.tasks.iter().any(Task::is_open)
-}
 
 /// The state for a prompt: workspace, story, open tasks, files, time.
 ///
@@ -47,11 +43,11 @@ pub fn snapshot(state: &RepoState, names: &ToolNames) -> SnapshotText {
     let mut page = Page { text: String::new(), room: MOST_TOKENS - estimate(&time) };
     page.put("Repository state");
     page.put(&format!("Workspace: {}", shorten(&on_one_line(&state.work_dir), LONG)));
-    let story = on_one_line(&state.story_id);
+    let story = on_one_line(&state.tasks.story);
     if !story.is_empty() {
         page.put(&format!("Story: {}", cut(&story, LONG)));
     }
-    put_tasks(&mut page, state, files.least(), names);
+    put_tasks(&mut page, &state.tasks, files.least(), names);
     let tasks = std::mem::take(&mut page.text);
     files.put(&mut page);
     SnapshotText { tasks, files: page.text + &time }
@@ -85,22 +81,24 @@ fn cost(line: &str) -> usize {
     estimate(&format!("{line}\n"))
 }
 
-fn put_tasks(page: &mut Page, state: &RepoState, keep: usize, names: &ToolNames) {
-    let open = state.open_tasks();
-    let done = state.tasks.len() - open.len();
-    if is_done(state) {
+fn put_tasks(page: &mut Page, list: &TaskList, keep: usize, names: &ToolNames) {
+    let (open, done) = (list.open(), list.tasks.len() - list.open().len());
+    if list.is_done() {
         let finish = names.done().map(|done| format!(": call `{done}`")).unwrap_or_default();
         page.put(&format!("All tasks are done ({done} of {done}){finish}."));
-        return;
-    }
-    if open.is_empty() {
+    } else if open.is_empty() {
         page.put("No tasks.");
-        return;
+    } else {
+        page.put(&format!("Open tasks: {} ({done} done)", open.len()));
+        put_open_tasks(page, &open, keep);
     }
-    page.put(&format!("Open tasks: {} ({done} done)", open.len()));
+    put_tasks_of_others(page, &list.of_others, keep);
+}
+
+fn put_open_tasks(page: &mut Page, open: &[&Task], keep: usize) {
     let room = page.room.saturating_sub(keep);
     let all = [LONG, SHORT].into_iter().find_map(|tokens| {
-        let lines = task_lines(&open, tokens, room);
+        let lines = as_many_as_fit(open.iter().map(|task| task_line(task, tokens)), room);
         (lines.len() == open.len()).then_some(lines)
     });
     if let Some(lines) = all {
@@ -108,23 +106,28 @@ fn put_tasks(page: &mut Page, state: &RepoState, keep: usize, names: &ToolNames)
         return;
     }
     let more = |listed: usize| format!("… and {} more open {}", open.len() - listed, noun("task", open.len() - listed));
-    let lines = task_lines(&open, SHORT, room.saturating_sub(cost(&more(0))));
+    let lines = as_many_as_fit(open.iter().map(|task| task_line(task, SHORT)), room.saturating_sub(cost(&more(0))));
     lines.iter().for_each(|line| page.put(line));
     page.put(&more(lines.len()));
 }
 
-/// As many tasks as there is room for, with so many tokens of what each says.
-fn task_lines(open: &[&Task], tokens: usize, room: usize) -> Vec<String> {
-    let lines = open.iter().zip(1..).map(|(task, number)| {
-        let status = match task.status {
-            TaskStatus::Pending => "pending",
-            TaskStatus::InProgress => "in progress",
-            TaskStatus::Completed => "completed",
-        };
-        let line = format!("{number}. id {}, {status}: {}", task.id, cut(&on_one_line(&task.description), tokens));
-        line.trim_end().to_owned()
-    });
-    as_many_as_fit(lines, room)
+/// A few of the tasks of others, where there is room.
+fn put_tasks_of_others(page: &mut Page, tasks: &[Task], keep: usize) {
+    const FEW: usize = 3;
+    let heading = format!("Of other stories and runs, not to be done here: {}", count(tasks.len(), "open task"));
+    if tasks.is_empty() || !page.has_room(&heading, keep) {
+        return;
+    }
+    page.put(&heading);
+    let line = |task: &Task| format!("{} ({})", task_line(task, SHORT), cut(&on_one_line(&belongs_to(task)), SHORT));
+    let lines = as_many_as_fit(tasks.iter().take(FEW).map(line), page.room.saturating_sub(keep));
+    lines.iter().for_each(|line| page.put(line));
+}
+
+/// A task, with so many tokens of what it says.
+fn task_line(task: &Task, tokens: usize) -> String {
+    let line = format!("{}. [{}] {}", task.id, status(task.status), cut(&on_one_line(&task.description), tokens));
+    line.trim_end().to_owned()
 }
 
 fn as_many_as_fit(lines: impl Iterator<Item = String>, room: usize) -> Vec<String> {
@@ -166,16 +169,18 @@ impl<'a> Files<'a> {
     const MOST_LINES: usize = 64;
 
     fn of(state: &'a RepoState) -> Self {
-        let order = |a: &&FileState, b: &&FileState| {
-            let key = |file: &FileState| (!file.changed_outside, std::cmp::Reverse(file.modified));
-            key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
+        // What nobody has touched comes last.
+        let order = |(a, is_touched_a): &(&FileState, bool), (b, is_touched_b): &(&FileState, bool)| {
+            let key = |file: &FileState, is_touched: bool| (!file.changed_outside, !is_touched, std::cmp::Reverse(file.modified));
+            key(a, *is_touched_a).cmp(&key(b, *is_touched_b)).then_with(|| a.path.cmp(&b.path))
         };
         let (mut changed_outside, mut deleted) = (0, 0);
         let files = state.files.iter().inspect(|file| {
             changed_outside += usize::from(file.changed_outside);
             deleted += usize::from(file.status == FileStatus::Deleted);
         });
-        let first = first(files, Self::MOST_LINES, order);
+        let files = files.map(|file| (file, true)).chain(state.few_untouched.iter().map(|file| (file, false)));
+        let first = first(files, Self::MOST_LINES, order).into_iter().map(|(file, _)| file).collect();
         let untouched = || state.untouched.iter().filter(|(_, files)| *files > 0);
         let total = state.files.len() + untouched().map(|(_, files)| files).sum::<usize>();
         let counted = untouched().map(|(path, files)| Directory { path, files: *files, listed: 0 });
@@ -402,7 +407,11 @@ mod tests {
     use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
-    use crate::{hash::ContentHash, path::RelPath};
+    use crate::{
+        hash::ContentHash,
+        path::RelPath,
+        state::{Owner, TaskStatus},
+    };
 
     fn real(text: &str) -> usize {
         bpe_openai::o200k_base().count(text)
@@ -414,13 +423,13 @@ mod tests {
     }
 
     fn task(id: u32, description: &str, status: TaskStatus) -> Task {
-        Task { id, description: description.to_owned(), status, priority: id }
+        Task { id, description: description.to_owned(), status, priority: id, story: "PAY-214".to_owned(), owner: None }
     }
 
     fn state(files: Vec<FileState>, tasks: Vec<Task>) -> RepoState {
-        let story_id = "PAY-214".to_owned();
+        let tasks = TaskList::of("PAY-214", tasks, None);
         let (work_dir, untouched) = ("/home/ann/shop".to_owned(), Vec::new());
-        RepoState { work_dir, story_id, files, untouched, tasks, last_updated: 1_767_323_045_678 }
+        RepoState { work_dir, files, untouched, few_untouched: Vec::new(), tasks, last_updated: 1_767_323_045_678 }
     }
 
     /// Files as in a project of some size: some code, and much that a tool has made.
@@ -446,12 +455,12 @@ mod tests {
     #[test]
     fn a_task_that_says_nothing_ends_its_line_without_a_blank() {
         let text = prompt(&state(Vec::new(), vec![task(7, "\u{1b}", TaskStatus::Pending)]));
-        assert!(text.contains("1. id 7, pending:\n"), "{text}");
+        assert!(text.contains("7. [pending]\n"), "{text}");
     }
 
     #[test]
     fn nothing_yet() {
-        let state = RepoState { story_id: String::new(), ..state(vec![], vec![]) };
+        let state = RepoState { tasks: TaskList::default(), ..state(vec![], vec![]) };
         assert_snapshot!(prompt(&state), @"
         Repository state
         Workspace: /home/ann/shop
@@ -479,8 +488,8 @@ mod tests {
         Workspace: /home/ann/shop
         Story: PAY-214
         Open tasks: 2 (1 done)
-        1. id 3, in progress: Move the provider behind a trait
-        2. id 2, pending: Write the tests for refunds
+        3. [in_progress] Move the provider behind a trait
+        2. [pending] Write the tests for refunds
         Files: 3, of which 1 changed outside since read
         Cargo.toml 2e9d96 412 bytes cargo manifest, changed outside since read
         src/main.rs 42cb68 1204 bytes rust source, modified
@@ -506,7 +515,7 @@ mod tests {
 
     #[test]
     fn done_needs_tasks_that_were_there() {
-        let check = |tasks: Vec<Task>, expected: bool| assert_eq!(is_done(&state(vec![], tasks)), expected);
+        let check = |tasks: Vec<Task>, expected: bool| assert_eq!(state(vec![], tasks).tasks.is_done(), expected);
         check(vec![], false);
         check(vec![task(1, "a", TaskStatus::Completed)], true);
         check(vec![task(1, "a", TaskStatus::Completed), task(2, "b", TaskStatus::InProgress)], false);
@@ -520,7 +529,7 @@ mod tests {
         Workspace: /home/ann/shop
         Story: PAY-214
         Open tasks: 1 (0 done)
-        1. id 1, pending: Rename the models
+        1. [pending] Rename the models
         Files: 40
         docs/decisions/part_39.md 87604b 1543 bytes markdown
         docs/decisions/part_38.md 75517d 1506 bytes markdown
@@ -584,27 +593,28 @@ mod tests {
         Workspace: /home/ann/shop
         Story: PAY-214
         Open tasks: 80 (0 done)
-        1. id 1, pending: Go through every provider and make su…[+55 chars]
-        2. id 2, pending: Go through every provider and make su…[+55 chars]
-        3. id 3, pending: Go through every provider and make su…[+55 chars]
-        4. id 4, pending: Go through every provider and make su…[+55 chars]
-        5. id 5, pending: Go through every provider and make su…[+55 chars]
-        6. id 6, pending: Go through every provider and make su…[+55 chars]
-        7. id 7, pending: Go through every provider and make su…[+55 chars]
-        8. id 8, pending: Go through every provider and make su…[+55 chars]
-        9. id 9, pending: Go through every provider and make su…[+55 chars]
-        10. id 10, pending: Go through every provider and make su…[+55 chars]
-        11. id 11, pending: Go through every provider and make su…[+55 chars]
-        12. id 12, pending: Go through every provider and make su…[+55 chars]
-        13. id 13, pending: Go through every provider and make su…[+55 chars]
-        14. id 14, pending: Go through every provider and make su…[+55 chars]
-        15. id 15, pending: Go through every provider and make su…[+55 chars]
-        16. id 16, pending: Go through every provider and make su…[+55 chars]
-        … and 64 more open tasks
+        1. [pending] Go through every provider and make su…[+55 chars]
+        2. [pending] Go through every provider and make su…[+55 chars]
+        3. [pending] Go through every provider and make su…[+55 chars]
+        4. [pending] Go through every provider and make su…[+55 chars]
+        5. [pending] Go through every provider and make su…[+55 chars]
+        6. [pending] Go through every provider and make su…[+55 chars]
+        7. [pending] Go through every provider and make su…[+55 chars]
+        8. [pending] Go through every provider and make su…[+55 chars]
+        9. [pending] Go through every provider and make su…[+55 chars]
+        10. [pending] Go through every provider and make su…[+55 chars]
+        11. [pending] Go through every provider and make su…[+55 chars]
+        12. [pending] Go through every provider and make su…[+55 chars]
+        13. [pending] Go through every provider and make su…[+55 chars]
+        14. [pending] Go through every provider and make su…[+55 chars]
+        15. [pending] Go through every provider and make su…[+55 chars]
+        16. [pending] Go through every provider and make su…[+55 chars]
+        17. [pending] Go through every provider and make su…[+55 chars]
+        18. [pending] Go through every provider and make su…[+55 chars]
+        19. [pending] Go through every provider and make su…[+55 chars]
+        … and 61 more open tasks
         Files: 200
-        src/generated/client/models/: 100 files
-        docs/decisions/: 40 files
-        … and 60 more files in 3 directories
+        … and 200 more files in 5 directories
         Updated 2026-01-02T03:04:05Z
         ");
     }
@@ -619,7 +629,7 @@ mod tests {
         Workspace: /home/ann/shop
         Story: PAY-214
         Open tasks: 1 (0 done)
-        1. id 1, pending: do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and the…[+2030 chars]
+        1. [pending] do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and the…[+2030 chars]
         Files: 2
         "line\nbreak" 697aff 5 bytes file
         src/deeply/nested/deeply/nested/deeply/ne…ested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/name.rs 62704d 5 bytes rust source
@@ -694,21 +704,27 @@ mod tests {
         })
     }
 
+    fn words() -> impl Strategy<Value = String> + Clone {
+        "(?s).{0,200}"
+    }
+
     fn tasks() -> impl Strategy<Value = Vec<Task>> {
-        let status = select(vec![TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed]);
+        let status = select(vec![TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed, TaskStatus::Cancelled]);
+        let (story, owner) = (prop_oneof![3 => "PAY", 1 => words()], prop::option::weighted(0.2, words().prop_map(Owner::Run)));
         let description = prop_oneof!["[a-z ]{0,60}", "(?s).{0,300}", "[ -~\n]{0,2000}"];
-        let one = (any::<u32>(), description, status, 0..4_u32);
-        let task = |(id, description, status, priority)| Task { id, description, status, priority };
+        let one = (any::<u32>(), description, status, 0..4_u32, story, owner);
+        let task = |(id, description, status, priority, story, owner)| Task { id, description, status, priority, story, owner };
         prop_oneof![vec(one.clone(), 0..6), vec(one, 0..500)].prop_map(move |tasks| tasks.into_iter().map(task).collect())
     }
 
     fn states() -> impl Strategy<Value = RepoState> {
         let untouched = prop::collection::btree_map("([a-c]{1,3}/){0,3}", 0..5000_usize, 0..20);
-        let words = || "(?s).{0,200}";
-        (files(), untouched, tasks(), words(), words(), any::<Millis>()).prop_map(
-            |(files, untouched, tasks, work_dir, story_id, last_updated)| {
-                let untouched = untouched.into_iter().collect();
-                RepoState { work_dir, story_id, files, untouched, tasks, last_updated }
+        let story = prop_oneof![Just("PAY".to_owned()), words()];
+        (files(), untouched, tasks(), words(), story, any::<Millis>()).prop_map(
+            |(files, untouched, tasks, work_dir, story, last_updated)| {
+                let (untouched, me) = (untouched.into_iter().collect(), Owner::Run("me".to_owned()));
+                let tasks = TaskList::of(&story, tasks, Some(&me));
+                RepoState { work_dir, files, untouched, few_untouched: Vec::new(), tasks, last_updated }
             },
         )
     }
@@ -732,12 +748,13 @@ mod tests {
         fn every_file_and_every_open_task_is_listed_or_counted(state in states()) {
             let text = format_for_prompt(&state, &ToolNames::default().with_done("done"));
             let mut lines = text.lines().skip_while(|line| !line.starts_with("Open tasks: "));
-            if !state.open_tasks().is_empty() {
+            if !state.tasks.open().is_empty() {
                 let open = before(lines.next().unwrap(), " (");
-                prop_assert_eq!(open, state.open_tasks().len());
-                let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("Files: ") && *line != "No files.").collect();
+                prop_assert_eq!(open, state.tasks.open().len());
+                let is_end = |line: &str| line.starts_with("Files: ") || line == "No files." || line.starts_with("Of other stories");
+                let lines: Vec<&str> = lines.take_while(|line| !is_end(line)).collect();
                 let counted = lines.iter().filter(|line| line.starts_with('…')).map(|line| before(line, " more open")).sum::<usize>();
-                let listed = lines.iter().filter(|line| line.contains(". id ")).count();
+                let listed = lines.iter().filter(|line| line.contains(". [pending]") || line.contains(". [in_progress]")).count();
                 prop_assert_eq!(listed + counted, open, "{}", text);
             }
             let lines = text.lines().skip_while(|line| !line.starts_with("Files: ")).skip(1);

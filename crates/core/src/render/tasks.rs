@@ -3,41 +3,78 @@
 use crate::{
     excerpt::clip,
     render::count,
-    state::{Task, TaskStatus, open_tasks},
+    state::{Task, TaskList, TaskStatus},
     tool::ToolNames,
 };
 
-/// So many tasks are listed; the rest is counted.
+/// So many open tasks are listed, and so many of others; the rest is counted.
 const MOST: usize = 50;
+const MOST_OTHERS: usize = 10;
 
 /// Characters of a description.
 const CHARS: usize = 200;
 
-/// The open tasks in the order in which they are to be done, and how many are done. When none is open, that is said.
-pub fn tasks(tasks: &[Task], names: &ToolNames) -> String {
-    let open = open_tasks(tasks);
-    let done = tasks.len() - open.len();
-    if open.is_empty() {
-        return if tasks.is_empty() {
-            "There are no tasks.\n".to_owned()
-        } else {
+/// The open tasks in the order in which they are to be done, how many are done, and what is for others to do. When none is open, that is
+/// said.
+pub fn tasks(list: &TaskList, names: &ToolNames) -> String {
+    let open = list.open();
+    let mut text = match &list.story {
+        none if none.is_empty() => String::new(),
+        story => format!("Story: {}\n", one_line(story)),
+    };
+    text.push_str(&match (open.len(), list.tasks.is_empty()) {
+        (0, true) => "There are no tasks.\n".to_owned(),
+        (0, false) => {
             let finish = names.done().map(|done| format!(" If that is so, finish by calling {done}.")).unwrap_or_default();
-            format!("No task is open, {done} completed: everything is done.{finish}\n")
-        };
-    }
-    let mut text = format!("{} open, {done} completed:\n", count(open.len(), "task"));
-    for task in open.iter().take(MOST) {
-        text.push_str(&line(task));
-    }
-    if open.len() > MOST {
-        text.push_str(&format!("… and {} more\n", open.len() - MOST));
+            format!("No task is open, {}: everything is done.{finish}\n", closed_counts(list))
+        }
+        (open, _) => format!("{} open, {}:\n", count(open, "task"), closed_counts(list)),
+    });
+    put_lines(&mut text, &open, MOST, line);
+    if !list.of_others.is_empty() {
+        text.push_str("Open tasks of other stories and runs:\n");
+        put_lines(&mut text, &list.of_others.iter().collect::<Vec<_>>(), MOST_OTHERS, line_of_others);
     }
     text
+}
+
+/// The same with all that are no longer open, for people.
+pub fn all_tasks(list: &TaskList) -> String {
+    let closed: String = list.tasks.iter().filter(|task| !task.is_open()).map(line).collect();
+    let heading = if closed.is_empty() { "" } else { "No longer open:\n" };
+    format!("{}{heading}{closed}", tasks(list, &ToolNames::default()))
+}
+
+fn closed_counts(list: &TaskList) -> String {
+    let (completed, cancelled) = (list.count(TaskStatus::Completed), list.count(TaskStatus::Cancelled));
+    let cancelled = if cancelled > 0 { format!(", {cancelled} cancelled") } else { String::new() };
+    format!("{completed} completed{cancelled}")
+}
+
+fn put_lines(text: &mut String, tasks: &[&Task], most: usize, line: impl Fn(&Task) -> String) {
+    tasks.iter().take(most).for_each(|task| text.push_str(&line(task)));
+    if tasks.len() > most {
+        text.push_str(&format!("… and {} more\n", tasks.len() - most));
+    }
 }
 
 /// `3. [in_progress] Write the tests`
 pub fn line(task: &Task) -> String {
     format!("{}. [{}] {}\n", task.id, status(task.status), clip(&one_line(&task.description), CHARS))
+}
+
+/// The same with whose it is.
+fn line_of_others(task: &Task) -> String {
+    format!("{} ({})\n", line(task).trim_end(), belongs_to(task))
+}
+
+/// Whose a task is, for somebody else.
+pub fn belongs_to(task: &Task) -> String {
+    match (&task.owner, task.story.as_str()) {
+        (Some(owner), _) => owner.to_string(),
+        (None, "") => "no story".to_owned(),
+        (None, story) => format!("story {}", one_line(story)),
+    }
 }
 
 /// The word for a status.
@@ -46,6 +83,7 @@ pub fn status(status: TaskStatus) -> &'static str {
         TaskStatus::Pending => "pending",
         TaskStatus::InProgress => "in_progress",
         TaskStatus::Completed => "completed",
+        TaskStatus::Cancelled => "cancelled",
     }
 }
 
@@ -58,13 +96,14 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::state::Owner;
 
     fn tasks(list: &[Task]) -> String {
-        super::tasks(list, &ToolNames::default().with_done("done"))
+        super::tasks(&TaskList::of("", list.to_vec(), None), &ToolNames::default().with_done("done"))
     }
 
     fn task(id: u32, status: TaskStatus, priority: u32, description: &str) -> Task {
-        Task { id, description: description.to_owned(), status, priority }
+        Task { id, description: description.to_owned(), status, priority, story: String::new(), owner: None }
     }
 
     #[test]
@@ -75,7 +114,7 @@ mod tests {
             task(3, TaskStatus::InProgress, 9, "begun\n  on two lines"),
             task(4, TaskStatus::Pending, 1, "soon"),
         ];
-        assert_snapshot!(tasks(&list), @r"
+        assert_snapshot!(tasks(&list), @"
         3 tasks open, 1 completed:
         3. [in_progress] begun on two lines
         4. [pending] soon
@@ -83,5 +122,33 @@ mod tests {
         ");
         assert_snapshot!(tasks(&list[1..2]), @"No task is open, 1 completed: everything is done. If that is so, finish by calling done.");
         assert_snapshot!(tasks(&[]), @"There are no tasks.");
+    }
+
+    #[test]
+    fn what_is_not_for_him_is_listed_with_whose_it_is() {
+        let of = |task: Task, story: &str, owner: Option<&str>| {
+            let owner = owner.map(|run| Owner::Run(run.to_owned()));
+            Task { story: story.to_owned(), owner, ..task }
+        };
+        let list = vec![
+            of(task(1, TaskStatus::Pending, 1, "write it"), "S-2", Some("k2")),
+            of(task(2, TaskStatus::Cancelled, 2, "not wanted"), "S-2", None),
+            of(task(3, TaskStatus::Pending, 1, "paint it"), "S-1", None),
+            of(task(4, TaskStatus::InProgress, 1, "sell it"), "k1", Some("k1")),
+            task(5, TaskStatus::Pending, 1, "some day"),
+            of(task(6, TaskStatus::Completed, 1, "long ago"), "S-1", None),
+        ];
+        let list = TaskList::of("S-2", list, Some(&Owner::Run("k2".to_owned())));
+        assert_snapshot!(super::all_tasks(&list), @"
+        Story: S-2
+        1 task open, 0 completed, 1 cancelled:
+        1. [pending] write it
+        Open tasks of other stories and runs:
+        3. [pending] paint it (story S-1)
+        4. [in_progress] sell it (run k1)
+        5. [pending] some day (no story)
+        No longer open:
+        2. [cancelled] not wanted
+        ");
     }
 }

@@ -17,7 +17,7 @@ pub enum StateFormat {
 }
 
 pub(super) fn state(session: &mut Session, format: StateFormat) -> Done {
-    let state = session.workspace().snapshot();
+    let state = session.snapshot();
     let document = match format {
         StateFormat::Summary => None,
         StateFormat::Json => Some(repo::to_json(&state)),

@@ -1,7 +1,7 @@
 //! Keeps the list of tasks.
 
 use serde::Serialize;
-use surehand_core::{Cause, Done, Refusal, TaskStatus, Tool};
+use surehand_core::{Cause, Done, Refusal, TaskList, TaskStatus, Tool};
 use surehand_store::{PlanChange, StoreError, TaskChange};
 
 use crate::session::Session;
@@ -13,7 +13,9 @@ pub struct TasksCall {
     pub add: Vec<NewTask>,
     /// Tasks to change.
     pub set: Vec<SetTask>,
-    /// What the work is about.
+    /// Tasks that are not to be there any more.
+    pub remove: Vec<u32>,
+    /// What the work is about from here on.
     pub story: Option<String>,
 }
 
@@ -51,18 +53,32 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
         description: task.description.clone(),
         priority: task.priority,
     };
-    let change = PlanChange { add, set: tasks.set.iter().map(set).collect(), story: tasks.story.clone() };
+    let scope = session.task_scope();
+    // A run has its own story, whatever its model would call it.
+    let begun = tasks.story.clone().filter(|_| scope.story.is_none());
+    let change = PlanChange {
+        by: scope.owner.clone(),
+        begins_story: begun.is_some(),
+        story: begun.or_else(|| scope.story.clone()),
+        add,
+        set: tasks.set.iter().map(set).collect(),
+        remove: tasks.remove.clone(),
+    };
     match session.workspace().change_plan(&change) {
-        Ok(plan) => Ok(Done::Tasks(plan.tasks)),
+        Ok(plan) => Ok(Done::Tasks(TaskList::of(&plan.story, plan.tasks, scope.owner.as_ref()))),
         Err(StoreError::NoSuchTask { id }) => Err(Refusal::of_call(Cause::NoSuchTask { id })),
+        Err(StoreError::TaskOfOthers { id, owner }) => Err(Refusal::of_call(Cause::TaskOfOthers { id, owner })),
         Err(error) => Err(Refusal::of_call(Cause::Io { why: error.to_string() })),
     }
 }
 
+fn bad<T>(why: String) -> Result<T, Refusal> {
+    Err(Refusal::of_call(Cause::BadArguments { why: format!("{}: {why}", Tool::UpdateTasks.name()) }))
+}
+
 fn check(tasks: &TasksCall) -> Result<(), Refusal> {
-    let bad = |why: String| Err(Refusal::of_call(Cause::BadArguments { why: format!("{}: {why}", Tool::UpdateTasks.name()) }));
-    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.story.is_none() {
-        return bad("nothing to do: give add, set or story".to_owned());
+    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.remove.is_empty() && tasks.story.is_none() {
+        return bad("nothing to do: give add, set, remove or story".to_owned());
     }
     if tasks.add.len() > MOST_TASKS {
         return bad(format!("{} tasks at once; make fewer, larger ones (at most {MOST_TASKS})", tasks.add.len()));

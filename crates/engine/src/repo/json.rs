@@ -3,11 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use surehand_core::{
-    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskStatus,
-    kinds::type_of,
-    state::{self, Millis},
+    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskList, TaskStatus, kinds::type_of, state::Millis,
 };
-use surehand_store::Plan;
 
 /// A state in the shape and order in which it is promised to other programs.
 #[derive(Serialize)]
@@ -51,19 +48,18 @@ impl<'a> FileJson<'a> {
 pub fn to_json(state: &RepoState) -> String {
     let written = StateJson {
         work_dir: &state.work_dir,
-        story_id: &state.story_id,
+        story_id: &state.tasks.story,
         files: state.files.iter().map(FileJson::of).collect(),
-        open_tasks: open_tasks(&state.tasks),
+        open_tasks: state.tasks.open().into_iter().map(TaskJson::of).collect(),
         last_updated: rfc3339(state.last_updated),
     };
     serde_json::to_string_pretty(&written).expect("a state is plain data") + "\n"
 }
 
-fn open_tasks(tasks: &[Task]) -> Vec<TaskJson<'_>> {
-    let tasks = state::open_tasks(tasks).into_iter();
-    tasks
-        .map(|Task { description, status, priority, .. }| TaskJson { description, status: *status, priority: *priority })
-        .collect()
+impl<'a> TaskJson<'a> {
+    fn of(task: &'a Task) -> Self {
+        Self { description: &task.description, status: task.status, priority: task.priority }
+    }
 }
 
 pub(super) fn json_of(value: &impl Serialize) -> String {
@@ -78,17 +74,17 @@ pub fn rfc3339(millis: Millis) -> String {
 /// The same from entries that are written out already: most of them are as they were.
 pub(super) fn put_together<'a>(
     work_dir: &str,
-    plan: &Plan,
+    tasks: &TaskList,
     entries: impl Iterator<Item = &'a str>,
     last_updated: Millis,
 ) -> Vec<u8> {
-    let mut out = format!("{{\"work_dir\":{},\"story_id\":{},\"files\":[", json!(work_dir), json!(plan.story));
+    let mut out = format!("{{\"work_dir\":{},\"story_id\":{},\"files\":[", json!(work_dir), json!(tasks.story));
     for (index, entry) in entries.enumerate() {
         out.push_str(if index == 0 { "\n" } else { ",\n" });
         out.push_str(entry);
     }
     out.push_str("],\"open_tasks\":");
-    out.push_str(&json_of(&open_tasks(&plan.tasks)));
+    out.push_str(&json_of(&tasks.open().into_iter().map(TaskJson::of).collect::<Vec<_>>()));
     out.push_str(&format!(",\"last_updated\":\"{}\"}}\n", rfc3339(last_updated)));
     out.into_bytes()
 }

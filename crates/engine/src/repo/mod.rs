@@ -2,6 +2,7 @@
 //! has it, and all processes share that. Each keeps a copy in memory, which it brings up to date when another process has changed something,
 //! and exports it to `.surehand/repostate.json` for other programs. That file is an output: nothing in it is believed.
 
+mod census;
 mod json;
 mod look;
 mod store;
@@ -10,18 +11,20 @@ use std::{
     collections::{BTreeMap, HashSet},
     fs::File,
     hash::{DefaultHasher, Hash, Hasher},
+    io,
     time::{Duration, Instant},
 };
 
 use surehand_core::{
-    ContentHash, FileState, FileStatus, Notice, Outside, RelPath, RepoState, Stamp, Touch, Tracked, outcome::TouchedFile,
-    state::Millis,
+    ContentHash, FileState, FileStatus, Notice, Outside, Owner, RelPath, RepoState, Stamp, TaskList, Touch, Tracked,
+    outcome::TouchedFile, state::Millis,
 };
 use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFiles, Turn};
 
 pub use self::json::{rfc3339, to_json};
 pub(crate) use self::store::{RepoStore, WritersStore};
 use self::{
+    census::{Census, Touched, Untouched},
     json::{FileJson, json_of, named_paths, put_together},
     look::{in_parallel, look},
 };
@@ -60,6 +63,22 @@ pub(crate) struct RepoSources<'a> {
     pub store: &'a dyn RepoStore,
     /// Names the files that may have changed, where the tree is watched.
     pub watch: Option<&'a Watch>,
+}
+
+/// Whose tasks are meant. By default those that a person sees: the whole list of the story that is worked on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskScope {
+    /// Who works on them.
+    pub owner: Option<Owner>,
+    /// Of which story, if that is not the one that the workspace works on.
+    pub story: Option<String>,
+}
+
+impl TaskScope {
+    /// What any session sees: all of them work on one list.
+    pub fn of_any_session() -> Self {
+        Self { owner: Some(Owner::Session(String::new())), story: None }
+    }
 }
 
 /// Whether the store learns of a touch from an event.
@@ -102,6 +121,8 @@ pub(crate) struct Repo {
     cursor: Option<Cursor>,
     /// What the last scan found, as long as that is the last one.
     index: Option<(Option<(u64, i64)>, Index)>,
+    /// The files that were there when they were counted.
+    census: Option<Census>,
     /// How many changes may still be written at once, when that was last asked.
     room: f64,
     asked: Instant,
@@ -153,6 +174,7 @@ impl Repo {
             told: HashSet::new(),
             cursor: None,
             index: None,
+            census: None,
             room: BURST,
             asked: Instant::now(),
             is_passing_by: false,
@@ -218,45 +240,48 @@ impl Repo {
         self.is_stale = true;
     }
 
-    /// Takes over what there is to do.
-    pub(crate) fn set_plan(&mut self, plan: Plan) {
-        self.plan = plan;
-    }
-
-    /// The state as it is: files that are not what they were are looked at again.
-    pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>) -> RepoState {
+    /// The state as it is, for somebody: files that are not what they were are looked at again.
+    pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>, scope: &TaskScope) -> RepoState {
         if let Err(error) = self.load(sources).and_then(|()| self.catch_up(sources, self.look_at_generation(sources.copy))) {
             sources.copy.state().notify(Notice::NotRemembered { why: error.to_string() });
         }
         self.validate(sources);
-        let untouched = self.untouched(sources.copy);
+        let Untouched { counts: untouched, few: few_untouched } = self.untouched(sources.copy);
         RepoState {
             work_dir: sources.copy.root().path().display().to_string(),
-            story_id: self.plan.story.clone(),
             files: self.files.values().filter_map(|entry| in_root(sources.copy, &entry.state)).collect(),
             untouched,
-            tasks: self.plan.tasks.clone(),
+            few_untouched,
+            tasks: self.tasks(sources, scope),
             last_updated: self.last_updated,
         }
     }
 
-    /// The files that the last scan found and that nobody touched, by directory.
-    fn untouched(&mut self, copy: &WorkingCopy) -> Vec<(String, usize)> {
+    /// What there is to do, for somebody. It is in memory for the story that is worked on.
+    fn tasks(&self, sources: &RepoSources<'_>, scope: &TaskScope) -> TaskList {
+        let other = scope.story.as_ref().filter(|story| **story != self.plan.story);
+        let plan = other.and_then(|story| sources.store.plan(Some(story)).ok()).unwrap_or_else(|| self.plan.clone());
+        TaskList::of(scope.story.as_ref().unwrap_or(&plan.story), plan.tasks, scope.owner.as_ref())
+    }
+
+    /// Counts the files that are there, which takes a walk through the tree.
+    pub(crate) fn count_files(&mut self, copy: &WorkingCopy) -> io::Result<()> {
+        self.census = Some(Census::take(copy)?);
+        Ok(())
+    }
+
+    /// The files that were counted, or that the last scan found, and that nobody touched.
+    fn untouched(&mut self, copy: &WorkingCopy) -> Untouched {
+        let touched = Touched { copy, files: &self.files };
+        if let Some(census) = &mut self.census {
+            return Untouched::of_census(census, &touched);
+        }
         let stamp = Index::stamp(copy);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
             // An index that cannot be read is as good as none.
             self.index = Index::load(copy).ok().map(|index| (stamp, index));
         }
-        let Some((_, index)) = &self.index else { return Vec::new() };
-        let mut counts = index.counts();
-        let here = self.files.keys().filter_map(|path| copy.in_root(path));
-        for path in here.filter(|path| index.known(path).is_some()) {
-            let dir = path.parent().map_or_else(String::new, |parent| format!("{parent}/"));
-            if let Ok(at) = counts.binary_search_by(|(known, _)| known.as_str().cmp(&dir)) {
-                counts[at].1 = counts[at].1.saturating_sub(1);
-            }
-        }
-        counts
+        self.index.as_ref().map(|(_, index)| Untouched::of_index(index, &touched)).unwrap_or_default()
     }
 
     /// Reads what the store knows, once.
@@ -280,7 +305,7 @@ impl Repo {
             return Ok(());
         }
         sources.store.settle();
-        self.plan = sources.store.plan()?;
+        self.plan = sources.store.plan(None)?;
         let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
         for TrackedFile { path, tracked, stamp } in files {
             self.put(path, tracked, stamp);
@@ -358,7 +383,7 @@ impl Repo {
             entry.json = Some(json_of(&FileJson::of(&entry.state)));
         }
         let entries = self.files.values().filter_map(|entry| entry.json.as_deref());
-        let content = put_together(state.work_dir(), &self.plan, entries, self.last_updated);
+        let content = put_together(state.work_dir(), &self.tasks(sources, &TaskScope::default()), entries, self.last_updated);
         let put = state.export().put(dir, NAME, &content);
         let was_broken = std::mem::replace(&mut self.is_export_broken, put.is_err());
         held.mark_exported();

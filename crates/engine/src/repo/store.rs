@@ -17,8 +17,8 @@ pub(crate) trait RepoStore {
     /// The files that sessions have touched.
     fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError>;
 
-    /// What there is to do.
-    fn plan(&self) -> Result<Plan, StoreError>;
+    /// What there is to do in this story, or in the one that is worked on.
+    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError>;
 
     /// Hands over something to remember. It has its path in the root.
     fn record(&self, record: Record);
@@ -34,8 +34,8 @@ impl RepoStore for StoreHandle {
         self.tracked_in_tree(since)
     }
 
-    fn plan(&self) -> Result<Plan, StoreError> {
-        self.ask(|store| store.plan())
+    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError> {
+        self.ask(|store| store.plan(story))
     }
 
     fn record(&self, record: Record) {
@@ -69,8 +69,8 @@ impl RepoStore for WritersStore<'_> {
         }
     }
 
-    fn plan(&self) -> Result<Plan, StoreError> {
-        self.store.with(|store| store.plan())
+    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError> {
+        self.store.with(|store| store.plan(story))
     }
 
     fn record(&self, _: Record) {

@@ -11,8 +11,7 @@ use crate::calls::{Call, NewTask, SetTask, TasksCall};
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<UpdateTasks>, parse };
 
 fn describe(names: &ToolNames) -> String {
-    let shown =
-        names.get(Tool::RepoState).map(|state| format!("; {state} shows what is open, so you can read there what is left"));
+    let shown = names.get(Tool::RepoState).map(|state| format!("; {state} shows what is left"));
     format!(
         "Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your \
          context{}. When no task is open, everything is done.",
@@ -26,7 +25,8 @@ fn describe(names: &ToolNames) -> String {
 struct UpdateTasks {
     add: Option<Vec<TaskToAdd>>,
     set: Option<Vec<TaskToSet>>,
-    /// Name or number of the story or ticket.
+    remove: Option<Vec<Number>>,
+    /// A name or number.
     story: Option<String>,
 }
 
@@ -43,10 +43,19 @@ struct TaskToAdd {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskToSet {
-    id: Number,
+    #[schemars(with = "Number")]
+    id: Numbers,
     status: Option<Status>,
     description: Option<String>,
     priority: Option<Number>,
+}
+
+/// One number, as the schema says; several are understood as well.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or a list of numbers")]
+enum Numbers {
+    One(Number),
+    Many(Vec<Number>),
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -55,25 +64,35 @@ enum Status {
     Pending,
     InProgress,
     Completed,
+    Cancelled,
 }
 
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: UpdateTasks = arguments(Tool::UpdateTasks.name(), value)?;
     let new = |task: TaskToAdd| NewTask { description: task.description, priority: task.priority.map(|priority| priority.0) };
-    let set = |task: TaskToSet| SetTask {
-        id: task.id.0,
-        status: task.status.map(|status| match status {
-            Status::Pending => TaskStatus::Pending,
-            Status::InProgress => TaskStatus::InProgress,
-            Status::Completed => TaskStatus::Completed,
-        }),
-        description: task.description,
-        priority: task.priority.map(|priority| priority.0),
+    let set = |task: TaskToSet| {
+        let ids = match task.id {
+            Numbers::One(id) => vec![id.0],
+            Numbers::Many(ids) => ids.into_iter().map(|id| id.0).collect(),
+        };
+        let set = SetTask {
+            id: 0,
+            status: task.status.map(|status| match status {
+                Status::Pending => TaskStatus::Pending,
+                Status::InProgress => TaskStatus::InProgress,
+                Status::Completed => TaskStatus::Completed,
+                Status::Cancelled => TaskStatus::Cancelled,
+            }),
+            description: task.description,
+            priority: task.priority.map(|priority| priority.0),
+        };
+        ids.into_iter().map(move |id| SetTask { id, ..set.clone() })
     };
     let (add, changes) = (call.add.unwrap_or_default(), call.set.unwrap_or_default());
     Ok(Call::Tasks(TasksCall {
         add: add.into_iter().map(new).collect(),
-        set: changes.into_iter().map(set).collect(),
+        set: changes.into_iter().flat_map(set).collect(),
+        remove: call.remove.unwrap_or_default().into_iter().map(|id| id.0).collect(),
         story: call.story,
     }))
 }

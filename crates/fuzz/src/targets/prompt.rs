@@ -2,7 +2,8 @@
 //! bounded and cannot pretend to end early.
 
 use surehand_core::{
-    Content, FileState, FileStatus, Limits, LineRange, LineSet, RelPath, RepoState, Task, TaskStatus, ToolNames, WorkingSet,
+    Content, FileState, FileStatus, Limits, LineRange, LineSet, Owner, RelPath, RepoState, Task, TaskList, TaskStatus, ToolNames,
+    WorkingSet,
     instructions::{Instruction, News, Settings},
     render::{
         Numbers,
@@ -98,7 +99,7 @@ fn words(source: &mut Source<'_>) -> String {
 }
 
 fn snapshot(source: &mut Source<'_>) {
-    let (work_dir, story_id) = (words(source), words(source));
+    let (work_dir, story) = (words(source), words(source));
     let path = |source: &mut Source<'_>, number: usize| RelPath::new(&format!("{}{number}", words(source)));
     let files = (0..source.below(30)).filter_map(|number| {
         Some(FileState {
@@ -118,15 +119,19 @@ fn snapshot(source: &mut Source<'_>) {
         .map(|id| Task {
             id: id as u32,
             description: words(source),
-            status: source.pick(&[TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed]),
+            status: source.pick(&[TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed, TaskStatus::Cancelled]),
             priority: u32::from(source.byte()),
+            story: if source.flag() { story.clone() } else { words(source) },
+            owner: source.flag().then(|| Owner::from(words(source))),
         })
         .collect();
+    let me = source.flag().then(|| Owner::Run("me".to_owned()));
+    let tasks = TaskList::of(&story, tasks, me.as_ref());
     let last_updated = i64::from(source.byte()) << source.below(63);
-    let state = RepoState { work_dir, story_id, files, untouched, tasks, last_updated };
+    let state = RepoState { work_dir, files, untouched, few_untouched: Vec::new(), tasks, last_updated };
     let text = format_for_prompt(&state, &ToolNames::default());
     assert!(estimate(&text) <= MOST_TOKENS, "{} tokens\n{text}", estimate(&text));
-    let open = state.open_tasks().len();
+    let open = state.tasks.open().len();
     assert!(open == 0 || text.contains(&open.to_string()) || open == 1, "{open} open tasks are counted\n{text}");
 }
 

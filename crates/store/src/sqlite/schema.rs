@@ -1,7 +1,7 @@
 //! The tables, and how those of an older format become those of this one.
 
 /// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
-pub(super) const FORMAT: i64 = 5;
+pub(super) const FORMAT: i64 = 6;
 
 /// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.
 macro_rules! room {
@@ -137,5 +137,15 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
         WHERE coalesce(last.after, last.before) IS NOT NULL GROUP BY last.checkout, last.path;
     INSERT OR IGNORE INTO tracked SELECT checkout, path, version, 'unchanged', 0, modified / 1000000, (SELECT turn FROM counters) FROM files
         WHERE EXISTS (SELECT 1 FROM views WHERE views.checkout = files.checkout AND views.path = files.path);
+    ",
+    // Tasks belong to a story and, if a model has added them, to that one. Who works on one has it until the lease ends; the fence goes up
+    // with every new holder, so that a late one is known. A task that is removed stays, so that its number is never given to another.
+    "
+    ALTER TABLE tasks ADD COLUMN story TEXT NOT NULL DEFAULT '';
+    ALTER TABLE tasks ADD COLUMN owner TEXT;
+    ALTER TABLE tasks ADD COLUMN lease INTEGER;
+    ALTER TABLE tasks ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE tasks ADD COLUMN removed INTEGER NOT NULL DEFAULT 0;
+    UPDATE tasks SET story = coalesce((SELECT id FROM story WHERE story.checkout = tasks.checkout), '');
     ",
 ];

@@ -79,13 +79,9 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// `1. id 3, pending: words` or `3. [pending] words`.
+/// `3. [pending] words`.
 fn task(line: &str) -> Option<(u32, &str)> {
     let (number, rest) = line.split_once(". ")?;
-    if let Some(rest) = rest.strip_prefix("id ") {
-        let (id, rest) = rest.split_once(", ")?;
-        return Some((id.parse().ok()?, rest.split_once(": ")?.1));
-    }
     Some((number.parse().ok()?, rest.strip_prefix('[')?.split_once("] ")?.1))
 }
 
@@ -125,7 +121,7 @@ mod tests {
 
     #[test]
     fn tasks_are_those_that_were_listed_last() {
-        check("Open tasks: 2 (1 done)\n1. id 3, pending: a: b\n2. id 7, in progress: c\n", Some(&[(3, "a: b"), (7, "c")]), &[]);
+        check("Open tasks: 2 (1 done)\n3. [pending] a: b\n7. [in_progress] c\n", Some(&[(3, "a: b"), (7, "c")]), &[]);
         check("Open tasks: 1 (1 done)\n1. id 3, pending: a\n1 task open, 2 completed:\n4. [pending] d\n", Some(&[(4, "d")]), &[]);
         check("Open tasks: 1 (1 done)\n1. id 3, pending: a\nNo task is open, 2 completed: go.\n", Some(&[]), &[]);
         check("All tasks are done (2 of 2): call `done`.\n", Some(&[]), &[]);

@@ -1,0 +1,134 @@
+//! The files that are there, by number: for who has to know what a repository consists of before anybody has touched or scanned it.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+};
+
+use surehand_core::{ContentHash, FileState, FileStatus, RelPath, Stamp};
+
+use super::look::look;
+use crate::{
+    course::Course,
+    disk::{
+        walk::{Entry, Globs, Kind, Visitor, walk_on},
+        working_copy::WorkingCopy,
+    },
+    index::Index,
+};
+
+/// So many files are told one by one.
+pub(super) const FEW: usize = 64;
+
+/// The files of a root. What is ignored is not counted.
+#[derive(Debug)]
+pub(super) struct Census {
+    /// By directory, with a slash at its end; the root's is empty.
+    counts: Vec<(String, usize)>,
+    /// All paths, as digests.
+    paths: HashSet<u64>,
+    /// The files themselves, if they are few.
+    few: Vec<(RelPath, Option<(ContentHash, Stamp)>)>,
+}
+
+#[derive(Default)]
+struct Paths(Vec<RelPath>);
+
+impl Visitor for Paths {
+    fn visit(&mut self, entry: &Entry<'_>) {
+        if entry.kind == Kind::File {
+            self.0.push(entry.rel_path());
+        }
+    }
+}
+
+impl Census {
+    /// Walks through the root.
+    pub(super) fn take(copy: &WorkingCopy) -> io::Result<Self> {
+        let walked = walk_on(&Course::default(), copy.root(), None, &Globs::all(), Paths::default)?;
+        let paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        paths.iter().for_each(|path| *counts.entry(directory(path)).or_default() += 1);
+        let few = if paths.len() <= FEW { paths.iter().map(|path| (path.clone(), None)).collect() } else { Vec::new() };
+        Ok(Self { counts: counts.into_iter().collect(), paths: paths.iter().map(digest).collect(), few })
+    }
+}
+
+/// The files that somebody touched.
+pub(super) struct Touched<'a> {
+    pub copy: &'a WorkingCopy,
+    /// By their paths in the work tree.
+    pub files: &'a BTreeMap<RelPath, super::Entry>,
+}
+
+impl<'a> Touched<'a> {
+    /// Their paths in the root.
+    fn paths(&self) -> impl Iterator<Item = Cow<'a, RelPath>> + use<'a> {
+        let copy = self.copy;
+        self.files.keys().filter_map(|path| copy.in_root(path))
+    }
+
+    fn contains(&self, path: &RelPath) -> bool {
+        self.files.contains_key(&self.copy.in_tree(path))
+    }
+}
+
+/// Files that nobody touched.
+#[derive(Debug, Default)]
+pub(super) struct Untouched {
+    /// By directory.
+    pub counts: Vec<(String, usize)>,
+    /// Each of them, if they are few.
+    pub few: Vec<FileState>,
+}
+
+impl Untouched {
+    /// As they are, but for those that somebody touched.
+    pub(super) fn of_census(census: &mut Census, touched: &Touched<'_>) -> Self {
+        let is_counted = |path: &RelPath| census.paths.contains(&digest(path));
+        let counts = without(census.counts.clone(), touched.paths().filter(|path| is_counted(path)));
+        let mut few = Vec::new();
+        for (path, known) in census.few.iter_mut().filter(|(path, _)| !touched.contains(path)) {
+            let path_in_tree = touched.copy.in_tree(path);
+            *known = look(touched.copy, &path_in_tree, known.as_ref().map(|(version, stamp)| (*version, stamp)));
+            few.extend(known.map(|(version, stamp)| unchanged(path.clone(), version, stamp)));
+        }
+        Self { counts, few }
+    }
+
+    /// As the last scan found them.
+    pub(super) fn of_index(index: &Index, touched: &Touched<'_>) -> Self {
+        let counts = without(index.counts(), touched.paths().filter(|path| index.known(path).is_some()));
+        let are_few = counts.iter().map(|(_, files)| files).sum::<usize>() <= FEW;
+        let files = index.iter().filter(|(path, ..)| are_few && !touched.contains(path));
+        let few = files.take(FEW).map(|(path, version, stamp)| unchanged(path, version, stamp)).collect();
+        Self { counts, few }
+    }
+}
+
+fn without<'a>(mut counts: Vec<(String, usize)>, touched: impl Iterator<Item = Cow<'a, RelPath>>) -> Vec<(String, usize)> {
+    for path in touched {
+        if let Ok(at) = counts.binary_search_by(|(known, _)| known.cmp(&directory(&path))) {
+            counts[at].1 = counts[at].1.saturating_sub(1);
+        }
+    }
+    counts
+}
+
+fn unchanged(path: RelPath, hash: ContentHash, stamp: Stamp) -> FileState {
+    let (size, modified, status) = (stamp.size, stamp.modified / 1_000_000, FileStatus::Unchanged);
+    FileState { path, hash, size, modified, status, changed_outside: false }
+}
+
+/// The directory of a file, with a slash at its end; empty for the root.
+fn directory(path: &RelPath) -> String {
+    path.parent().map_or_else(String::new, |parent| format!("{parent}/"))
+}
+
+fn digest(path: &RelPath) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.as_str().hash(&mut hasher);
+    hasher.finish()
+}
