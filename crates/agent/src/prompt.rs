@@ -398,9 +398,7 @@ mod tests {
         let left = Task { id: 2, status: TaskStatus::Pending, ..old.clone() };
         let state = |story: &str| RepoState {
             work_dir: "/w".to_owned(),
-            files: Vec::new(),
-            untouched: Vec::new(),
-            few_untouched: Vec::new(),
+            files: std::sync::Arc::default(),
             tasks: TaskList::of(story, vec![old.clone(), left.clone()], run(story).as_ref()),
             last_updated: 0,
         };

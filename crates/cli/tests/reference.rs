@@ -66,21 +66,83 @@ A result is text for the model. Programs find the same as one JSON object in `su
 MCP in the result's `_meta[\"surehand/result\"]` if the call's `_meta` has `\"surehand/result\": true`. Without that there is none, because some clients
 show it to the model:
 
-- success: `success: true` and what applies of `path`, `version`, `total_lines`, `shown`, `diff`, `first_changed_line`,
-  `shifted: [{after, by}]`, `created`, `noop` with `message`, `rewrites`, `rewritten`, `written`, `unchanged`, `forgotten`,
-  `warnings`; `multi_edit` has one such object for each file in `files: [..]`; `list_files` has `files: [path]`, `directories: [{path,
-  files}]` for those given as counts, `total`, `cut`; `search_files` has `files: [{path, version, total_lines, matches, shown}]`,
-  `total` and `total_files` with those not shown, `cut`;
-- a refusal: `success: false` and `refusal: {code, path, affected_ranges, remaps, repeat, remedy}`. `remaps` is an object from the anchor that was sent to
-  the one that the line has now. Where anchors do not name the lines that were seen, there is also `mismatches: [{line, anchor, expected, found, why}]`, and
-  where lines of the file are shown, its `version`. The text begins with `Error:`, and nothing on disk has changed;
-- either: `changed_elsewhere: [{path, deleted, by}]` for files that changed since they were read, `instructions: [path]` for files whose
-  [instructions](../guide/instructions.md) are in the text, `warnings`. The text has first what the tool says, then instructions from a line
-  `--- instructions for work in ` up to `--- end of instructions ---`, then lines that begin with `note: `.
+The text has first what the tool says, then [instructions](../guide/instructions.md) from a line `--- instructions for work in ` up to
+`--- end of instructions ---`, then lines that begin with `note: `. That of a refusal begins with `Error:`, and nothing on disk has changed.
+
+Every result:
+
+| field | is there | meaning |
+|---|---|---|
+| `success` | always | Whether the call was carried out. |
+| `changed_elsewhere` | if there are any | `[{path, deleted, by}]`: files that changed since they were read. |
+| `instructions` | if some are in the text | The paths of these files. |
+| `warnings` | if there are any | What happened without anybody asking, in words. |
+
+A file that was read or changed. `multi_edit`, `apply_patch` and `undo` have one such object for each file in `files`, and if it is only one, its fields
+beside that as well:
+
+| field | is there | meaning |
+|---|---|---|
+| `path` | always | The file, relative to the root. |
+| `version` | unless it was deleted | What it holds, as a SHA-256. |
+| `total_lines` | for text | How many lines it has. |
+| `shown` | for text | The lines that were shown in full, as `[{start, end}]`; they count as read. |
+| `unchanged` | `read_file` | It holds what the session has seen, which was not shown again. |
+| `diff` | after a change | What the model was shown of it. |
+| `shifted` | after a change | `[{after, by}]`: lines after this one, by their old numbers, moved by so many. |
+| `first_changed_line` | after a change | By the new numbers. |
+| `created` | for a new file | `true`. |
+| `deleted` | for a deleted file | `true`. |
+| `from` | after a move | The name that it had. |
+| `rebased` | after an outside change | `{changed}`: lines that somebody else had changed; the edit was made beside them. |
+| `rewritten` | if a program was at it at once | `true`: what is there is not what was sent. |
+| `written` | if not by an exchange | How it was written, and what that means. |
+| `noop` with `message` | `write_file` | The file held this already, and nothing was written. |
+| `rewrites` | `write_file` | How often it was written as a whole with little change. |
+| `change` | after a change | The name of the change, for `undo`, `log` and `diff`. |
+| `undone` | `undo` | The changes that were taken back. |
+
+Other tools:
+
+| tool | fields |
+|---|---|
+| `list_files` | `files` (paths), `directories: [{path, files}]` for those given as counts, `total`, `cut` (whether something was left out) |
+| `search_files` | `files: [{path, version, total_lines, matches, shown}]`, `total` matches and `total_files` with those not shown, `cut` |
+| `repo_state` | `files_tracked`, `open_tasks` (how many) |
+| `update_tasks` | `story_id`, `tasks: [{id, description, status, priority, story, owner}]` of this story, `open_tasks` (how many), `tasks_of_others` that are open |
+| `forget` | `forgotten` (paths), if not everything was |
+
+A refusal has `success: false` and `refusal`, with these fields:
+
+| field | is there | meaning |
+|---|---|---|
+| `code` | always | Which kind of refusal it is, see below. |
+| `path` | always | The file, or null. |
+| `affected_ranges` | always | Lines of the edit, or of the file, that stand in the way, as `[{start, end}]`. |
+| `remaps` | always | An object from the anchor that was sent to the one that the line has now. |
+| `repeat` | always | How often the same call has been refused. |
+| `remedy` | always | What to do, in words. |
+| `mismatches` | for anchors that do not name what was seen | `[{line, anchor, expected, found, why}]` |
+| `version` | if lines of the file are shown | The version that they are of. |
 
 Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` `anchor_mismatch` `overlap` `exists` `binary`
 `encoding` `too_large` `outside_workspace` `protected` `bad_range` `bad_arguments` `conflict` `io`.
 ";
+
+/// What is put into a result is in the source, wherever it shows.
+#[test]
+fn every_field_of_a_result_is_documented() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/render/json.rs");
+    let source = fs::read_to_string(source).unwrap();
+    let names = source.split('"').skip(1).step_by(2);
+    let is_field = |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let fields: Vec<&str> = names.filter(is_field).collect();
+    assert!(fields.len() > 40, "{fields:?}");
+    let words: Vec<&str> = RESULTS.split(|c: char| !c.is_ascii_lowercase() && c != '_').collect();
+    for field in fields {
+        assert!(words.contains(&field), "{field}");
+    }
+}
 
 #[test]
 fn settings() {

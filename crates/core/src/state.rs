@@ -1,11 +1,11 @@
 //! The state of a repository as far as sessions touched it: which files there are, what was done to them, and what is left to do.
 //! [`crate::render::snapshot`] puts it into a few hundred tokens.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{hash::ContentHash, path::RelPath};
+use crate::{file_list::FileList, hash::ContentHash, path::RelPath};
 
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
@@ -15,12 +15,8 @@ pub type Millis = i64;
 pub struct RepoState {
     /// The workspace, as an absolute path.
     pub work_dir: String,
-    /// The files that were touched, by path.
-    pub files: Vec<FileState>,
-    /// How many other files a scan has found in each directory, by path, with a slash at the end; the root's is empty.
-    pub untouched: Vec<(String, usize)>,
-    /// These files themselves, where they are few.
-    pub few_untouched: Vec<FileState>,
+    /// The files that were touched, by path, and how many others there are.
+    pub files: Arc<FileList>,
     /// What there is to do.
     pub tasks: TaskList,
     /// When it was last brought up to date.

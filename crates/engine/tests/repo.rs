@@ -321,7 +321,7 @@ fn tasks_outlive_a_restart_and_are_in_the_state() {
 fn what_a_scan_found_is_counted_beside_what_was_touched() {
     let dir = lay_out(&[("a.txt", "one\n"), ("src/b.rs", "two\n"), ("src/c.rs", "three\n"), ("src-gen/d.rs", "four\n")]);
     let workspace = Workspace::open(dir.path(), fast()).unwrap();
-    let untouched = || workspace.snapshot().untouched;
+    let untouched = || workspace.snapshot().files.untouched().to_vec();
     assert_eq!(untouched(), []);
     surehand_engine::scan::scan(&workspace, &|_| {}).unwrap();
     let counts = |counts: &[(&str, usize)]| counts.iter().map(|(path, files)| (path.to_string(), *files)).collect::<Vec<_>>();

@@ -1,9 +1,10 @@
 //! The state of a repository in less than 500 tokens, however large it is: what is left to do comes first, then the files that
 //! matter most, and the rest as counts. Nothing is dropped without being counted. What a token is, [`crate::tokens`] knows.
 
-use std::{borrow::Cow, cmp::Ordering};
+use std::borrow::Cow;
 
 use crate::{
+    file_list::{Overview, directory, first},
     kinds::kind_of,
     render::{
         count,
@@ -140,11 +141,7 @@ fn as_many_as_fit(lines: impl Iterator<Item = String>, room: usize) -> Vec<Strin
 
 /// The files of a state, as far as they can have a line of their own, and how many there are in each directory.
 struct Files<'a> {
-    total: usize,
-    changed_outside: usize,
-    /// How many of them are gone.
-    deleted: usize,
-    first: Vec<&'a FileState>,
+    overview: &'a Overview,
     directories: Vec<Directory<'a>>,
 }
 
@@ -165,61 +162,40 @@ impl Directory<'_> {
 }
 
 impl<'a> Files<'a> {
-    /// More lines than these never fit.
-    const MOST_LINES: usize = 64;
-
     fn of(state: &'a RepoState) -> Self {
-        // What nobody has touched comes last.
-        let order = |(a, is_touched_a): &(&FileState, bool), (b, is_touched_b): &(&FileState, bool)| {
-            let key = |file: &FileState, is_touched: bool| (!file.changed_outside, !is_touched, std::cmp::Reverse(file.modified));
-            key(a, *is_touched_a).cmp(&key(b, *is_touched_b)).then_with(|| a.path.cmp(&b.path))
-        };
-        let (mut changed_outside, mut deleted) = (0, 0);
-        let files = state.files.iter().inspect(|file| {
-            changed_outside += usize::from(file.changed_outside);
-            deleted += usize::from(file.status == FileStatus::Deleted);
-        });
-        let files = files.map(|file| (file, true)).chain(state.few_untouched.iter().map(|file| (file, false)));
-        let first = first(files, Self::MOST_LINES, order).into_iter().map(|(file, _)| file).collect();
-        let untouched = || state.untouched.iter().filter(|(_, files)| *files > 0);
-        let total = state.files.len() + untouched().map(|(_, files)| files).sum::<usize>();
-        let counted = untouched().map(|(path, files)| Directory { path, files: *files, listed: 0 });
-        let directories = if state.untouched.is_empty() {
-            directories(&state.files)
-        } else {
-            together(directories(&state.files).into_iter().chain(counted).collect())
-        };
-        Self { total, changed_outside, deleted, first, directories }
+        let overview = state.files.overview();
+        let directory = |(path, files): &'a (String, usize)| Directory { path, files: *files, listed: 0 };
+        Self { overview, directories: overview.directories.iter().map(directory).collect() }
     }
 
     fn heading(&self) -> String {
-        if self.total == 0 {
+        if self.overview.total == 0 {
             return "No files.".to_owned();
         }
-        let mut heading = format!("Files: {}", self.total - self.deleted);
-        if self.deleted > 0 {
-            heading.push_str(&format!(" and {} deleted", self.deleted));
+        let mut heading = format!("Files: {}", self.overview.total - self.overview.deleted);
+        if self.overview.deleted > 0 {
+            heading.push_str(&format!(" and {} deleted", self.overview.deleted));
         }
-        if self.changed_outside > 0 {
-            heading.push_str(&format!(", of which {} changed outside since read", self.changed_outside));
+        if self.overview.changed_outside > 0 {
+            heading.push_str(&format!(", of which {} changed outside since read", self.overview.changed_outside));
         }
         heading
     }
 
     /// The room for the shortest form: the heading and a count.
     fn least(&self) -> usize {
-        cost(&self.heading()) + cost(&rest(self.total, self.directories.len()))
+        cost(&self.heading()) + cost(&rest(self.overview.total, self.directories.len()))
     }
 
     fn put(mut self, page: &mut Page) {
         page.put(&self.heading());
-        let lines = as_many_as_fit(self.first.iter().map(|file| file_line(file)), page.room);
-        if lines.len() == self.total {
+        let lines = as_many_as_fit(self.overview.first.iter().map(file_line), page.room);
+        if lines.len() == self.overview.total {
             lines.iter().for_each(|line| page.put(line));
             return;
         }
         let listed = self.put_first(page, &lines);
-        for file in &self.first[..listed] {
+        for file in &self.overview.first[..listed] {
             let at = self.directories.binary_search_by_key(&directory(file), |directory| directory.path);
             self.directories[at.expect("every file is in a directory")].listed += 1;
         }
@@ -230,9 +206,9 @@ impl<'a> Files<'a> {
 
     /// Of a third of the room nothing is taken for files that only are recent, so that directories can be named as well.
     fn put_first(&self, page: &mut Page, lines: &[String]) -> usize {
-        let rest = cost(&rest(self.total, self.directories.len()));
+        let rest = cost(&rest(self.overview.total, self.directories.len()));
         let share = page.room.saturating_sub(rest) / 3;
-        for (listed, (file, line)) in self.first.iter().zip(lines).enumerate() {
+        for (listed, (file, line)) in self.overview.first.iter().zip(lines).enumerate() {
             let keep = if file.changed_outside { rest } else { rest + share };
             if !page.has_room(line, keep) {
                 return listed;
@@ -246,7 +222,7 @@ impl<'a> Files<'a> {
         let left = || self.directories.iter().filter(|directory| directory.left() > 0);
         let (mut files, mut directories) = (left().map(Directory::left).sum::<usize>(), left().count());
         let order = |a: &&Directory<'_>, b: &&Directory<'_>| b.left().cmp(&a.left()).then_with(|| a.path.cmp(b.path));
-        for directory in first(left(), Self::MOST_LINES, order) {
+        for directory in first(left(), MOST_DIRECTORY_LINES, order) {
             let line = directory_line(directory);
             let keep = if directories == 1 { 0 } else { cost(&rest(files, directories)) };
             if !page.has_room(&line, keep) {
@@ -261,6 +237,9 @@ impl<'a> Files<'a> {
         }
     }
 }
+
+/// More directories than these never fit.
+const MOST_DIRECTORY_LINES: usize = 64;
 
 /// So many directories are told apart; more of them are told by the ones that they are in, as deep as that goes.
 const MOST_DIRECTORIES: usize = 20;
@@ -289,17 +268,6 @@ fn top(path: &str, depth: usize) -> &str {
     &path[..end]
 }
 
-/// Each directory once, by path.
-fn together(mut directories: Vec<Directory<'_>>) -> Vec<Directory<'_>> {
-    directories.sort_by_key(|directory| directory.path);
-    directories.dedup_by(|next, directory| {
-        let is_same = next.path == directory.path;
-        directory.files += if is_same { next.files } else { 0 };
-        is_same
-    });
-    directories
-}
-
 fn rest(files: usize, directories: usize) -> String {
     let directories = if directories == 1 { "1 directory".to_owned() } else { format!("{directories} directories") };
     format!("… and {files} more {} in {directories}", noun("file", files))
@@ -325,49 +293,6 @@ fn file_line(file: &FileState) -> String {
     };
     let outside = if file.changed_outside { ", changed outside since read" } else { "" };
     format!("{path} {} {} bytes {}{status}{outside}", file.hash.short(), file.size, kind_of(&file.path))
-}
-
-/// The directory of a file, with the slash at its end; empty for the root.
-fn directory(file: &FileState) -> &str {
-    let path = file.path.as_str();
-    path.rfind('/').map_or("", |slash| &path[..=slash])
-}
-
-/// How many files each directory holds, by path. Files are in order, so those of one directory mostly stand together, and there is
-/// little left to sort.
-fn directories(files: &[FileState]) -> Vec<Directory<'_>> {
-    let mut directories: Vec<Directory<'_>> = Vec::new();
-    for file in files {
-        match directories.last_mut() {
-            Some(last) if is_in(file, last.path) => last.files += 1,
-            _ => directories.push(Directory { path: directory(file), files: 1, listed: 0 }),
-        }
-    }
-    together(directories)
-}
-
-fn is_in(file: &FileState, directory: &str) -> bool {
-    file.path.as_str().strip_prefix(directory).is_some_and(|name| !name.as_bytes().contains(&b'/'))
-}
-
-/// The first ones in an order, without bringing all of them into it.
-fn first<T>(items: impl Iterator<Item = T>, most: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
-    let mut kept: Vec<T> = Vec::with_capacity(2 * most);
-    let mut is_full = false;
-    for item in items {
-        if is_full && order(&item, &kept[most - 1]) == Ordering::Greater {
-            continue;
-        }
-        kept.push(item);
-        if kept.len() == 2 * most {
-            kept.select_nth_unstable_by(most - 1, &order);
-            kept.truncate(most);
-            is_full = true;
-        }
-    }
-    kept.sort_by(order);
-    kept.truncate(most);
-    kept
 }
 
 /// A path as it stands at the beginning of a line: one with a line break or the like in it, or a blank at its ends, is quoted.
@@ -403,11 +328,14 @@ fn date(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use insta::assert_snapshot;
     use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
     use crate::{
+        file_list::FileList,
         hash::ContentHash,
         path::RelPath,
         state::{Owner, TaskStatus},
@@ -428,8 +356,8 @@ mod tests {
 
     fn state(files: Vec<FileState>, tasks: Vec<Task>) -> RepoState {
         let tasks = TaskList::of("PAY-214", tasks, None);
-        let (work_dir, untouched) = ("/home/ann/shop".to_owned(), Vec::new());
-        RepoState { work_dir, files, untouched, few_untouched: Vec::new(), tasks, last_updated: 1_767_323_045_678 }
+        let (work_dir, files) = ("/home/ann/shop".to_owned(), Arc::new(FileList::from(files)));
+        RepoState { work_dir, files, tasks, last_updated: 1_767_323_045_678 }
     }
 
     /// Files as in a project of some size: some code, and much that a tool has made.
@@ -722,9 +650,9 @@ mod tests {
         let story = prop_oneof![Just("PAY".to_owned()), words()];
         (files(), untouched, tasks(), words(), story, any::<Millis>()).prop_map(
             |(files, untouched, tasks, work_dir, story, last_updated)| {
-                let (untouched, me) = (untouched.into_iter().collect(), Owner::Run("me".to_owned()));
-                let tasks = TaskList::of(&story, tasks, Some(&me));
-                RepoState { work_dir, files, untouched, few_untouched: Vec::new(), tasks, last_updated }
+                let files = Arc::new(FileList::new(files, untouched.into_iter().collect(), Vec::new()));
+                let tasks = TaskList::of(&story, tasks, Some(&Owner::Run("me".to_owned())));
+                RepoState { work_dir, files, tasks, last_updated }
             },
         )
     }
@@ -764,7 +692,7 @@ mod tests {
                 Some(rest) => before(rest, " more file"),
                 None => line.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap(),
             });
-            let untouched: usize = state.untouched.iter().map(|(_, files)| files).sum();
+            let untouched: usize = state.files.untouched().iter().map(|(_, files)| files).sum();
             prop_assert_eq!(listed.len() + counted.sum::<usize>(), state.files.len() + untouched, "{}", text);
         }
     }

@@ -56,6 +56,13 @@ impl Census {
     }
 }
 
+impl Census {
+    /// Whether each file is told by itself.
+    pub(super) fn is_few(&self) -> bool {
+        !self.few.is_empty()
+    }
+}
+
 /// The files that somebody touched.
 pub(super) struct Touched<'a> {
     pub copy: &'a WorkingCopy,
@@ -101,10 +108,11 @@ impl Untouched {
     /// As the last scan found them.
     pub(super) fn of_index(index: &Index, touched: &Touched<'_>) -> Self {
         let counts = without(index.counts(), touched.paths().filter(|path| index.known(path).is_some()));
-        let are_few = counts.iter().map(|(_, files)| files).sum::<usize>() <= FEW;
-        let files = index.iter().filter(|(path, ..)| are_few && !touched.contains(path));
-        let few = files.take(FEW).map(|(path, version, stamp)| unchanged(path, version, stamp)).collect();
-        Self { counts, few }
+        if counts.iter().map(|(_, files)| files).sum::<usize>() > FEW {
+            return Self { counts, few: Vec::new() };
+        }
+        let files = index.iter().filter(|(path, ..)| !touched.contains(path));
+        Self { counts, few: files.map(|(path, version, stamp)| unchanged(path, version, stamp)).collect() }
     }
 }
 

@@ -12,11 +12,12 @@ use std::{
     fs::File,
     hash::{DefaultHasher, Hash, Hasher},
     io,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use surehand_core::{
-    ContentHash, FileState, FileStatus, Notice, Outside, Owner, RelPath, RepoState, Stamp, TaskList, Touch, Tracked,
+    ContentHash, FileList, FileState, FileStatus, Notice, Outside, Owner, RelPath, RepoState, Stamp, TaskList, Touch, Tracked,
     outcome::TouchedFile, state::Millis,
 };
 use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFiles, Turn};
@@ -121,6 +122,8 @@ pub(crate) struct Repo {
     cursor: Option<Cursor>,
     /// What the last scan found, as long as that is the last one.
     index: Option<(Option<(u64, i64)>, Index)>,
+    /// All of it as it was last shown, while nothing has changed.
+    listed: Option<Arc<FileList>>,
     /// The files that were there when they were counted.
     census: Option<Census>,
     /// How many changes may still be written at once, when that was last asked.
@@ -174,6 +177,7 @@ impl Repo {
             told: HashSet::new(),
             cursor: None,
             index: None,
+            listed: None,
             census: None,
             room: BURST,
             asked: Instant::now(),
@@ -246,12 +250,9 @@ impl Repo {
             sources.copy.state().notify(Notice::NotRemembered { why: error.to_string() });
         }
         self.validate(sources);
-        let Untouched { counts: untouched, few: few_untouched } = self.untouched(sources.copy);
         RepoState {
             work_dir: sources.copy.root().path().display().to_string(),
-            files: self.files.values().filter_map(|entry| in_root(sources.copy, &entry.state)).collect(),
-            untouched,
-            few_untouched,
+            files: self.list(sources.copy),
             tasks: self.tasks(sources, scope),
             last_updated: self.last_updated,
         }
@@ -264,9 +265,23 @@ impl Repo {
         TaskList::of(scope.story.as_ref().unwrap_or(&plan.story), plan.tasks, scope.owner.as_ref())
     }
 
+    /// The files of the root. The list is made anew only if something in it has changed.
+    fn list(&mut self, copy: &WorkingCopy) -> Arc<FileList> {
+        self.look_at_index(copy);
+        // What nobody touched and was counted is looked at each time.
+        let listed = self.listed.take().filter(|_| self.census.as_ref().is_none_or(|census| !census.is_few()));
+        let list = listed.unwrap_or_else(|| {
+            let touched = self.files.values().filter_map(|entry| in_root(copy, &entry.state)).collect();
+            let Untouched { counts, few } = self.untouched(copy);
+            Arc::new(FileList::new(touched, counts, few))
+        });
+        self.listed.insert(list).clone()
+    }
+
     /// Counts the files that are there, which takes a walk through the tree.
     pub(crate) fn count_files(&mut self, copy: &WorkingCopy) -> io::Result<()> {
         self.census = Some(Census::take(copy)?);
+        self.listed = None;
         Ok(())
     }
 
@@ -276,12 +291,17 @@ impl Repo {
         if let Some(census) = &mut self.census {
             return Untouched::of_census(census, &touched);
         }
+        self.index.as_ref().map(|(_, index)| Untouched::of_index(index, &touched)).unwrap_or_default()
+    }
+
+    /// Reads what the last scan found, if there was one since.
+    fn look_at_index(&mut self, copy: &WorkingCopy) {
         let stamp = Index::stamp(copy);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
             // An index that cannot be read is as good as none.
             self.index = Index::load(copy).ok().map(|index| (stamp, index));
+            self.listed = None;
         }
-        self.index.as_ref().map(|(_, index)| Untouched::of_index(index, &touched)).unwrap_or_default()
     }
 
     /// Reads what the store knows, once.
@@ -480,12 +500,12 @@ impl Repo {
             Some(before) if before.state == state => (before.at, before.stamp) = (at, stamp),
             Some(before) => {
                 *before = Entry { state, at, stamp, json: None };
-                self.is_behind = true;
+                (self.is_behind, self.listed) = (true, None);
             }
             None => {
                 self.bytes += state.path.as_str().len() + ENTRY_BYTES;
                 self.files.insert(state.path.clone(), Entry { state, at, stamp, json: None });
-                self.is_behind = true;
+                (self.is_behind, self.listed) = (true, None);
             }
         }
     }

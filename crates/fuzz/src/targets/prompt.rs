@@ -2,8 +2,8 @@
 //! bounded and cannot pretend to end early.
 
 use surehand_core::{
-    Content, FileState, FileStatus, Limits, LineRange, LineSet, Owner, RelPath, RepoState, Task, TaskList, TaskStatus, ToolNames,
-    WorkingSet,
+    Content, FileList, FileState, FileStatus, Limits, LineRange, LineSet, Owner, RelPath, RepoState, Task, TaskList, TaskStatus,
+    ToolNames, WorkingSet,
     instructions::{Instruction, News, Settings},
     render::{
         Numbers,
@@ -128,7 +128,8 @@ fn snapshot(source: &mut Source<'_>) {
     let me = source.flag().then(|| Owner::Run("me".to_owned()));
     let tasks = TaskList::of(&story, tasks, me.as_ref());
     let last_updated = i64::from(source.byte()) << source.below(63);
-    let state = RepoState { work_dir, files, untouched, few_untouched: Vec::new(), tasks, last_updated };
+    let files = std::sync::Arc::new(FileList::new(files, untouched, Vec::new()));
+    let state = RepoState { work_dir, files, tasks, last_updated };
     let text = format_for_prompt(&state, &ToolNames::default());
     assert!(estimate(&text) <= MOST_TOKENS, "{} tokens\n{text}", estimate(&text));
     let open = state.tasks.open().len();
