@@ -297,7 +297,7 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
     store.set_directory(copy.below().cloned());
     if is_news {
         // Whoever was killed may not have come to say so himself.
-        copy.state().announce_change();
+        copy.state().announce();
     }
 }
 

@@ -479,7 +479,7 @@ impl WriteListener for Arc<State> {
     }
 
     fn has_news(&self) {
-        self.announce_change();
+        self.announce_own();
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     fs::{File, TryLockError},
     io,
     os::unix::fs::FileExt,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -24,10 +25,18 @@ pub(crate) struct Generation {
     pub exported: u64,
 }
 
+/// The file, open for one who changes the numbers often.
+#[derive(Debug)]
+pub(crate) struct GenerationFile {
+    /// The part of the state directory that it is in.
+    dir: Arc<File>,
+    file: File,
+}
+
 /// The numbers, while nobody else may change them.
 #[derive(Debug)]
-pub(crate) struct Held {
-    file: File,
+pub(crate) struct Held<'a> {
+    file: &'a File,
     now: Generation,
 }
 
@@ -35,13 +44,6 @@ impl Generation {
     /// What it is now; zero where nobody has counted yet.
     pub(crate) fn look(dir: &File) -> Self {
         state_dir::open_file(dir, NAME, u64::MAX).map(|file| Self::read(&file)).unwrap_or_default()
-    }
-
-    /// Counts one more change.
-    pub(crate) fn advance(dir: &File, patience: Duration) {
-        if let Ok(Some(mut held)) = Held::take(dir, patience) {
-            held.advance();
-        }
     }
 
     fn read(file: &File) -> Self {
@@ -54,25 +56,35 @@ impl Generation {
     }
 }
 
-impl Held {
-    /// Takes the lock. `None` if somebody else has it for longer than that, because he was stopped.
-    pub(crate) fn take(dir: &File, patience: Duration) -> io::Result<Option<Self>> {
+impl GenerationFile {
+    /// The file in this directory, which is made if there is none.
+    pub(crate) fn open(dir: &Arc<File>) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = File::from(sys::openat(dir, NAME, flags, Mode::from_raw_mode(0o600))?);
+        let file = File::from(sys::openat(&**dir, NAME, flags, Mode::from_raw_mode(0o600))?);
         state_dir::check_file(&sys::fstat(&file)?).map_err(io::Error::other)?;
+        Ok(Self { dir: dir.clone(), file })
+    }
+
+    /// Whether it is the one in this directory.
+    pub(crate) fn is_in(&self, dir: &Arc<File>) -> bool {
+        Arc::ptr_eq(&self.dir, dir) && sys::fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0)
+    }
+
+    /// Takes its lock. `None` if somebody else has it for longer than that, because he was stopped.
+    pub(crate) fn hold(&self, patience: Duration) -> io::Result<Option<Held<'_>>> {
         let until = Instant::now() + patience;
         loop {
-            match file.try_lock() {
-                Ok(()) => break,
+            match self.file.try_lock() {
+                Ok(()) => return Ok(Some(Held { file: &self.file, now: Generation::read(&self.file) })),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_micros(100)),
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        let now = Generation::read(&file);
-        Ok(Some(Self { file, now }))
     }
+}
 
+impl Held<'_> {
     pub(crate) fn now(&self) -> Generation {
         self.now
     }
@@ -92,6 +104,13 @@ impl Held {
     }
 }
 
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // If it stays, others wait a while and go on.
+        let _ = self.file.unlock();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,18 +118,23 @@ mod tests {
     #[test]
     fn changes_are_counted_by_all_and_exported_by_one() {
         let dir = tempfile::tempdir().unwrap();
-        let dir = File::open(dir.path()).unwrap();
+        let dir = Arc::new(File::open(dir.path()).unwrap());
         assert_eq!(Generation::look(&dir), Generation::default());
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..50).for_each(|_| Generation::advance(&dir, Duration::from_secs(60))));
+                scope.spawn(|| {
+                    let file = GenerationFile::open(&dir).unwrap();
+                    (0..50).for_each(|_| file.hold(Duration::from_secs(60)).unwrap().unwrap().advance());
+                });
             }
         });
         assert_eq!(Generation::look(&dir), Generation { changed: 200, exported: 0 });
-        let mut held = Held::take(&dir, Duration::ZERO).unwrap().unwrap();
-        assert!(Held::take(&dir, Duration::ZERO).unwrap().is_none(), "somebody has it");
+        let (one, other) = (GenerationFile::open(&dir).unwrap(), GenerationFile::open(&dir).unwrap());
+        let mut held = one.hold(Duration::ZERO).unwrap().unwrap();
+        assert!(other.hold(Duration::ZERO).unwrap().is_none(), "somebody has it");
         held.mark_exported();
         drop(held);
+        assert!(other.hold(Duration::ZERO).unwrap().is_some());
         assert_eq!(Generation::look(&dir), Generation { changed: 200, exported: 200 });
     }
 }

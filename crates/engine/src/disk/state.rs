@@ -5,7 +5,10 @@ use std::{
     fs::File,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -14,7 +17,7 @@ use surehand_core::Notice;
 
 use super::{
     export::Export,
-    generation::Generation,
+    generation::GenerationFile,
     rescue::{Displaced, Rescued, SecondLook},
     working_copy::RootInTree,
 };
@@ -38,6 +41,7 @@ pub(crate) struct State {
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
     work_dir: String,
     export: Export,
+    own_announcements: AtomicU64,
 }
 
 /// The open directories of the state.
@@ -86,6 +90,7 @@ impl State {
             tidying: Mutex::default(),
             notices: Arc::default(),
             work_dir: place.tree.root.display().to_string(),
+            own_announcements: AtomicU64::new(0),
         })
     }
 
@@ -187,11 +192,23 @@ impl State {
         }
     }
 
-    /// Lets other processes know that the store has something new.
-    pub(crate) fn announce_change(&self) {
-        const PATIENCE: Duration = Duration::from_millis(100);
-        if let Ok(dir) = self.dir() {
-            Generation::advance(&dir, PATIENCE);
+    /// Lets other processes know that the store has something new that this one knows already.
+    pub(crate) fn announce_own(&self) {
+        self.announce();
+        self.own_announcements.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often that was.
+    pub(crate) fn own_announcements(&self) -> u64 {
+        self.own_announcements.load(Ordering::Acquire)
+    }
+
+    /// Lets all processes know that the store has something new, also this one. Whoever holds the lock just now is about to look.
+    pub(crate) fn announce(&self) {
+        const PATIENCE: Duration = Duration::from_millis(20);
+        let file = self.dir().and_then(|dir| GenerationFile::open(&dir));
+        if let Ok(Ok(Some(mut held))) = file.as_ref().map(|file| file.hold(PATIENCE)) {
+            held.advance();
         }
     }
 

@@ -32,7 +32,7 @@ use self::{
 use crate::{
     disk::{
         export::EXPORT_DIR,
-        generation::{Generation, Held},
+        generation::{Generation, GenerationFile, Held},
         working_copy::WorkingCopy,
     },
     index::Index,
@@ -107,8 +107,10 @@ pub(crate) struct Repo {
     plan: Plan,
     /// Up to where the store was read; `None` before it was needed.
     read_to: Option<Turn>,
-    /// The generation that is in memory.
+    /// The generation that is in memory, and how often this process had announced its own reads by then.
     generation: u64,
+    announced: u64,
+    generation_file: Option<Arc<GenerationFile>>,
     /// Whether the store knows something that is not in memory, whatever the generation says.
     is_stale: bool,
     /// Whether what is exported is behind.
@@ -170,6 +172,8 @@ impl Repo {
             plan: Plan::default(),
             read_to: None,
             generation: 0,
+            announced: 0,
+            generation_file: None,
             is_stale: false,
             is_behind: false,
             last_updated: now(),
@@ -312,27 +316,40 @@ impl Repo {
         let generation = self.look_at_generation(sources.copy);
         self.is_stale = true;
         self.catch_up(sources, generation)?;
+        // What was read now is exported already, unless somebody did not come to it.
+        self.is_behind = generation.exported != generation.changed;
         if self.files.is_empty() {
             self.rebuild(sources);
         }
-        self.is_behind = generation.exported != generation.changed;
         Ok(())
     }
 
     /// Takes over what is in the store and not in memory. If no process has changed anything, that is one look at a number.
     fn catch_up(&mut self, sources: &RepoSources<'_>, generation: Generation) -> Result<(), StoreError> {
-        if !self.is_stale && generation.changed == self.generation {
+        if !self.is_stale && self.is_current(sources.copy, generation) {
             return Ok(());
         }
+        let announced = sources.copy.state().own_announcements();
         sources.store.settle();
         self.plan = sources.store.plan(None)?;
         let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
         for TrackedFile { path, tracked, stamp } in files {
             self.put(path, tracked, stamp);
         }
-        (self.read_to, self.generation, self.is_stale) = (Some(turn), generation.changed, false);
+        (self.read_to, self.is_stale) = (Some(turn), false);
+        (self.generation, self.announced) = (generation.changed, announced);
         self.look_at_files(sources, |_, entry| !entry.is_measured());
         Ok(())
+    }
+
+    /// Whether everything up to this generation is in memory: nobody has announced anything since but this process itself.
+    fn is_current(&mut self, copy: &WorkingCopy, generation: Generation) -> bool {
+        let announced = copy.state().own_announcements();
+        let is_current = generation.changed == self.generation + (announced - self.announced);
+        if is_current {
+            (self.generation, self.announced) = (generation.changed, announced);
+        }
+        is_current
     }
 
     fn look_at_generation(&self, copy: &WorkingCopy) -> Generation {
@@ -366,12 +383,22 @@ impl Repo {
         if !is_left_to_others {
             self.load(sources)?;
         }
-        let Some(mut held) = Held::take(&dir, PATIENCE)? else { return Err(ExportError::Busy) };
-        self.is_stale |= held.now().changed != self.generation;
+        let file = self.generation_file(&dir)?;
+        let Some(mut held) = file.hold(PATIENCE)? else { return Err(ExportError::Busy) };
+        self.is_stale |= !self.is_current(sources.copy, held.now());
         held.advance();
         self.generation = held.now().changed;
         let is_time = pace == Pace::Now || (self.bytes <= WRITTEN_AT_ONCE && self.has_time());
         if is_time && !is_left_to_others { self.export(sources, &dir, held) } else { Ok(()) }
+    }
+
+    /// The file with the generation, which stays open.
+    fn generation_file(&mut self, dir: &Arc<File>) -> io::Result<Arc<GenerationFile>> {
+        let file = match self.generation_file.take().filter(|file| file.is_in(dir)) {
+            Some(file) => file,
+            None => Arc::new(GenerationFile::open(dir)?),
+        };
+        Ok(self.generation_file.insert(file).clone())
     }
 
     /// Exports the state, if what is exported is behind.
@@ -382,20 +409,21 @@ impl Repo {
         if !self.is_behind && generation.exported == generation.changed {
             return Ok(());
         }
-        match Held::take(&dir, PATIENCE)? {
+        let file = self.generation_file(&dir)?;
+        match file.hold(PATIENCE)? {
             Some(held) => self.export(sources, &dir, held),
             None => Err(ExportError::Busy),
         }
     }
 
     /// Whether [`Repo::persist`] would first have to read what the store has learnt.
-    pub(crate) fn is_stale(&self, copy: &WorkingCopy) -> bool {
-        self.is_stale || self.look_at_generation(copy).changed != self.generation
+    pub(crate) fn is_stale(&mut self, copy: &WorkingCopy) -> bool {
+        self.is_stale || !self.is_current(copy, self.look_at_generation(copy))
     }
 
     /// Exports everything that is known, also by other processes. Where `.surehand` is not ours to write into, there is nothing to read
     /// for other programs, and `surehand doctor` says so.
-    fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: Held) -> Result<(), ExportError> {
+    fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: Held<'_>) -> Result<(), ExportError> {
         self.catch_up(sources, held.now())?;
         self.last_updated = now();
         let state = sources.copy.state();
