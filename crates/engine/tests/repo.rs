@@ -357,3 +357,23 @@ fn with_a_watcher_only_what_it_names_is_looked_at() {
     fs::remove_file(dir.path().join("a.txt")).unwrap();
     assert_eq!(changed(), ["a.txt"]);
 }
+
+/// Whatever is in the file that counts the changes, and also where it is gone: others see the next change.
+#[test]
+fn a_lost_or_damaged_count_hides_no_change() {
+    let dir = lay_out(&[]);
+    let (mut one, mut other) = (session(dir.path()), session(dir.path()));
+    let count = surehand_testkit::state_of(dir.path()).join("generation");
+    let contents: [Option<&[u8]>; 6] = [None, Some(b""), None, Some(b"x"), Some(&[0xff; 16]), Some(&[0xff; 100])];
+    for (number, content) in contents.into_iter().enumerate() {
+        drop(fs::remove_file(&count));
+        if let Some(content) = content {
+            fs::write(&count, content).unwrap();
+        }
+        let path = format!("{number}.txt");
+        let reply = one.call("write_file", &json!({ "path": path, "content": "x\n" }));
+        assert!(!reply.is_error, "{}", reply.text);
+        assert!(written(dir.path()).contains_key(&path), "{content:?}");
+        assert!(other.call("repo_state", &json!({})).text.contains(&path), "{content:?}");
+    }
+}

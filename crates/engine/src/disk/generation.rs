@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs::{self as sys, Mode, OFlags};
 
-use crate::state_dir;
+use crate::{state_dir, time::now};
 
 const NAME: &str = "generation";
 
@@ -90,8 +90,13 @@ impl Held<'_> {
     }
 
     /// Counts a change. What cannot be written, others learn a moment later from the store.
+    ///
+    /// A file that was lost begins at the time, not at one: others remember a number of the file before, and must not meet it again. Changes do
+    /// not come faster than the time goes on, so a number far beyond it is damage.
     pub(crate) fn advance(&mut self) {
-        self.now.changed += 1;
+        let time = now().unsigned_abs() << 16;
+        let is_lost = self.now.changed == 0 || self.now.changed > time.saturating_add(1 << 48);
+        self.now.changed = if is_lost { time } else { self.now.changed } + 1;
         let _ = self.file.write_all_at(&self.now.changed.to_le_bytes(), 0);
     }
 
@@ -128,13 +133,14 @@ mod tests {
                 });
             }
         });
-        assert_eq!(Generation::look(&dir), Generation { changed: 200, exported: 0 });
+        let counted = Generation::look(&dir);
+        assert_eq!((counted.changed & 0xffff, counted.exported), (200, 0));
         let (one, other) = (GenerationFile::open(&dir).unwrap(), GenerationFile::open(&dir).unwrap());
         let mut held = one.hold(Duration::ZERO).unwrap().unwrap();
         assert!(other.hold(Duration::ZERO).unwrap().is_none(), "somebody has it");
         held.mark_exported();
         drop(held);
         assert!(other.hold(Duration::ZERO).unwrap().is_some());
-        assert_eq!(Generation::look(&dir), Generation { changed: 200, exported: 200 });
+        assert_eq!(Generation::look(&dir), Generation { exported: counted.changed, ..counted });
     }
 }

@@ -345,7 +345,7 @@ impl Repo {
     /// Whether everything up to this generation is in memory: nobody has announced anything since but this process itself.
     fn is_current(&mut self, copy: &WorkingCopy, generation: Generation) -> bool {
         let announced = copy.state().own_announcements();
-        let is_current = generation.changed == self.generation + (announced - self.announced);
+        let is_current = generation.changed == self.generation.wrapping_add(announced - self.announced);
         if is_current {
             (self.generation, self.announced) = (generation.changed, announced);
         }
