@@ -42,6 +42,8 @@ pub(super) fn get(
             let Some(story) = story.filter(|story| !story.is_empty()) else {
                 return Err(ErrorData::invalid_params("start needs the argument story: what is to be done", None));
             };
+            // Whoever begins has to know which files there are. If they cannot be counted, the model finds out.
+            drop(workspace.count_files());
             start(&state(), story, names)
         }
         CONTINUE => go_on(&state(), names),
