@@ -771,6 +771,6 @@ fn tasks_of_an_earlier_story_are_no_plan() {
     assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding, Phase::Coding]);
     let first = played.user(1);
     assert!(first.contains("No tasks.") && first.contains("1. [pending] left over (run "), "{first}");
-    assert!(played.user(4).contains("task 1 is that of run "), "{}", played.user(4));
+    assert!(played.user(4).contains("task 1 belongs to run "), "{}", played.user(4));
     assert_eq!(played.outcome.stop, Stop::Done);
 }

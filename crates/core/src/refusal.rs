@@ -11,7 +11,6 @@ use crate::{
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     short_diff::TextDiff,
-    state::Owner,
     view::View,
 };
 
@@ -228,8 +227,8 @@ pub enum Cause {
     TaskOfOthers {
         /// The number.
         id: u32,
-        /// Whose it is.
-        owner: Owner,
+        /// A run, a session or a story.
+        whose: String,
     },
     /// There is no such tool, or it is not offered.
     NoSuchTool {

@@ -316,7 +316,7 @@ impl Workspace {
 
     /// Changes what there is to do, all of it or nothing.
     pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
-        let plan = self.store.change_plan(change)?;
+        let plan = self.store.change_plan(&change.clone().checked()?)?;
         let mut repo = self.repo();
         repo.mark_stale();
         self.tell_trouble(repo.announce(&self.repo_sources(), Pace::Now));

@@ -377,3 +377,32 @@ fn a_lost_or_damaged_count_hides_no_change() {
         assert!(other.call("repo_state", &json!({})).text.contains(&path), "{content:?}");
     }
 }
+
+#[test]
+fn a_plan_that_makes_no_sense_is_refused_as_a_whole() {
+    let dir = lay_out(&[]);
+    let mut session = session(dir.path());
+    session.call("update_tasks", &json!({ "add": [{ "description": "one" }] }));
+    let (long_story, long_task) = ("s".repeat(201), "t".repeat(10_001));
+    for (plan, why) in [
+        (json!({ "add": [{ "description": "two" }, { "description": " \n" }] }), "a task needs a description"),
+        (json!({ "set": [{ "id": 1, "description": "" }] }), "a task needs a description"),
+        (json!({ "set": [{ "id": 1 }] }), "task 1: nothing to change"),
+        (json!({ "add": [{ "description": long_task }] }), "at most 10000 characters"),
+        (json!({ "add": [{ "description": "two" }], "story": long_story }), "at most 200 characters"),
+        (json!({ "set": [{ "id": [1, 7], "status": "completed" }] }), "there is no task 7"),
+        (json!({ "remove": [1, 7] }), "there is no task 7"),
+    ] {
+        let reply = session.call("update_tasks", &plan);
+        assert!(reply.is_error && reply.text.contains(why), "{plan}: {}", reply.text);
+    }
+    // A name is kept as it is shown.
+    let reply = session.call("update_tasks", &json!({ "story": " S\n 1\u{0} " }));
+    assert!(reply.text.contains("Story: S 1\n1 task open, 0 completed:\n1. [pending] one\n"), "{}", reply.text);
+    assert_eq!(state(dir.path())["story_id"], "S 1");
+    // The one that was added last is named, however many there are.
+    let add: Vec<Value> = (0..80).map(|number| json!({ "description": format!("task {number}") })).collect();
+    let reply = session.call("update_tasks", &json!({ "add": add }));
+    assert!(reply.text.contains("… 31 more, and the last that were added:\n77. [pending]"), "{}", reply.text);
+    assert!(reply.text.contains("\n81. [pending] task 79\n"), "{}", reply.text);
+}

@@ -335,6 +335,16 @@ fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
     store.change_plan(&PlanChange { set: vec![done(elsewhere)], ..PlanChange::default() }).unwrap();
     assert!(ids(&again.plan(Some("S-2")).unwrap()).contains(&elsewhere));
     assert!(!ids(&again.plan(None).unwrap()).contains(&elsewhere));
+    // What a person has planned for one story, the model of another does not close.
+    let kept = store.change_plan(&PlanChange { add: add("kept"), ..story("S-3") }).unwrap().tasks.last().unwrap().id;
+    let refused = store.change_plan(&PlanChange { remove: vec![kept], by: run("k"), ..story("k") });
+    assert!(matches!(refused, Err(StoreError::TaskOfOthers { whose, .. }) if whose == "story S-3"));
+    store.change_plan(&PlanChange { remove: vec![kept], ..PlanChange::default() }).unwrap();
+    // The largest priority is the last.
+    let largest = PlanChange { add: vec![("p".to_owned(), Some(u32::MAX)), ("q".to_owned(), None)], ..story("S-4") };
+    let priorities: Vec<u32> =
+        store.change_plan(&largest).unwrap().tasks.iter().rev().take(2).map(|task| task.priority).collect();
+    assert_eq!(priorities, [u32::MAX, u32::MAX]);
     // What a run has added is the run's, and a person's as well.
     for by in [run("other"), Some(Owner::Session("s".to_owned()))] {
         let refused = store.change_plan(&PlanChange { set: vec![done(task)], by, ..PlanChange::default() });
@@ -344,7 +354,7 @@ fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
     // A number that was removed is not given again.
     store.change_plan(&PlanChange { remove: vec![task, elsewhere], ..PlanChange::default() }).unwrap();
     let plan = store.change_plan(&PlanChange { add: add("c"), ..PlanChange::default() }).unwrap();
-    assert_eq!(plan.tasks.last().map(|task| task.id), Some(last + 3));
+    assert_eq!(plan.tasks.last().map(|task| task.id), Some(last + 6));
     let refused = store.change_plan(&PlanChange { remove: vec![task], ..PlanChange::default() });
     assert!(matches!(refused, Err(StoreError::NoSuchTask { .. })));
 }

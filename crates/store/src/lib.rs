@@ -304,6 +304,42 @@ pub struct PlanChange {
     pub remove: Vec<u32>,
 }
 
+impl PlanChange {
+    /// The change with the name of its story on one line, if it makes sense.
+    pub fn checked(mut self) -> Result<Self, StoreError> {
+        let bad = |why: String| Err(StoreError::BadPlan { why });
+        self.story = self.story.map(|story| story_name(&story));
+        let is_long = |text: &str, most: usize| text.chars().count() > most;
+        if let Some(story) = self.story.as_ref().filter(|story| is_long(story, MOST_OF_STORY)) {
+            return bad(format!("the name of a story has at most {MOST_OF_STORY} characters, not {}", story.chars().count()));
+        }
+        let described =
+            self.add.iter().map(|(words, _)| words).chain(self.set.iter().filter_map(|task| task.description.as_ref()));
+        for description in described {
+            if description.trim().is_empty() {
+                return bad("a task needs a description".to_owned());
+            }
+            if is_long(description, MOST_OF_TASK) {
+                return bad(format!("a description has at most {MOST_OF_TASK} characters; put the rest into a file"));
+            }
+        }
+        let is_nothing = |task: &&TaskChange| task.status.is_none() && task.description.is_none() && task.priority.is_none();
+        if let Some(task) = self.set.iter().find(is_nothing) {
+            return bad(format!("task {}: nothing to change; give a status, a description or a priority", task.id));
+        }
+        Ok(self)
+    }
+}
+
+/// Characters of the name of a story, and of the description of a task.
+const MOST_OF_STORY: usize = 200;
+const MOST_OF_TASK: usize = 10_000;
+
+/// The name of a story as it is kept: on one line, without blanks around it.
+pub fn story_name(name: &str) -> String {
+    name.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// A change of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskChange {
@@ -353,12 +389,18 @@ pub enum StoreError {
         id: u32,
     },
     /// The task is somebody else's.
-    #[error("task {id} is that of {owner}")]
+    #[error("task {id} belongs to {whose}")]
     TaskOfOthers {
         /// The number.
         id: u32,
-        /// Whose it is.
-        owner: Owner,
+        /// A run, a session or a story.
+        whose: String,
+    },
+    /// The change makes no sense.
+    #[error("{why}")]
+    BadPlan {
+        /// Why.
+        why: String,
     },
     /// There is no room for it.
     #[error("{path}: cannot be written, the disk is full ({error}); make room there and try again")]

@@ -775,28 +775,39 @@ fn file_status_name(status: FileStatus) -> &'static str {
 /// Why a task is not changed.
 enum RefusedTask {
     Missing(u32),
-    OfOthers(u32, Owner),
+    OfOthers(u32, String),
 }
 
 impl From<RefusedTask> for StoreError {
     fn from(refused: RefusedTask) -> Self {
         match refused {
             RefusedTask::Missing(id) => Self::NoSuchTask { id },
-            RefusedTask::OfOthers(id, owner) => Self::TaskOfOthers { id, owner },
+            RefusedTask::OfOthers(id, whose) => Self::TaskOfOthers { id, whose },
         }
     }
 }
 
 fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &PlanChange) -> rusqlite::Result<Result<(), RefusedTask>> {
+    let begun = || transaction.query_row("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0)).optional();
+    let here: String = match &change.story {
+        Some(story) => story.clone(),
+        None => begun()?.unwrap_or_default(),
+    };
     for id in change.set.iter().map(|task| task.id).chain(change.remove.iter().copied()) {
-        let sql = "SELECT owner FROM tasks WHERE checkout = ?1 AND id = ?2 AND NOT removed";
-        let owner = transaction.query_row(sql, params![checkout, id], |row| row.get::<_, Option<String>>(0)).optional()?;
-        match owner.map(|owner| owner.map(Owner::from)) {
-            None => return Ok(Err(RefusedTask::Missing(id))),
-            Some(Some(owner)) if Owner::is_others(Some(&owner), change.by.as_ref()) => {
-                return Ok(Err(RefusedTask::OfOthers(id, owner)));
+        let sql = "SELECT owner, story FROM tasks WHERE checkout = ?1 AND id = ?2 AND NOT removed";
+        let read = |row: &Row<'_>| Ok((row.get::<_, Option<String>>(0)?.map(Owner::from), row.get::<_, String>(1)?));
+        let Some((owner, story)) = transaction.query_row(sql, params![checkout, id], read).optional()? else {
+            return Ok(Err(RefusedTask::Missing(id)));
+        };
+        match owner {
+            Some(owner) if Owner::is_others(Some(&owner), change.by.as_ref()) => {
+                return Ok(Err(RefusedTask::OfOthers(id, owner.to_string())));
             }
-            Some(_) => {}
+            // What a person has planned for another story is not for a model to close.
+            None if change.by.is_some() && !story.is_empty() && story != here => {
+                return Ok(Err(RefusedTask::OfOthers(id, format!("story {story}"))));
+            }
+            _ => {}
         }
     }
     for task in &change.set {
@@ -818,10 +829,9 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &PlanChang
     for (description, priority) in &change.add {
         let sql = "INSERT INTO tasks (checkout, id, description, status, priority, story, owner)
             SELECT ?3, (SELECT coalesce(max(id), 0) + 1 FROM tasks WHERE checkout = ?3), ?1, 'pending',
-                coalesce(?2, (SELECT max(priority) + 1 FROM tasks WHERE checkout = ?3 AND story = here.id AND NOT removed), 1), here.id, ?5
-            FROM (SELECT coalesce(?4, (SELECT id FROM story WHERE checkout = ?3), '') AS id) AS here";
+                coalesce(?2, (SELECT min(max(priority) + 1, 4294967295) FROM tasks WHERE checkout = ?3 AND story = ?4 AND NOT removed), 1), ?4, ?5";
         let owner = change.by.as_ref().map(ToString::to_string);
-        transaction.execute(sql, params![description, priority, checkout, change.story, owner])?;
+        transaction.execute(sql, params![description, priority, checkout, here, owner])?;
     }
     Ok(Ok(()))
 }
@@ -838,7 +848,7 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
         id: row.get(0)?,
         description: row.get(1)?,
         status,
-        priority: row.get(3)?,
+        priority: u32::try_from(row.get::<_, i64>(3)?.max(0)).unwrap_or(u32::MAX),
         story: row.get(4)?,
         owner: row.get::<_, Option<String>>(5)?.map(Owner::from),
     })

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use surehand_engine::{
     core::{TaskList, TaskStatus, render},
-    store::{PlanChange, TaskChange},
+    store::{PlanChange, TaskChange, story_name},
 };
 
 use crate::{
@@ -14,8 +14,11 @@ use crate::{
 };
 
 pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
+    if args.story.is_some() && !matches!(args.act, None | Some(TasksAct::Add { .. })) {
+        anyhow::bail!("--story is for looking at a list and for adding to it; a task is found by its number in any story");
+    }
     let plan = match &args.act {
-        None => place::look(&args.place)?.ask(|store| store.plan(args.story.as_deref()))?,
+        None => place::look(&args.place)?.ask(|store| store.plan(args.story.as_deref().map(story_name).as_deref()))?,
         Some(act) => place::open(&args.place)?.change_plan(&change(act, args.story.clone()))?,
     };
     let list = TaskList::of(&plan.story, plan.tasks, None);

@@ -346,8 +346,8 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
                 names.get(Tool::RepoState).map(|state| format!("; {state} lists the open ones")).unwrap_or_default();
             format!("{}: there is no task {id}{where_they_are}", Tool::UpdateTasks.name())
         }
-        Cause::TaskOfOthers { id, owner } => {
-            format!("{}: task {id} is that of {owner}, who is to change it; nothing was changed", Tool::UpdateTasks.name())
+        Cause::TaskOfOthers { id, whose } => {
+            format!("{}: task {id} belongs to {whose} and is not yours to change; nothing was changed", Tool::UpdateTasks.name())
         }
         Cause::NoSuchTool { name } => {
             let name: String = name.chars().take(60).collect();

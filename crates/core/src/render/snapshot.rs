@@ -120,7 +120,7 @@ fn put_tasks_of_others(page: &mut Page, tasks: &[Task], keep: usize) {
         return;
     }
     page.put(&heading);
-    let line = |task: &Task| format!("{} ({})", task_line(task, SHORT), cut(&on_one_line(&belongs_to(task)), SHORT));
+    let line = |task: &Task| format!("{} ({})", task_line(task, SHORT), cut(&on_one_line(&belongs_to(task)), LONG));
     let lines = as_many_as_fit(tasks.iter().take(FEW).map(line), page.room.saturating_sub(keep));
     lines.iter().for_each(|line| page.put(line));
 }

@@ -17,6 +17,10 @@ const CHARS: usize = 200;
 /// The open tasks in the order in which they are to be done, how many are done, and what is for others to do. When none is open, that is
 /// said.
 pub fn tasks(list: &TaskList, names: &ToolNames) -> String {
+    some_tasks(list, names, MOST)
+}
+
+fn some_tasks(list: &TaskList, names: &ToolNames, most: usize) -> String {
     let open = list.open();
     let mut text = match &list.story {
         none if none.is_empty() => String::new(),
@@ -30,7 +34,7 @@ pub fn tasks(list: &TaskList, names: &ToolNames) -> String {
         }
         (open, _) => format!("{} open, {}:\n", count(open, "task"), closed_counts(list)),
     });
-    put_lines(&mut text, &open, MOST, line);
+    put_lines(&mut text, &open, most, line);
     if !list.of_others.is_empty() {
         text.push_str("Open tasks of other stories and runs:\n");
         put_lines(&mut text, &list.of_others.iter().collect::<Vec<_>>(), MOST_OTHERS, line_of_others);
@@ -42,7 +46,7 @@ pub fn tasks(list: &TaskList, names: &ToolNames) -> String {
 pub fn all_tasks(list: &TaskList) -> String {
     let closed: String = list.tasks.iter().filter(|task| !task.is_open()).map(line).collect();
     let heading = if closed.is_empty() { "" } else { "No longer open:\n" };
-    format!("{}{heading}{closed}", tasks(list, &ToolNames::default()))
+    format!("{}{heading}{closed}", some_tasks(list, &ToolNames::default(), usize::MAX))
 }
 
 fn closed_counts(list: &TaskList) -> String {
@@ -52,10 +56,18 @@ fn closed_counts(list: &TaskList) -> String {
 }
 
 fn put_lines(text: &mut String, tasks: &[&Task], most: usize, line: impl Fn(&Task) -> String) {
-    tasks.iter().take(most).for_each(|task| text.push_str(&line(task)));
-    if tasks.len() > most {
-        text.push_str(&format!("… and {} more\n", tasks.len() - most));
+    // Those that were added last are named always: whoever has just added one has to know its number.
+    const LAST: usize = 5;
+    if tasks.len() <= most {
+        return tasks.iter().for_each(|task| text.push_str(&line(task)));
     }
+    let (first, rest) = tasks.split_at(most.saturating_sub(LAST));
+    let mut last = rest.to_vec();
+    last.sort_by_key(|task| task.id);
+    let cut = last.len().saturating_sub(LAST);
+    first.iter().for_each(|task| text.push_str(&line(task)));
+    text.push_str(&format!("… {cut} more, and the last that were added:\n"));
+    last[cut..].iter().for_each(|task| text.push_str(&line(task)));
 }
 
 /// `3. [in_progress] Write the tests`

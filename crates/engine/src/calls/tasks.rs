@@ -67,7 +67,8 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
     match session.workspace().change_plan(&change) {
         Ok(plan) => Ok(Done::Tasks(TaskList::of(&plan.story, plan.tasks, scope.owner.as_ref()))),
         Err(StoreError::NoSuchTask { id }) => Err(Refusal::of_call(Cause::NoSuchTask { id })),
-        Err(StoreError::TaskOfOthers { id, owner }) => Err(Refusal::of_call(Cause::TaskOfOthers { id, owner })),
+        Err(StoreError::TaskOfOthers { id, whose }) => Err(Refusal::of_call(Cause::TaskOfOthers { id, whose })),
+        Err(StoreError::BadPlan { why }) => bad(why),
         Err(error) => Err(Refusal::of_call(Cause::Io { why: error.to_string() })),
     }
 }
@@ -82,9 +83,6 @@ fn check(tasks: &TasksCall) -> Result<(), Refusal> {
     }
     if tasks.add.len() > MOST_TASKS {
         return bad(format!("{} tasks at once; make fewer, larger ones (at most {MOST_TASKS})", tasks.add.len()));
-    }
-    if let Some(task) = tasks.add.iter().find(|task| task.description.trim().is_empty()) {
-        return bad(format!("a task needs a description: {:?}", task.description));
     }
     Ok(())
 }

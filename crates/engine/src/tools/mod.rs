@@ -186,7 +186,7 @@ fn whole_number<'de, D: Deserializer<'de>, T>(deserializer: D, fit: impl Fn(i64)
     };
     let of_float = |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
     let whole = number.and_then(|number| number.as_i64().or_else(|| number.as_f64().and_then(of_float)));
-    whole.and_then(fit).ok_or_else(|| serde::de::Error::custom(format!("{sent} is not a line number or a number of lines")))
+    whole.and_then(fit).ok_or_else(|| serde::de::Error::custom(format!("{sent} is not a whole number that fits here")))
 }
 
 impl JsonSchema for Offset {
