@@ -51,7 +51,7 @@ pub enum Notice {
         /// Where the damaged file is.
         to: String,
     },
-    /// The written state of the repository was damaged, and made anew from the files.
+    /// The record of what was done to files was lost, and the list of files was made anew from those that are there.
     RepoStateRebuilt,
     /// What was done could not be remembered.
     NotRemembered {

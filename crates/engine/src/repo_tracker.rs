@@ -3,13 +3,13 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
-use surehand_core::{ContentHash, Outcome, Refusal, RelPath, RepoState, Stamp, Tool, ToolKind, Touch, outcome::TouchedFile};
+use surehand_core::{Outcome, Refusal, RelPath, RepoState, Stamp, Tool, ToolKind, Touch, outcome::TouchedFile};
 use surehand_store::{SessionId, StoreError};
 
 use crate::{
-    disk::read::{Found, find, read_whole},
+    disk::read::stat_of_file,
     files::Files,
-    repo::{ExportError, ToldBy},
+    repo::{ExportError, ToldBy, look},
     workspace::Workspace,
 };
 
@@ -73,9 +73,9 @@ impl RepoTracker {
         if touched.is_empty() {
             return Err(RepoError::NothingUsable { tool: "the call".to_owned() });
         }
-        let stamp_of = |path: &RelPath| match find(self.workspace.root(), path) {
-            Ok(Found::File { stat, .. }) => Some(self.workspace.clock().stamp(&stat)),
-            _ => None,
+        let stamp_of = |path: &RelPath| {
+            let stat = stat_of_file(self.workspace.root(), path)?;
+            Some(self.workspace.clock().stamp(&stat))
         };
         self.workspace.track_touched(touched, ToldBy::Nobody, stamp_of);
         Ok(())
@@ -113,7 +113,7 @@ impl RepoTracker {
         let mut found = Vec::new();
         for path in paths {
             let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
-            let there = self.look(&path);
+            let there = look(self.workspace.working_copy(), &self.workspace.in_tree(&path), None);
             let touch = match &there {
                 None => Touch::Deleted { was: None },
                 Some((version, _)) if kind == ToolKind::Reads => Touch::Read(*version),
@@ -126,12 +126,6 @@ impl RepoTracker {
         let stamp_of = |path: &RelPath| stamps.iter().find(|(known, _)| known == path).and_then(|(_, stamp)| *stamp);
         self.workspace.track_touched(found.into_iter().map(|(file, _)| file).collect(), ToldBy::Nobody, stamp_of);
         Ok(())
-    }
-
-    fn look(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
-        let Ok(Found::File { mut file, .. }) = find(self.workspace.root(), path) else { return None };
-        let read = read_whole(path, &mut file, u64::MAX, self.workspace.clock()).ok()?;
-        Some((ContentHash::of(&read.bytes), read.stamp))
     }
 
     /// The state as it is: files that are not what they were are looked at again.

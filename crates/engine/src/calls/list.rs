@@ -7,7 +7,7 @@ use surehand_core::{
 };
 
 use crate::{
-    disk::walk::{self, Entry, Globs, Kind, Place, Visitor, Walked, place},
+    disk::walk::{self, FilePaths, Globs, Place, Visitor, Walked, place},
     session::Session,
 };
 
@@ -31,26 +31,14 @@ pub(super) fn list(session: &mut Session, call: &ListCall) -> Result<Done, Refus
     let (paths, left_out) = match &place {
         Place::File(path) => (vec![path.clone()], LeftOut::default()),
         Place::Dir(below) => {
-            let walked = walk(Tool::ListFiles, session, below.as_ref(), call.glob.as_deref(), Names::default)?;
-            let mut paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|names| names.0).collect();
+            let walked = walk(Tool::ListFiles, session, below.as_ref(), call.glob.as_deref(), FilePaths::default)?;
+            let mut paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
             paths.sort_unstable();
             (paths, walked.left_out)
         }
     };
     let scope = Scope { area: place.area(), glob: call.glob.clone() };
     Ok(Done::Listed(Listing::of(&paths, scope, limit, left_out)))
-}
-
-/// The names of files.
-#[derive(Default)]
-struct Names(Vec<RelPath>);
-
-impl Visitor for Names {
-    fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind == Kind::File {
-            self.0.push(entry.rel_path());
-        }
-    }
 }
 
 /// Walks the workspace from a directory down.

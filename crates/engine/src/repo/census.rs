@@ -13,7 +13,7 @@ use super::look::look;
 use crate::{
     course::Course,
     disk::{
-        walk::{Entry, Globs, Kind, Visitor, walk_on},
+        walk::{FilePaths, Globs, walk_on},
         working_copy::WorkingCopy,
     },
     index::Index,
@@ -33,21 +33,10 @@ pub(super) struct Census {
     few: Vec<(RelPath, Option<(ContentHash, Stamp)>)>,
 }
 
-#[derive(Default)]
-struct Paths(Vec<RelPath>);
-
-impl Visitor for Paths {
-    fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind == Kind::File {
-            self.0.push(entry.rel_path());
-        }
-    }
-}
-
 impl Census {
     /// Walks through the root.
     pub(super) fn take(copy: &WorkingCopy) -> io::Result<Self> {
-        let walked = walk_on(&Course::default(), copy.root(), None, &Globs::all(), Paths::default)?;
+        let walked = walk_on(&Course::default(), copy.root(), None, &Globs::all(), FilePaths::default)?;
         let paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         paths.iter().for_each(|path| *counts.entry(directory(path)).or_default() += 1);

@@ -23,11 +23,14 @@ use surehand_core::{
 use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFiles, Turn};
 
 pub use self::json::{rfc3339, to_json};
-pub(crate) use self::store::{RepoStore, WritersStore};
 use self::{
     census::{Census, Touched, Untouched},
     json::{FileJson, json_of, named_paths, put_together},
-    look::{in_parallel, look},
+    look::in_parallel,
+};
+pub(crate) use self::{
+    look::look,
+    store::{RepoStore, WritersStore},
 };
 use crate::{
     disk::{

@@ -40,6 +40,18 @@ pub(crate) trait Visitor: Send {
     fn visit(&mut self, entry: &Entry<'_>);
 }
 
+/// Notes the paths of files.
+#[derive(Default)]
+pub(crate) struct FilePaths(pub Vec<RelPath>);
+
+impl Visitor for FilePaths {
+    fn visit(&mut self, entry: &Entry<'_>) {
+        if entry.kind == Kind::File {
+            self.0.push(entry.rel_path());
+        }
+    }
+}
+
 /// Something that a walk has found.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
