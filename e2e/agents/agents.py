@@ -460,7 +460,7 @@ class Continue(Agent):
     title = "Continue CLI"
     full = None
     executable = "cn"
-    tools = "none: it has our tools beside its own"
+    tools = "none: it has Surehand's tools beside its own"
     has_hooks = False
     install = "@continuedev/cli@1.5.47"
 

@@ -93,7 +93,7 @@ def tell(agent, binary, clients):
     with check(f"{name}: the corrected edit passes then"):
         assert stage.content("a.txt") == "alpha\nBETA by hand\ngamma\n", stage.content("a.txt")
         if "refused" in cells:
-            cells["repaired"] = "after a read that it wants itself" if its_own_read else "by the next call"
+            cells["repaired"] = "after a read that the agent requires" if its_own_read else "by the next call"
     with check(f"{name}: what somebody else wrote is not overwritten"):
         assert stage.content("whole.txt") == "first\nsecond\ntheirs\n", stage.content("whole.txt")
     with check(f"{name}: an edit of what was never read changes nothing"):
@@ -113,7 +113,7 @@ def tell_of_flow(agent, binary, clients):
     """Work without a conflict is not disturbed."""
     name = agent.name
     if not agent.has_hooks:
-        return {"flow": "not played: nobody tells the server of commands"}
+        return {"flow": "not played: the server does not learn of commands"}
     stage = Stage(agent, binary, clients, files=flow.FILES)
     act = stage.agent
     act.repository(act.project / "nested", flow.NESTED)
@@ -227,7 +227,7 @@ def tell_of_compaction(agent, binary, clients):
         told = stage.model.told()
         assert "no longer counts as read" in told and "Repository state" in told, told[-2000:]
         assert stage.content("a.txt") == "alpha\nBETA\ngamma\n", stage.content("a.txt")
-        cells["compaction"] = "forgotten, and the state told"
+        cells["compaction"] = "reads forgotten, state shown"
     stage.close()
     return cells
 
@@ -267,10 +267,10 @@ FAST = (tell, tell_of_flow, tell_of_formatter, tell_of_compaction, tell_without_
 ALL = (*FAST, tell_of_trouble)
 
 COLUMNS = {
-    "tools": "its tools that are guarded",
+    "tools": "guarded tools",
     "flow": "refused without a conflict",
     "repaired": "a conflict is refused, and repaired",
-    "heard": "its model hears notes",
+    "heard": "when notes reach its model",
     "compaction": "after a compaction",
 }
 

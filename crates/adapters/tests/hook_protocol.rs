@@ -29,7 +29,8 @@ fn the_example_of_the_protocol_goes_as_the_page_says() {
     let (_, example) = page.split_once("```transcript\n").unwrap();
     let (example, _) = example.split_once("\n```").unwrap();
     let (mut got, mut count) = (Value::Null, 0);
-    for line in example.lines() {
+    // An indented line continues the one above.
+    for line in example.replace("\n    ", " ").lines() {
         match line.split_at(2) {
             ("$ ", command) => {
                 assert!(Command::new("sh").args(["-c", command]).current_dir(&root).status().unwrap().success());
