@@ -11,7 +11,7 @@ use surehand_adapters::{hooks::OpenedWorkspace, session_places::SessionPlaces};
 use surehand_engine::{
     Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
     WorkspaceOptions,
-    changes::Selection,
+    change_log::Selection,
     find_root,
     store::ChangeId,
     testing::{Probe, Verdict},

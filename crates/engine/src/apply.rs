@@ -11,13 +11,13 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    changes::fresh_change,
-    course::Course,
+    call_progress::Course,
+    change_log::fresh_change,
     disk::{
         commit::{Change, CommitError, Committed, commit},
         journal::How,
     },
-    files::{PlannedFile, keep_first},
+    file_cache::{PlannedFile, keep_first},
     plan::{Plan, PlanStep},
     session::{PlanBasis, Session},
     time::now,

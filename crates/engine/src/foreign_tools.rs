@@ -19,13 +19,13 @@ use surehand_store::Record;
 
 use crate::{
     apply::ChangeOrigin,
-    changes::fresh_change,
+    change_log::fresh_change,
     command::Command,
-    files::{keep_bytes, keep_first},
+    file_cache::{keep_bytes, keep_first},
     instructions::ClientInstructions,
-    lookout::{Changed, who_and_when},
     plan::PlanStep,
     session::{BaseVersion, PlanBasis, Session},
+    stale_views::{Changed, who_and_when},
     time,
 };
 

@@ -13,9 +13,9 @@ use surehand_core::{
 };
 
 use crate::{
-    disk::{export::is_internal, read::stamp_of_directory},
-    files::Files,
-    tracker::FileTracker,
+    disk::{export_dir::is_internal, read_file::stamp_of_directory},
+    file_cache::Files,
+    file_tracker::FileTracker,
     watch::Hints,
     workspace::Workspace,
 };

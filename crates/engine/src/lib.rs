@@ -29,51 +29,52 @@
 //! that has tools of its own tells a session what they do, through [`Session::foreign_tools`].
 
 mod apply;
+mod call_progress;
 mod calls;
-pub mod changes;
+pub mod change_log;
 mod command;
 pub mod config;
-mod course;
 mod discovery;
 mod disk;
-mod files;
+mod file_cache;
+mod file_tracker;
 mod foreign_tools;
 mod git;
-mod index;
 mod instructions;
-mod lookout;
 mod outbox;
 mod plan;
 mod prompt_views;
 mod provenance;
 mod random;
 mod recorder;
-pub mod repo;
+pub mod repo_state;
 mod repo_tracker;
 pub mod scan;
+mod scan_index;
 mod session;
+mod stale_views;
 mod state_dir;
 mod store_handle;
-mod texts;
+mod text_cache;
 mod time;
 pub mod tools;
-mod tracker;
 mod undo;
 mod user;
 mod watch;
 mod workspace;
 
+pub use call_progress::Course;
 pub use calls::{Call, ForgetCall, ListCall, NewTask, ReadCall, SearchCall, SetTask, StateFormat, TasksCall, WantedLines};
 pub use command::{Command, Running};
 pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
-pub use course::Course;
 pub use discovery::{FindRootError, GitCheckout, find_root, work_tree_of};
-pub use disk::{commit::Durability, export::EXPORT_DIR, rescue::RESCUED, root::RootNow};
+pub use disk::{commit::Durability, export_dir::EXPORT_DIR, rescue::RESCUED, root_dir::RootNow};
+pub use file_tracker::{FileTracker, Holder, holders};
 pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
 pub use instructions::ClientInstructions;
 pub use plan::Plan;
 pub use prompt_views::PromptViews;
-pub use repo::TaskScope;
+pub use repo_state::TaskScope;
 pub use repo_tracker::{RepoError, RepoTracker};
 pub use session::Session;
 pub use state_dir::{PassedOver, StateDirError, StateHome};
@@ -83,7 +84,6 @@ pub use surehand_core::{
     render::{self, Reply},
 };
 pub use surehand_store::{self as store, SessionId};
-pub use tracker::{FileTracker, Holder, holders};
 pub use watch::{Trouble, try_watching};
 pub use workspace::{OpenError, StatePaths, StateReport, Workspace, WorkspaceOptions};
 
@@ -96,7 +96,7 @@ pub mod testing {
 
     pub use crate::disk::commit::{Probe, Step, Verdict, steps};
     use crate::{
-        index::Index,
+        scan_index::Index,
         watch::{Hints, Watch},
         workspace::Workspace,
     };

@@ -18,7 +18,7 @@ use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store};
 
 use crate::{
-    disk::{self, journal, recover, stage, working_copy::WorkingCopy},
+    disk::{self, journal, recovery, staging, working_copy::WorkingCopy},
     state_dir,
     time::now,
 };
@@ -143,7 +143,7 @@ impl Outbox {
     pub(crate) fn close(&mut self) {
         for (number, sheet) in self.sheets.iter_mut().enumerate() {
             if sheet.take().is_some_and(|sheet| sheet.size == 0) {
-                stage::remove(self.dir.as_fd(), &sheet_name(&self.name, number));
+                staging::remove(self.dir.as_fd(), &sheet_name(&self.name, number));
             }
         }
     }
@@ -275,7 +275,7 @@ pub(crate) enum Whose {
 /// Brings sheets to the store. What cannot be brought now stays where it is.
 pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
     let dir = copy.state().outbox();
-    let Ok(names) = recover::names(&dir) else { return };
+    let Ok(names) = recovery::names(&dir) else { return };
     if names.is_empty() {
         return;
     }
@@ -290,7 +290,7 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
             store.record(&[&present[..], &records].concat()).is_ok()
         };
         if is_brought && sheet.left_behind.is_some() {
-            stage::remove(dir.as_fd(), &name);
+            staging::remove(dir.as_fd(), &name);
             is_news |= !records.is_empty();
         }
     }
@@ -336,7 +336,7 @@ fn what_is_there(copy: &WorkingCopy, records: &[Record]) -> Vec<Record> {
         })
         .collect();
     let present = |(path, version): (&RelPath, ContentHash)| {
-        let Ok(disk::read::Found::File { mut file, .. }) = disk::read::find(copy.tree(), path) else { return None };
+        let Ok(disk::read_file::Found::File { mut file, .. }) = disk::read_file::find(copy.tree(), path) else { return None };
         let mut content = Vec::new();
         file.read_to_end(&mut content).ok()?;
         (ContentHash::of(&content) == version).then(|| Record::Kept { version, content: Shared::new(content), at: now() })

@@ -16,8 +16,8 @@ use surehand_core::{
 use surehand_store::SessionId;
 
 use crate::{
-    course::Course,
-    files::{Gathered, PlannedFile},
+    call_progress::Course,
+    file_cache::{Gathered, PlannedFile},
     session::{PlanBasis, Session},
     undo::UndoPlan,
 };

@@ -14,7 +14,7 @@ use surehand_store::{Bounds, Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
     config::Versions,
-    disk::state::State,
+    disk::checkout_state::State,
     outbox::{Outbox, must_outlive_process},
 };
 

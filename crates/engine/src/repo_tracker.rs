@@ -7,9 +7,9 @@ use surehand_core::{Outcome, Refusal, RelPath, RepoState, Stamp, Tool, ToolKind,
 use surehand_store::{SessionId, StoreError};
 
 use crate::{
-    disk::read::stat_of_file,
-    files::Files,
-    repo::{ExportError, ToldBy, look},
+    disk::read_file::stat_of_file,
+    file_cache::Files,
+    repo_state::{ExportError, ToldBy, look},
     workspace::Workspace,
 };
 

@@ -14,15 +14,15 @@ use surehand_core::{
 use surehand_store::SessionId;
 
 use crate::{
-    course::Course,
+    call_progress::Course,
     disk::walk::{Place, place},
-    files::{Files, Gathered},
+    file_cache::{Files, Gathered},
+    file_tracker::FileTracker,
     instructions::{self, Instructions},
-    lookout::{Changed, Ground, Lookout, who},
     random::random,
-    repo::{TaskScope, ToldBy},
+    repo_state::{TaskScope, ToldBy},
+    stale_views::{Changed, Ground, Lookout, who},
     time::now,
-    tracker::FileTracker,
     watch::{Cursor, Hints},
     workspace::Workspace,
 };

@@ -12,7 +12,7 @@ use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, St
 use crate::{
     config::Versions,
     disk::{
-        state::lock,
+        checkout_state::lock,
         working_copy::{WorkingCopy, process_name},
     },
     outbox::{self, Outbox, Whose},

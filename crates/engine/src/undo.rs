@@ -13,8 +13,8 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    changes::{Net, Selection, fresh_change, net},
-    files::{Gathered, PlannedFile},
+    change_log::{Net, Selection, fresh_change, net},
+    file_cache::{Gathered, PlannedFile},
     session::{PlanBasis, Session},
     time::now,
 };

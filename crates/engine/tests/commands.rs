@@ -177,7 +177,7 @@ fn a_view_goes_along_with_a_file_that_a_command_moves() {
         .iter()
         .flat_map(|change| &change.files)
         .filter(|event| event.moved_to.is_some())
-        .map(surehand_engine::changes::what_happened)
+        .map(surehand_engine::change_log::what_happened)
         .collect();
     assert_eq!(
         moves,

@@ -9,7 +9,7 @@ use fixture::*;
 use serde_json::json;
 use surehand_engine::{
     Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,
-    changes::Logged,
+    change_log::Logged,
     core::{ContentHash, RelPath},
     store::{Scope, SqliteStore, Store, StoreError, Which},
     testing::{Probe, Step},

@@ -15,9 +15,9 @@ use rmcp::{
 use serde_json::json;
 use surehand_engine::{
     TaskScope, ToolNames, Workspace,
-    changes::{Logged, what_happened},
+    change_log::{Logged, what_happened},
     render::snapshot::format_for_prompt,
-    repo::rfc3339,
+    repo_state::rfc3339,
     store::{StoreError, Which},
 };
 use tokio::sync::broadcast;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use surehand_engine::{Session, Workspace, changes::Selection, core::file_diff::FileDiff};
+use surehand_engine::{Session, Workspace, change_log::Selection, core::file_diff::FileDiff};
 
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 

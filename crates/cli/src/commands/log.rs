@@ -5,8 +5,8 @@ use std::{path::PathBuf, process::ExitCode};
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId,
-    changes::{Logged, what_happened},
-    repo::rfc3339,
+    change_log::{Logged, what_happened},
+    repo_state::rfc3339,
     store::{Event, Which},
 };
 

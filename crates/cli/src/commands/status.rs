@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use serde_json::json;
 use surehand_engine::{
     Holder, RESCUED, ToolNames, Workspace,
-    changes::Logged,
+    change_log::Logged,
     core::{FileState, FileStatus, RepoState, render},
     holders,
-    repo::rfc3339,
+    repo_state::rfc3339,
     store::Which,
 };
 

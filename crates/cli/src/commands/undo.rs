@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use serde_json::Value;
 use surehand_engine::{
     Outcome, Session, SessionId, ToolNames,
-    changes::Selection,
+    change_log::Selection,
     core::{
         Cause,
         edit::{UndoRequest, UndoTarget, Whose},

@@ -19,7 +19,7 @@ pub use self::{
     state::StateFormat,
     tasks::{NewTask, SetTask, TasksCall},
 };
-use crate::{course::Course, session::Session};
+use crate::{call_progress::Course, session::Session};
 
 /// What a session is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use surehand_core::{Done, outcome::ShownState};
 
-use crate::{repo, session::Session};
+use crate::{repo_state, session::Session};
 
 /// In which form the state is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -20,7 +20,7 @@ pub(super) fn state(session: &mut Session, format: StateFormat) -> Done {
     let state = session.snapshot();
     let document = match format {
         StateFormat::Summary => None,
-        StateFormat::Json => Some(repo::to_json(&state)),
+        StateFormat::Json => Some(repo_state::to_json(&state)),
     };
     Done::State(ShownState { state, document })
 }

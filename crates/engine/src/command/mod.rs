@@ -1,9 +1,9 @@
 //! Commands that a session runs in a shell: what they showed counts as read, what they changed is found out, named, and put down to
 //! them, and what the session knows of a file follows it through its own commands.
 
-mod before;
-mod mentioned;
-mod read;
+mod files_before;
+mod mentioned_files;
+mod printed_lines;
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use self::{
-    before::{FileBefore, FilesBefore, Until},
-    mentioned::{Mentioned, Reach},
+    files_before::{FileBefore, FilesBefore, Until},
+    mentioned_files::{Mentioned, Reach},
 };
 use crate::{
-    changes::fresh_change,
-    lookout::{Changed, who},
+    change_log::fresh_change,
     session::Session,
+    stale_views::{Changed, who},
     time::now,
     watch::{Cursor, Hints},
 };

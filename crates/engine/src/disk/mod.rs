@@ -1,20 +1,20 @@
 //! Everything that touches the files of a workspace. Nothing else in Surehand writes them.
 
-pub(crate) mod clock;
+pub(crate) mod change_counter;
+pub(crate) mod checkout_state;
 pub(crate) mod commit;
-pub(crate) mod export;
-pub(crate) mod generation;
+pub(crate) mod export_dir;
+pub(crate) mod file_times;
 pub(crate) mod journal;
 mod lease;
-pub(crate) mod lock;
 mod metadata;
-pub(crate) mod read;
-pub(crate) mod recover;
-mod replace;
+pub(crate) mod path_locks;
+pub(crate) mod read_file;
+pub(crate) mod recovery;
+mod replace_file;
 pub(crate) mod rescue;
-pub(crate) mod root;
+pub(crate) mod root_dir;
 pub(crate) mod settings_file;
-pub(crate) mod stage;
-pub(crate) mod state;
+pub(crate) mod staging;
 pub(crate) mod walk;
 pub(crate) mod working_copy;

@@ -27,11 +27,11 @@ use rustix::{
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use super::{
-    clock::Clock,
+    file_times::Clock,
     lease::{Lease, NoLease},
     metadata::Metadata,
-    read::{link_count, open_patiently},
-    stage,
+    read_file::{link_count, open_patiently},
+    staging,
 };
 use crate::state_dir::{StateDir, make_dir};
 
@@ -150,7 +150,7 @@ impl Displaced {
 
     /// Removes it, after a look that found it untouched. `false` where nothing may be removed now: then it must wait.
     pub(crate) fn remove(&self) -> bool {
-        stage::remove(self.dir.as_fd(), &self.name)
+        staging::remove(self.dir.as_fd(), &self.name)
     }
 }
 
@@ -215,7 +215,7 @@ impl Rescued {
         let mut bytes = Vec::new();
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
-        stage::copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
+        staging::copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
         sys::unlinkat(dir, name, AtFlags::empty())?;
         Ok(())
     }

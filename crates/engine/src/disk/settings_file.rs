@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::read::{kind_of, open_patiently};
+use super::read_file::{kind_of, open_patiently};
 use crate::user::effective_user;
 
 /// Nobody writes more settings than this.

@@ -19,15 +19,15 @@ use rustix::fs as sys;
 use surehand_core::{Notice, RelPath};
 
 use super::{
-    clock::Clock,
+    checkout_state::{State, lock},
     commit::{Durability, Probe},
-    export::is_internal,
+    export_dir::is_internal,
+    file_times::Clock,
     journal::{Entry, Journal, StagePlace},
-    lock::LockPool,
-    recover::recover,
+    path_locks::LockPool,
+    recovery::recover,
     rescue::{Displaced, Rescued},
-    root::Root,
-    state::{State, lock},
+    root_dir::Root,
 };
 use crate::{
     git::{self, WorkTree},

@@ -1,7 +1,7 @@
 //! A scan: a walk of the whole workspace that finds what was created, modified and deleted since the scan before. A file whose
 //! stamp is the one that the index has is not read. What to do about the findings is left to whoever asked.
 
-mod look;
+mod worker;
 
 use std::{
     io,
@@ -10,11 +10,11 @@ use std::{
 
 use surehand_core::RelPath;
 
-use self::look::{Hashed, Looker, Scene, Seen, Tally, What};
-pub use crate::index::Basis;
+use self::worker::{Hashed, Looker, Scene, Seen, Tally, What};
+pub use crate::scan_index::Basis;
 use crate::{
     disk::walk::{Fate, Globs, SecondLook, walk},
-    index::{self, Index, Writer, join, split},
+    scan_index::{self, Index, Writer, join, split},
     workspace::Workspace,
 };
 
@@ -106,7 +106,7 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Resu
         found.hashed.sort_unstable_by(|a, b| split(&a.path).cmp(&split(&b.path)));
         // A directory that changes while it is listed may give a name twice.
         found.hashed.dedup_by(|a, b| a.path == b.path);
-        index::replace(copy, |writer| write(writer, &index, &found)).map_err(bad_index)?
+        scan_index::replace(copy, |writer| write(writer, &index, &found)).map_err(bad_index)?
     } else {
         index.files()
     };
@@ -226,7 +226,7 @@ mod tests {
     use surehand_core::{ContentHash, Stamp};
 
     use super::*;
-    use crate::{config::Config, index::Known};
+    use crate::{config::Config, scan_index::Known};
 
     /// As if the file had been changed right after it was looked at, within one step of the clock.
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         let (version, stamp) = Index::load(workspace.working_copy()).unwrap().known(&path).unwrap();
         assert_eq!(version, ContentHash::of(b"after"));
         let racy = Known { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
-        index::replace(workspace.working_copy(), |mut writer| {
+        scan_index::replace(workspace.working_copy(), |mut writer| {
             writer.push("", "a", &racy)?;
             writer.finish()
         })

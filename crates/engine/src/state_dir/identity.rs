@@ -9,7 +9,7 @@ use std::{
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{CheckoutError, trust::open_file};
+use super::{CheckoutError, permissions::open_file};
 
 /// A random name for one checkout at one place. Rows of the store and journals carry it, so that what was written for another
 /// tree, or by somebody who cannot read this directory, is not taken for this tree's.

@@ -8,7 +8,7 @@
 //! sandbox and the hook beside it must not have two truths.
 
 mod identity;
-mod trust;
+mod permissions;
 
 use std::{
     fs::File,
@@ -24,10 +24,10 @@ use rustix::{
 use surehand_core::ContentHash;
 
 pub(crate) use self::identity::CheckoutKey;
-pub(crate) use self::trust::{check_file, check_private, open_dir, open_file};
+pub(crate) use self::permissions::{check_file, check_private, open_dir, open_file};
 use self::{
     identity::{Identity, identity_of, read_identity, write_identity},
-    trust::{Missing, PRIVATE, Untrusted, foreign_owner, open_if_it_can_hold_state, open_private},
+    permissions::{Missing, PRIVATE, Untrusted, foreign_owner, open_if_it_can_hold_state, open_private},
 };
 use crate::{
     git::{self, GitDirs, WorkTree},

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Reply};
 
-use crate::{calls::Call, course::Course, session::Session};
+use crate::{call_progress::Course, calls::Call, session::Session};
 
 /// How models call a tool.
 struct ToolDefinition {

@@ -8,14 +8,14 @@
 //! mounted or unmounted in the tree.
 
 #[cfg(target_os = "linux")]
-mod ignored;
+mod ignored_dirs;
 #[cfg(target_os = "linux")]
-mod recent;
-#[cfg(target_os = "linux")]
-mod tree;
+mod inotify;
 #[cfg(not(target_os = "linux"))]
-#[path = "tree_elsewhere.rs"]
-mod tree;
+#[path = "unsupported.rs"]
+mod inotify;
+#[cfg(target_os = "linux")]
+mod recent_paths;
 
 use std::{
     io,
@@ -29,7 +29,7 @@ use std::{
 
 use surehand_core::RelPath;
 
-use tree::Tree;
+use inotify::Tree;
 
 /// What may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use surehand_core::{Act, RelPath, Stamp, plan::Marks};
 
 use super::{
     CommitError,
-    place::{Place, Staged, rename_to_free_name},
+    target::{Place, Staged, rename_to_free_name},
 };
 use crate::disk::{
     metadata::Metadata,
-    read::{Found, find},
+    read_file::{Found, find},
     rescue::Displaced,
-    stage,
+    staging,
 };
 
 /// A new file on its way.
@@ -32,7 +32,7 @@ pub(super) struct Create {
 
 impl Create {
     pub(super) fn stage(place: &Place<'_>) -> Result<Self, CommitError> {
-        let nameless = stage::nameless(place.dir.as_fd(), place.content()).map_err(|error| place.failed("write", error))?;
+        let nameless = staging::nameless(place.dir.as_fd(), place.content()).map_err(|error| place.failed("write", error))?;
         let (new, staged) = match nameless {
             Some(new) => (new, None),
             None => {
@@ -66,7 +66,7 @@ impl Create {
     /// Gives it its name.
     pub(super) fn put(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
         let put = match &self.staged {
-            None => stage::name_it(&self.new, place.dir.as_fd(), place.name()),
+            None => staging::name_it(&self.new, place.dir.as_fd(), place.name()),
             Some(staged) => rename_to_free_name((&staged.dir, &staged.name), (&place.dir, place.name())),
         };
         match put {
@@ -107,7 +107,7 @@ fn remove(staged: Option<&Staged>) {
 fn stage_with_name(place: &Place<'_>) -> Result<(File, Staged), CommitError> {
     let staged = place.stage_beside();
     place.announce(&staged)?;
-    let written = stage::copy(staged.dir.as_fd(), &staged.name, place.content());
+    let written = staging::copy(staged.dir.as_fd(), &staged.name, place.content());
     let mode = Mode::from_raw_mode(0o666 & !place.copy.umask());
     let written = written.and_then(|new| sys::fchmod(&new, mode).map(|()| new).map_err(Into::into));
     match written {

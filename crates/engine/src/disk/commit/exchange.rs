@@ -26,14 +26,14 @@ use surehand_core::Stamp;
 
 use super::{
     CommitError,
-    place::{OldFile, Place, Staged, identity, is_file_at, rename_to_free_name, same_bytes},
+    target::{OldFile, Place, Staged, identity, is_file_at, rename_to_free_name, same_bytes},
 };
 use crate::disk::{
     lease::{Lease, LeaseState},
     metadata::Metadata,
-    read::{link_count, open_patiently},
+    read_file::{link_count, open_patiently},
     rescue::{Displaced, Heir},
-    stage,
+    staging,
 };
 
 /// A file that is replaced.
@@ -310,7 +310,7 @@ fn keep_old(place: &Place<'_>, kept: &Staged) -> Result<Phase, CommitError> {
             Err(place.changed())
         }
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let copied = stage::copy(kept.dir.as_fd(), &kept.name, place.base());
+            let copied = staging::copy(kept.dir.as_fd(), &kept.name, place.base());
             let copied = copied.and_then(|copy| if place.is_durable() { copy.sync_all() } else { Ok(()) });
             copied.map(|()| Phase::Replaced).map_err(|error| place.failed("keep a copy", error))
         }
@@ -330,7 +330,7 @@ fn write_new(place: &Place<'_>, old: &OldFile, staged: &Staged) -> Result<(File,
     // With the mode that it will have, which saves setting it; another owner must not see more than that, so nothing at first.
     let mode =
         if place.copy.is_owner(&old.stat) { Mode::from_raw_mode(old.stat.st_mode & 0o777) } else { Mode::RUSR | Mode::WUSR };
-    let new = stage::fresh(staged.dir.as_fd(), &staged.name, mode).map_err(NotWritten::Content)?;
+    let new = staging::fresh(staged.dir.as_fd(), &staged.name, mode).map_err(NotWritten::Content)?;
     (&new).write_all(place.content()).map_err(NotWritten::Content)?;
     let stat = sys::fstat(&new).map_err(|errno| NotWritten::Content(errno.into()))?;
     let now = Metadata::of(&new, &stat).map_err(NotWritten::Metadata)?;

@@ -20,12 +20,12 @@ use surehand_core::{Cause, Refusal, Stamp};
 
 use super::{
     CommitError,
-    place::{OldFile, Place, Staged, is_file_at, same_bytes},
+    target::{OldFile, Place, Staged, is_file_at, same_bytes},
 };
 use crate::disk::{
     lease::{Lease, NoLease},
     rescue::Displaced,
-    stage,
+    staging,
 };
 
 /// A file that is written in place.
@@ -57,7 +57,7 @@ impl InPlace {
         place.announce(&staged)?;
         let with_new = staged.with_ending(NEW_COPY);
         let keep = |staged: &Staged, content| {
-            stage::copy(staged.dir.as_fd(), &staged.name, content).map_err(|error| place.failed("keep a copy", error))
+            staging::copy(staged.dir.as_fd(), &staged.name, content).map_err(|error| place.failed("keep a copy", error))
         };
         let kept = keep(&staged, place.base())
             .and_then(|old| Ok((old, keep(&with_new, place.content())?, place.open_old(OFlags::RDWR)?)));

@@ -4,12 +4,12 @@
 //! A commit is first written down as a list of [`Step`]s and then carried out step by step, so that a test can stop it after
 //! every one and see what recovery makes of it.
 
-mod away;
 mod create;
 mod exchange;
-mod file;
 mod in_place;
-mod place;
+mod remove;
+mod staged_file;
+mod target;
 
 use std::{
     collections::HashSet,
@@ -23,13 +23,13 @@ use std::{
 use rustix::fs as sys;
 use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
 
-use self::file::{StagedFile, Synced};
-pub(super) use self::{exchange::OLD_NAME, in_place::NEW_COPY, place::rename_to_free_name};
+use self::staged_file::{StagedFile, Synced};
+pub(super) use self::{exchange::OLD_NAME, in_place::NEW_COPY, target::rename_to_free_name};
 use super::{
     journal::{Entry, How},
-    lock::Locks,
-    recover::has_half_done,
-    root::refuse_io,
+    path_locks::Locks,
+    recovery::has_half_done,
+    root_dir::refuse_io,
     working_copy::WorkingCopy,
 };
 

@@ -3,9 +3,9 @@
 //! Directories are opened one from the other and never by a path, and no link is followed, so that no link swapped in during the
 //! walk can lead elsewhere. The walk gives names and kinds; what is in a file, and what to do about it, is left to the visitor.
 
-mod again;
-mod queue;
-mod rules;
+mod ignore_rules;
+mod recheck;
+mod work_queue;
 
 use std::{
     ffi::{CStr, CString},
@@ -25,14 +25,14 @@ use surehand_core::{
 };
 
 use super::{
-    export::is_internal,
-    read::{kind_of, open_patiently},
-    root::{Root, refuse_io},
+    export_dir::is_internal,
+    read_file::{kind_of, open_patiently},
+    root_dir::{Root, refuse_io},
 };
-use crate::course::Course;
-pub(crate) use again::{Fate, SecondLook};
-use queue::Queue;
-use rules::{Rules, Verdict};
+use crate::call_progress::Course;
+use ignore_rules::{Rules, Verdict};
+pub(crate) use recheck::{Fate, SecondLook};
+use work_queue::Queue;
 
 /// Is told what a walk finds. Each thread has its own.
 pub(crate) trait Visitor: Send {
@@ -347,7 +347,7 @@ impl<V: Visitor> Walker<'_, V> {
     fn list(&mut self, dir: &Arc<Dir>) -> rustix::io::Result<()> {
         let entries = entries(dir, &mut self.buffer)?;
         let has = |name: &CStr| entries.iter().any(|(entry, _)| entry.as_c_str() == name);
-        let is_ruled = rules::NAMES.into_iter().any(has);
+        let is_ruled = ignore_rules::NAMES.into_iter().any(has);
         let rules = if is_ruled { Rules::here(&dir.fd, dir.prefix.len(), dir.above.clone()) } else { dir.above.clone() };
         let mut files = Vec::new();
         let mut work = Vec::new();

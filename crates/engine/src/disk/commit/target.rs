@@ -16,9 +16,9 @@ use surehand_core::{Content, ContentHash, Planned, RelPath, Stamp};
 use super::{CommitError, Durability};
 use crate::disk::{
     journal::{Entry, StagePlace},
-    read::{link_count, open_patiently},
-    root::{is_other_letters, refuse_io},
-    stage,
+    read_file::{link_count, open_patiently},
+    root_dir::{is_other_letters, refuse_io},
+    staging,
     working_copy::{Staging, WorkingCopy},
 };
 
@@ -236,7 +236,7 @@ impl<'a> Place<'a> {
 impl Staged {
     /// Removes it, and says whether it is gone.
     pub(super) fn remove(&self) -> bool {
-        stage::remove(self.dir.as_fd(), &self.name)
+        staging::remove(self.dir.as_fd(), &self.name)
     }
 
     /// Another file beside it, with this at the end of its name.

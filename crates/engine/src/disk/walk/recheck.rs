@@ -9,9 +9,9 @@ use rustix::{
 };
 
 use super::{
-    super::{export::is_internal, root::Root},
+    super::{export_dir::is_internal, root_dir::Root},
     DIR_FLAGS,
-    rules::{Rules, Verdict},
+    ignore_rules::{Rules, Verdict},
 };
 
 /// What has become of a file.

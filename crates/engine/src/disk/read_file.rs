@@ -14,8 +14,8 @@ use rustix::{
 use surehand_core::{Cause, Refusal, RelPath, Stamp};
 
 use super::{
-    clock::Clock,
-    root::{Root, refuse_io},
+    file_times::Clock,
+    root_dir::{Root, refuse_io},
 };
 
 /// A file as it was at one moment.

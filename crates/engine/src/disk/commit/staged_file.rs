@@ -10,16 +10,16 @@ use surehand_core::{Act, Content, RelPath, Stamp};
 
 use super::{
     Change, CommitError,
-    away::{Move, Remove},
     create::Create,
     exchange::{Exchange, Staging},
     in_place::InPlace,
-    place::{Place, Staged, identity},
+    remove::{Move, Remove},
+    target::{Place, Staged, identity},
 };
 use crate::disk::{
     journal::{How, Intent, StagePlace},
     metadata::Metadata,
-    read::link_count,
+    read_file::link_count,
     working_copy::WorkingCopy,
 };
 

@@ -16,8 +16,8 @@ use rustix::{fs as sys, io::Errno};
 use surehand_core::Notice;
 
 use super::{
-    export::Export,
-    generation::GenerationFile,
+    change_counter::GenerationFile,
+    export_dir::Export,
     rescue::{Displaced, Rescued, SecondLook},
     working_copy::RootInTree,
 };

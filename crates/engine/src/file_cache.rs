@@ -10,8 +10,8 @@ use surehand_core::{
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
 use crate::{
-    disk::read::{Found, find, link_count, read_whole, stat_of_file},
-    texts::Texts,
+    disk::read_file::{Found, find, link_count, read_whole, stat_of_file},
+    text_cache::Texts,
     time::now,
     workspace::Workspace,
 };

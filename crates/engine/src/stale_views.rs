@@ -9,7 +9,7 @@ use std::{
 use surehand_core::{By, ContentHash, Outside, RelPath};
 use surehand_store::{SessionId, Which};
 
-use crate::{files::Files, tracker::FileTracker, watch::Hints, workspace::Workspace};
+use crate::{file_cache::Files, file_tracker::FileTracker, watch::Hints, workspace::Workspace};
 
 /// So many files that hints are about are looked at after one call; the rest after the next ones.
 const MOST_LOOKS: usize = 500;

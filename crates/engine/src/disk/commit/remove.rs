@@ -11,7 +11,7 @@ use surehand_core::{RelPath, Stamp};
 use super::{
     CommitError,
     exchange::verify_old,
-    place::{OldFile, Place, Staged, identity, is_file_at, rename_in_other_letters, rename_to_free_name},
+    target::{OldFile, Place, Staged, identity, is_file_at, rename_in_other_letters, rename_to_free_name},
 };
 use crate::disk::{lease::Lease, rescue::Displaced};
 

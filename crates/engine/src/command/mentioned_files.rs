@@ -11,7 +11,7 @@ use std::{
 use surehand_core::{RelPath, shell::mentions::Mentions};
 
 use crate::{
-    course::Course,
+    call_progress::Course,
     discovery::work_tree_of,
     disk::walk::{Entry, Globs, Kind, Place, Visitor, place, walk_on},
     workspace::Workspace,

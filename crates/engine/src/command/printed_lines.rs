@@ -10,8 +10,8 @@ use surehand_core::{
 
 use super::{
     Command,
-    before::{FileBefore, FilesBefore},
-    mentioned::Mentioned,
+    files_before::{FileBefore, FilesBefore},
+    mentioned_files::Mentioned,
 };
 use crate::session::Session;
 

@@ -9,14 +9,14 @@ use std::{
 
 use surehand_core::{ContentHash, FileState, FileStatus, RelPath, Stamp};
 
-use super::look::look;
+use super::file_check::look;
 use crate::{
-    course::Course,
+    call_progress::Course,
     disk::{
         walk::{FilePaths, Globs, walk_on},
         working_copy::WorkingCopy,
     },
-    index::Index,
+    scan_index::Index,
 };
 
 /// So many files are told one by one.

@@ -2,9 +2,9 @@
 //! has it, and all processes share that. Each keeps a copy in memory, which it brings up to date when another process has changed something,
 //! and exports it to `.surehand/repostate.json` for other programs. That file is an output: nothing in it is believed.
 
-mod census;
+mod file_check;
+mod file_count;
 mod json;
-mod look;
 mod store;
 
 use std::{
@@ -24,21 +24,21 @@ use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFi
 
 pub use self::json::{rfc3339, to_json};
 use self::{
-    census::{Census, Touched, Untouched},
+    file_check::in_parallel,
+    file_count::{Census, Touched, Untouched},
     json::{FileJson, json_of, named_paths, put_together},
-    look::in_parallel,
 };
 pub(crate) use self::{
-    look::look,
+    file_check::look,
     store::{RepoStore, WritersStore},
 };
 use crate::{
     disk::{
-        export::EXPORT_DIR,
-        generation::{Generation, GenerationFile, Held},
+        change_counter::{Generation, GenerationFile, Held},
+        export_dir::EXPORT_DIR,
         working_copy::WorkingCopy,
     },
-    index::Index,
+    scan_index::Index,
     time::now,
     watch::{Cursor, Hints, Watch},
 };

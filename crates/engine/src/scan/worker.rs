@@ -11,10 +11,10 @@ use surehand_core::{ContentHash, ContentHasher, Stamp};
 use super::Progress;
 use crate::{
     disk::{
-        clock::Clock,
+        file_times::Clock,
         walk::{Entry, Kind, Visitor},
     },
-    index::{Index, Known, KnownDir, split},
+    scan_index::{Index, Known, KnownDir, split},
 };
 
 /// What the threads of a scan share.

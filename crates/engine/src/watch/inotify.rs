@@ -27,10 +27,10 @@ use surehand_core::RelPath;
 
 use super::{
     Progress, Trouble,
-    ignored::{Ignored, RULES, read_rules},
-    recent::Recent,
+    ignored_dirs::{Ignored, RULES, read_rules},
+    recent_paths::Recent,
 };
-use crate::disk::root::Root;
+use crate::disk::root_dir::Root;
 
 /// A watched tree.
 #[derive(Debug)]

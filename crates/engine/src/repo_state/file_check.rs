@@ -3,7 +3,7 @@
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use crate::disk::{
-    read::{Found, find, read_whole, stat_of_file},
+    read_file::{Found, find, read_whole, stat_of_file},
     walk::threads,
     working_copy::WorkingCopy,
 };

@@ -15,7 +15,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::replace;
+use super::replace_file;
 use crate::{
     git,
     state_dir::{self, check_private, open_dir},
@@ -77,7 +77,7 @@ impl Export {
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno.into()),
         }
-        match replace::put((state, STAGED), (&dir, name), content) {
+        match replace_file::put((state, STAGED), (&dir, name), content) {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => put_beside(&dir, name, content),
             put => put,
         }
@@ -174,7 +174,7 @@ impl Export {
         // If this cannot be written, the index is read again next time.
         let _ = serde_json::to_vec(&now)
             .map_err(io::Error::other)
-            .and_then(|content| replace::put((state, "export.new"), (state, KNOWN), &content));
+            .and_then(|content| replace_file::put((state, "export.new"), (state, KNOWN), &content));
         let is_tracked = now.is_tracked;
         *known = Some(now);
         if is_tracked { Err(tracked()) } else { Ok(Checked::Now) }

@@ -10,7 +10,7 @@ use std::{
 use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View, instructions::Given};
 use surehand_store::{Record, RefusedCall, SessionId, Store, StoreError};
 
-use crate::{files::Files, workspace::Workspace};
+use crate::{file_cache::Files, workspace::Workspace};
 
 /// The views of one session, kept in memory and remembered in the workspace's store.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use rustix::{
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use crate::{
-    disk::{stage, walk::threads, working_copy::WorkingCopy},
+    disk::{staging, walk::threads, working_copy::WorkingCopy},
     state_dir,
 };
 
@@ -470,7 +470,7 @@ pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(Writer<&File>) -
     let (dir, name) = (state.dir()?, name(copy));
     let new = format!("{name}.new");
     // Whatever has the name, it is not written into: a pipe would never end.
-    stage::remove((*dir).as_fd(), &new);
+    staging::remove((*dir).as_fd(), &new);
     let file = File::from(sys::openat(&*dir, &new, create | OFlags::EXCL, mode)?);
     let written = write(Writer::new(&file))?;
     sys::renameat(&*dir, &new, &*dir, &name)?;

@@ -9,7 +9,7 @@ use ignore::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-use crate::disk::export::EXPORT_DIR;
+use crate::disk::export_dir::EXPORT_DIR;
 
 /// The name of the files with the rules.
 pub(super) const RULES: &str = ".gitignore";

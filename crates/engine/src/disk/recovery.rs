@@ -30,9 +30,9 @@ use surehand_core::{ContentHash, Notice, RelPath};
 use super::{
     commit::{NEW_COPY, OLD_NAME, rename_to_free_name},
     journal::{Entry, How, Intent, StagePlace, entries, is_plain_name},
-    read::open_patiently,
+    read_file::open_patiently,
     rescue::{Displaced, Heir, SecondLook},
-    stage,
+    staging,
     working_copy::{TREE_STAGING, WorkingCopy},
 };
 use crate::state_dir;
@@ -146,7 +146,7 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     let entries = entries(&content);
     if content.is_empty() {
         // Its process died before it wrote anything.
-        stage::remove(journals.as_fd(), name);
+        staging::remove(journals.as_fd(), name);
         return Ok(());
     }
     if !is_of_this_checkout(copy, &entries) {
@@ -156,7 +156,7 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     if taking.take_up()? {
         taking.remove_staging_directories();
         // While its lock is held: a process that is just starting a journal of this name must not come in between.
-        stage::remove(journals.as_fd(), name);
+        staging::remove(journals.as_fd(), name);
     }
     Ok(())
 }
@@ -309,7 +309,7 @@ impl Taking<'_> {
                 Entry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
                     let dir = self.staging_directory(place, path);
                     for name in [staged.clone(), with_new(staged)] {
-                        is_removed &= dir.iter().all(|dir| stage::remove(dir.as_fd(), &name));
+                        is_removed &= dir.iter().all(|dir| staging::remove(dir.as_fd(), &name));
                     }
                 }
                 Entry::Make { dirs, .. } => {
@@ -458,7 +458,7 @@ impl<'a> Left<'a> {
                 (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
                 // The old file still has its first name, too.
                 _ => {
-                    stage::remove(staged_dir.as_fd(), &kept);
+                    staging::remove(staged_dir.as_fd(), &kept);
                 }
             }
         }
@@ -487,7 +487,7 @@ impl<'a> Left<'a> {
     /// Where a file can only be moved by a second name, a crash may have left it with both.
     fn drop_first_name(&self) {
         if let (How::Move, Some(dir), true) = (self.intent.how, &self.dir, self.target.has_inode(self.intent.inode)) {
-            stage::remove(dir.as_fd(), self.path.name());
+            staging::remove(dir.as_fd(), self.path.name());
         }
     }
 
@@ -552,7 +552,7 @@ impl<'a> Left<'a> {
         let (Some((dir_to, to, _)), true) = (&self.moved, self.was_moved()) else { return Ok(true) };
         if self.target.has_inode(self.intent.inode) {
             // It has its first name still, beside the second.
-            return Ok(stage::remove(dir_to.as_fd(), to.name()));
+            return Ok(staging::remove(dir_to.as_fd(), to.name()));
         }
         match rename_to_free_name((dir_to, to.name()), (dir, self.path.name())) {
             Ok(()) => Ok(true),
@@ -567,7 +567,7 @@ impl<'a> Left<'a> {
         let Some(name) = &self.intent.staged else { return Ok(false) };
         if self.staged.has_inode(self.intent.inode) {
             // A second name of it, without which it would keep its first one.
-            stage::remove(self.staged_dir.as_fd(), name);
+            staging::remove(self.staged_dir.as_fd(), name);
         }
         let beside = format!(".surehand-{name}");
         let (home, name) = match rename_to_free_name((dir, self.path.name()), (&self.staged_dir, name)) {
@@ -581,7 +581,7 @@ impl<'a> Left<'a> {
         };
         if Thing::look(self.copy, home, name)?.is_new_file_of(self.intent) {
             if *name == beside {
-                stage::remove(home.as_fd(), name);
+                staging::remove(home.as_fd(), name);
             }
             return Ok(true);
         }
@@ -632,7 +632,7 @@ impl<'a> Left<'a> {
         let Some(name) = &self.staged_name else { return Ok(true) };
         if self.intent.how == How::InPlace {
             // Copies that nobody else has ever had.
-            return Ok([&with_new(name), name].iter().all(|name| stage::remove(self.staged_dir.as_fd(), name)));
+            return Ok([&with_new(name), name].iter().all(|name| staging::remove(self.staged_dir.as_fd(), name)));
         }
         let rescued = |to: String, notices: &mut Vec<Notice>| {
             notices.push(Notice::Rescued { path: self.path.clone(), to });
