@@ -419,9 +419,9 @@ mod tests {
         3. [in_progress] Move the provider behind a trait
         2. [pending] Write the tests for refunds
         Files: 3, of which 1 changed outside since read
-        Cargo.toml 2e9d96 412 bytes cargo manifest, changed outside since read
-        src/main.rs 42cb68 1204 bytes rust source, modified
-        src/pay.rs 1526fe 88 bytes rust source, created
+        Cargo.toml 2e9d96 412 bytes toml, changed outside since read
+        src/main.rs 42cb68 1204 bytes rust, modified
+        src/pay.rs 1526fe 88 bytes rust, created
         Updated 2026-01-02T03:04:05Z
         ");
     }
@@ -436,7 +436,7 @@ mod tests {
         Story: PAY-214
         All tasks are done (2 of 2): call `done`.
         Files: 0 and 1 deleted
-        old.rs 69bcd6 10 bytes rust source, deleted
+        old.rs 69bcd6 10 bytes rust, deleted
         Updated 2026-01-02T03:04:05Z
         ");
     }
@@ -461,17 +461,17 @@ mod tests {
         Files: 40
         docs/decisions/part_39.md 87604b 1543 bytes markdown
         docs/decisions/part_38.md 75517d 1506 bytes markdown
-        src/generated/client/models/part_37.rs 3e6cc7 1469 bytes rust source
-        src/generated/client/models/part_36.rs e598a7 1432 bytes rust source
-        src/generated/client/models/part_35.rs 753c60 1395 bytes rust source
-        src/generated/client/models/part_34.rs d1c538 1358 bytes rust source
-        src/generated/client/models/part_33.rs 8a3468 1321 bytes rust source
-        tests/part_32.rs 86f13d 1284 bytes rust source
-        src/payment/providers/part_31.rs 0f689f 1247 bytes rust source
-        src/orders/part_30.rs ae11dd 1210 bytes rust source
+        src/generated/client/models/part_37.rs 3e6cc7 1469 bytes rust
+        src/generated/client/models/part_36.rs e598a7 1432 bytes rust
+        src/generated/client/models/part_35.rs 753c60 1395 bytes rust
+        src/generated/client/models/part_34.rs d1c538 1358 bytes rust
+        src/generated/client/models/part_33.rs 8a3468 1321 bytes rust
+        tests/part_32.rs 86f13d 1284 bytes rust
+        src/payment/providers/part_31.rs 0f689f 1247 bytes rust
+        src/orders/part_30.rs ae11dd 1210 bytes rust
         docs/decisions/part_29.md 142537 1173 bytes markdown
         docs/decisions/part_28.md 760a5c 1136 bytes markdown
-        src/generated/client/models/part_27.rs d6ea53 1099 bytes rust source
+        src/generated/client/models/part_27.rs d6ea53 1099 bytes rust
         src/generated/client/models/: 14 more files
         docs/decisions/: 4 more files
         src/orders/: 3 more files
@@ -492,20 +492,21 @@ mod tests {
         Story: PAY-214
         No tasks.
         Files: 3040, of which 1 changed outside since read
-        src/generated/client/models/part_7.rs 5ce084 359 bytes rust source, changed outside since read
+        src/generated/client/models/part_7.rs 5ce084 359 bytes rust, changed outside since read
         docs/decisions/part_2999.md e5b7f0 111063 bytes markdown
         docs/decisions/part_2998.md e970fc 111026 bytes markdown
-        src/generated/client/models/part_2997.rs 07a39f 110989 bytes rust source
-        src/generated/client/models/part_2996.rs 3aa7e3 110952 bytes rust source
-        src/generated/client/models/part_2995.rs 1cf8b4 110915 bytes rust source
-        src/generated/client/models/part_2994.rs 5ec270 110878 bytes rust source
-        src/generated/client/models/part_2993.rs f64d20 110841 bytes rust source
-        tests/part_2992.rs 63f460 110804 bytes rust source
-        src/payment/providers/part_2991.rs 040a3b 110767 bytes rust source
-        src/orders/part_2990.rs 5d39bd 110730 bytes rust source
+        src/generated/client/models/part_2997.rs 07a39f 110989 bytes rust
+        src/generated/client/models/part_2996.rs 3aa7e3 110952 bytes rust
+        src/generated/client/models/part_2995.rs 1cf8b4 110915 bytes rust
+        src/generated/client/models/part_2994.rs 5ec270 110878 bytes rust
+        src/generated/client/models/part_2993.rs f64d20 110841 bytes rust
+        tests/part_2992.rs 63f460 110804 bytes rust
+        src/payment/providers/part_2991.rs 040a3b 110767 bytes rust
+        src/orders/part_2990.rs 5d39bd 110730 bytes rust
         docs/decisions/part_2989.md c2f98e 110693 bytes markdown
+        docs/decisions/part_2988.md 16140b 110656 bytes markdown
         src/: 2092 more files
-        docs/: 597 more files
+        docs/: 596 more files
         tests/: 299 more files
         vendor/: 40 files
         Updated 2026-01-02T03:04:05Z
@@ -560,7 +561,7 @@ mod tests {
         1. [pending] do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and then that do this and the…[+2030 chars]
         Files: 2
         "line\nbreak" 697aff 5 bytes file
-        src/deeply/nested/deeply/nested/deeply/ne…ested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/name.rs 62704d 5 bytes rust source
+        src/deeply/nested/deeply/nested/deeply/ne…ested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/deeply/nested/name.rs 62704d 5 bytes rust
         Updated 2026-01-02T03:04:05Z
         "#);
     }
