@@ -1,62 +1,68 @@
-//! Characters that are not what they seem: those that cannot be seen, those that look like plain ones, and letters that Unicode
-//! can spell in two ways. Only for comparing and for naming what differs; no text is ever changed by this.
+//! Characters that are easily confused: invisible ones, those that look like plain ones, and letters that Unicode can spell in two
+//! ways. Only for comparing texts and for naming what differs; no text is ever changed by this.
+//!
+//! The tables are ours because they are short and have names: Unicode's list of confusables has 6,000 entries and no names, and a
+//! model that is told `U+2019 (right single quotation mark)` knows what to type.
 
-use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
+use std::borrow::Cow;
 
-/// What stands for a character when texts are compared by their looks.
+use unicode_normalization::char::{decompose_canonical, is_combining_mark};
+
+/// How a character looks in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looks {
-    /// White space.
+    /// Like white space.
     Blank,
-    /// Nothing at all.
+    /// Like nothing at all.
     Invisible,
-    /// These plain characters.
+    /// Like these plain characters.
     Like(&'static str),
-    /// A letter and its mark.
-    Composed(char, char),
-    /// Itself.
+    /// Like itself.
     Itself,
 }
 
-/// How a character looks.
 pub(crate) fn looks(c: char) -> Looks {
-    if c.is_ascii_graphic() {
-        return Looks::Itself;
-    }
     match c {
+        c if c.is_ascii_graphic() => Looks::Itself,
         '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => Looks::Invisible,
         '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => Looks::Invisible,
         c if c.is_whitespace() => Looks::Blank,
         c if c.is_ascii() => Looks::Itself,
-        c => ALIKE.get(&c).copied().unwrap_or(Looks::Itself),
+        c => plain_twin(c).map_or(Looks::Itself, Looks::Like),
     }
 }
 
-/// Pushes what stands for a character; nothing for one that cannot be seen.
+/// The ASCII text that a character looks like.
+fn plain_twin(c: char) -> Option<&'static str> {
+    if let fullwidth @ '\u{ff01}'..='\u{ff5e}' = c {
+        let at = fullwidth as usize - 0xff01;
+        return Some(&PLAIN[at..=at]);
+    }
+    let letter = |(letters, latin): &(&str, &'static str)| {
+        letters.chars().zip(0..).find(|(twin, _)| *twin == c).map(|(_, at)| &latin[at..=at])
+    };
+    LIKE.iter().find(|(twin, ..)| *twin == c).map(|(_, plain, _)| *plain).or_else(|| LETTERS.iter().find_map(letter))
+}
+
+/// Pushes what a character looks like, as a letter and its marks; nothing for one that cannot be seen.
 pub(crate) fn fold(c: char, into: &mut String) {
     match looks(c) {
         Looks::Blank | Looks::Invisible => {}
-        Looks::Itself => into.push(c),
+        Looks::Itself => decompose_canonical(c, |part| into.push(part)),
         Looks::Like(plain) => into.push_str(plain),
-        // A letter may have two marks, one composed with it before the other.
-        Looks::Composed(letter, mark) => {
-            fold(letter, into);
-            into.push(mark);
-        }
     }
 }
 
-/// Whether this mark belongs to the letter before it.
+/// Whether this character is a mark on the letter before it.
 pub(crate) fn is_mark(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+    is_combining_mark(c) && looks(c) != Looks::Invisible
 }
 
-/// What a character is called, where its looks do not say it.
+/// The name of a character, where its looks do not say what it is.
 pub(crate) fn name(c: char) -> Option<Cow<'static, str>> {
     let named = NAMES.iter().find(|(named, _)| *named == c).map(|(_, name)| *name);
-    let like = LIKE.iter().find(|(alike, ..)| *alike == c).map(|(_, _, name)| *name);
-    let mark = MARKS.iter().find(|(mark, ..)| *mark == c).map(|(_, name, _)| *name);
-    if let Some(name) = named.or(like).or(mark) {
+    let like = LIKE.iter().find(|(twin, ..)| *twin == c).map(|(_, _, name)| *name);
+    if let Some(name) = named.or(like) {
         return Some(Cow::Borrowed(name));
     }
     match (looks(c), c) {
@@ -66,31 +72,9 @@ pub(crate) fn name(c: char) -> Option<Cow<'static, str>> {
         (Looks::Invisible, _) => Some(Cow::Borrowed("invisible")),
         (Looks::Blank, _) => Some(Cow::Borrowed("white space")),
         _ if c.is_control() => Some(Cow::Borrowed("a control character")),
+        _ if is_mark(c) => Some(Cow::Borrowed("a combining mark")),
         _ => None,
     }
-}
-
-static ALIKE: LazyLock<HashMap<char, Looks>> = LazyLock::new(|| {
-    let like = LIKE.iter().map(|(c, plain, _)| (*c, Looks::Like(plain)));
-    let letters = LETTERS
-        .iter()
-        .flat_map(|pairs| in_pairs(pairs).map(|(c, plain, at)| (c, Looks::Like(&pairs[at..at + plain.len_utf8()]))));
-    let fullwidth = (0..94).filter_map(|at| Some((char::from_u32(0xff01 + at as u32)?, Looks::Like(&PLAIN[at..=at]))));
-    let composed = |(mark, _, pairs): &(char, _, &'static str)| {
-        let mark = *mark;
-        in_pairs(pairs).map(move |(letter, composed, _)| (composed, Looks::Composed(letter, mark)))
-    };
-    like.chain(letters).chain(fullwidth).chain(MARKS.iter().flat_map(composed)).collect()
-});
-
-/// Two characters after each other, and where the second begins. Blanks between are for the eye.
-fn in_pairs(pairs: &str) -> impl Iterator<Item = (char, char, usize)> {
-    let mut chars = pairs.char_indices().filter(|(_, c)| *c != ' ');
-    std::iter::from_fn(move || {
-        let (_, first) = chars.next()?;
-        let (at, second) = chars.next()?;
-        Some((first, second, at))
-    })
 }
 
 const PLAIN: &str = "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
@@ -107,6 +91,14 @@ const NAMES: &[(char, &str)] = &[
     ('\u{85}', "next line"),
     ('\u{a0}', "no-break space"),
     ('\u{ad}', "soft hyphen"),
+    ('\u{300}', "combining grave accent"),
+    ('\u{301}', "combining acute accent"),
+    ('\u{302}', "combining circumflex accent"),
+    ('\u{303}', "combining tilde"),
+    ('\u{308}', "combining diaeresis"),
+    ('\u{30a}', "combining ring above"),
+    ('\u{30c}', "combining caron"),
+    ('\u{327}', "combining cedilla"),
     ('\u{2002}', "en space"),
     ('\u{2003}', "em space"),
     ('\u{2007}', "figure space"),
@@ -156,53 +148,9 @@ const LIKE: &[(char, &str, &str)] = &[
     ('\u{203a}', ">", "single right-pointing angle quotation mark"),
 ];
 
-/// Cyrillic and Greek letters, each before the Latin one that it looks like.
-const LETTERS: &[&str] = &["аaеeоoрpсcхxуyіiјjѕsһhԁdԛqԝwАAВBЕEКKМMНHОOРPСCТTХXУYІIЈJЅS", "ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXοoνvιiκk"];
-
-/// Marks, their names, and the letters that are one character with them, each behind the letter alone.
-const MARKS: &[(char, &str, &str)] = &[
-    ('\u{300}', "combining grave accent", "AÀEÈIÌOÒUÙaàeèiìoòuùÜǛüǜNǸnǹĒḔēḕŌṐōṑWẀwẁÂẦâầĂẰăằÊỀêềÔỒôồƠỜơờƯỪưừYỲyỳ"),
-    (
-        '\u{301}',
-        "combining acute accent",
-        "AÁEÉIÍOÓUÚYÝaáeéiíoóuúyýCĆcćLĹlĺNŃnńRŔrŕSŚsśZŹzźÜǗüǘGǴgǵÅǺåǻÆǼæǽØǾøǿÇḈçḉĒḖēḗÏḮïḯKḰkḱMḾmḿÕṌõṍŌṒōṓPṔpṕ \
-         ŨṸũṹWẂwẃÂẤâấĂẮăắÊẾêếÔỐôốƠỚơớƯỨưứ",
-    ),
-    ('\u{302}', "combining circumflex accent", "AÂEÊIÎOÔUÛaâeêiîoôuûCĈcĉGĜgĝHĤhĥJĴjĵSŜsŝWŴwŵYŶyŷZẐzẑẠẬạậẸỆẹệỌỘọộ"),
-    ('\u{303}', "combining tilde", "AÃNÑOÕaãnñoõIĨiĩUŨuũVṼvṽÂẪâẫĂẴăẵEẼeẽÊỄêễÔỖôỗƠỠơỡƯỮưữYỸyỹ"),
-    ('\u{304}', "combining macron", "AĀaāEĒeēIĪiīOŌoōUŪuūÜǕüǖÄǞäǟȦǠȧǡÆǢæǣǪǬǫǭÖȪöȫÕȬõȭȮȰȯȱYȲyȳGḠgḡḶḸḷḹṚṜṛṝ"),
-    ('\u{306}', "combining breve", "AĂaăEĔeĕGĞgğIĬiĭOŎoŏUŬuŭȨḜȩḝẠẶạặ"),
-    (
-        '\u{307}',
-        "combining dot above",
-        "CĊcċEĖeėGĠgġIİZŻzżAȦaȧOȮoȯBḂbḃDḊdḋFḞfḟHḢhḣMṀmṁNṄnṅPṖpṗRṘrṙSṠsṡŚṤśṥŠṦšṧṢṨṣṩTṪtṫWẆwẇXẊxẋYẎyẏſẛ",
-    ),
-    ('\u{308}', "combining diaeresis", "AÄEËIÏOÖUÜaäeëiïoöuüyÿYŸHḦhḧÕṎõṏŪṺūṻWẄwẅXẌxẍtẗ"),
-    ('\u{309}', "combining hook above", "AẢaảÂẨâẩĂẲăẳEẺeẻÊỂêểIỈiỉOỎoỏÔỔôổƠỞơởUỦuủƯỬưửYỶyỷ"),
-    ('\u{30a}', "combining ring above", "AÅaåUŮuůwẘyẙ"),
-    ('\u{30b}', "combining double acute accent", "OŐoőUŰuű"),
-    ('\u{30c}', "combining caron", "CČcčDĎdďEĚeěLĽlľNŇnňRŘrřSŠsšTŤtťZŽzžAǍaǎIǏiǐOǑoǒUǓuǔÜǙüǚGǦgǧKǨkǩƷǮʒǯjǰHȞhȟ"),
-    ('\u{30f}', "combining double grave accent", "AȀaȁEȄeȅIȈiȉOȌoȍRȐrȑUȔuȕ"),
-    ('\u{311}', "combining inverted breve", "AȂaȃEȆeȇIȊiȋOȎoȏRȒrȓUȖuȗ"),
-    ('\u{31b}', "combining horn", "OƠoơUƯuư"),
-    ('\u{323}', "combining dot below", "BḄbḅDḌdḍHḤhḥKḲkḳLḶlḷMṂmṃNṆnṇRṚrṛSṢsṣTṬtṭVṾvṿWẈwẉZẒzẓAẠaạEẸeẹIỊiịOỌoọƠỢơợUỤuụƯỰưựYỴyỵ"),
-    ('\u{324}', "combining diaeresis below", "UṲuṳ"),
-    ('\u{325}', "combining ring below", "AḀaḁ"),
-    ('\u{326}', "combining comma below", "SȘsșTȚtț"),
-    ('\u{327}', "combining cedilla", "CÇcçGĢgģKĶkķLĻlļNŅnņRŖrŗSŞsşTŢtţEȨeȩDḐdḑHḨhḩ"),
-    ('\u{328}', "combining ogonek", "AĄaąEĘeęIĮiįUŲuųOǪoǫ"),
-    ('\u{32d}', "combining circumflex accent below", "DḒdḓEḘeḙLḼlḽNṊnṋTṰtṱUṶuṷ"),
-    ('\u{32e}', "combining breve below", "HḪhḫ"),
-    ('\u{330}', "combining tilde below", "EḚeḛIḬiḭUṴuṵ"),
-    ('\u{331}', "combining macron below", "BḆbḇDḎdḏKḴkḵLḺlḻNṈnṉRṞrṟTṮtṯZẔzẕhẖ"),
-    (
-        '\u{3099}',
-        "combining katakana-hiragana voiced sound mark",
-        "かがきぎくぐけげこごさざしじすずせぜそぞただちぢつづてでとどはばひびふぶへべほぼうゔゝゞカガキギ \
-         クグケゲコゴサザシジスズセゼソゾタダチヂツヅテデトドハバヒビフブヘベホボウヴワヷヰヸヱヹヲヺヽヾ",
-    ),
-    ('\u{309a}', "combining katakana-hiragana semi-voiced sound mark", "はぱひぴふぷへぺほぽハパヒピフプヘペホポ"),
-];
+/// Cyrillic and Greek letters, and the Latin ones that they look like.
+const LETTERS: &[(&str, &str)] =
+    &[("аеорсхуіјѕһԁԛԝАВЕКМНОРСТХУІЈЅ", "aeopcxyijshdqwABEKMHOPCTXYIJS"), ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονικ", "ABEZHIKMNOPTYXovik")];
 
 #[cfg(test)]
 mod tests {

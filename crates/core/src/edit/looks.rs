@@ -1,8 +1,6 @@
 //! Places that look like a text: the same but for white space, invisible characters, look-alikes and Unicode normal form. They
 //! are never taken for the text; they are what a refusal shows.
 
-use std::collections::BTreeSet;
-
 use memchr::memmem;
 
 use crate::{
@@ -98,47 +96,25 @@ fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
     length
 }
 
-/// The ways in which two texts that look the same differ.
+/// The ways in which two texts that look the same differ: those that still differ when all other ways are folded away.
 pub(super) fn differs_in(old: &str, found: &str) -> Vec<Hidden> {
-    let (given, given_end) = units(&old.replace("\r\n", "\n"));
-    let (there, there_end) = units(&found.replace("\r\n", "\n"));
-    let mut ways = BTreeSet::new();
-    let visible = |run: &str| run.chars().filter(|c| looks(*c) == Looks::Blank).collect::<String>();
-    let mut compare = |a: &str, b: &str| match a == b {
-        true => {}
-        false if visible(a) == visible(b) => drop(ways.insert(Hidden::Invisible)),
-        false => drop(ways.insert(Hidden::WhiteSpace)),
-    };
-    given.iter().zip(&there).for_each(|(a, b)| compare(&a.before, &b.before));
-    compare(&given_end, &there_end);
-    for (a, b) in given.iter().zip(&there).filter(|(a, b)| a.spelt != b.spelt) {
-        let is_alike = [a, b].iter().any(|unit| matches!(looks(unit.spelt), Looks::Like(_)));
-        ways.insert(if is_alike { Hidden::LookAlike } else { Hidden::NormalForm });
-    }
-    ways.into_iter().collect()
+    let (old, found) = (old.replace("\r\n", "\n"), found.replace("\r\n", "\n"));
+    let ways = [Hidden::WhiteSpace, Hidden::Invisible, Hidden::LookAlike, Hidden::NormalForm];
+    ways.into_iter().filter(|way| folded_but_for(*way, &old) != folded_but_for(*way, &found)).collect()
 }
 
-/// A character of the folded text.
-struct Unit {
-    /// The character that it comes from.
-    spelt: char,
-    /// What cannot be seen in front of it.
-    before: String,
-}
-
-/// The characters of the folded text, and what cannot be seen at its end.
-fn units(text: &str) -> (Vec<Unit>, String) {
-    let mut units = Vec::with_capacity(text.len());
-    let (mut before, mut scratch) = (String::new(), String::new());
+fn folded_but_for(way: Hidden, text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
-        scratch.clear();
-        fold(c, &mut scratch);
-        if scratch.is_empty() {
-            before.push(c);
-        }
-        units.extend(scratch.chars().map(|_| Unit { spelt: c, before: std::mem::take(&mut before) }));
+        let hides = match looks(c) {
+            Looks::Blank => Hidden::WhiteSpace,
+            Looks::Invisible => Hidden::Invisible,
+            Looks::Like(_) => Hidden::LookAlike,
+            Looks::Itself => Hidden::NormalForm,
+        };
+        if hides == way { folded.push(c) } else { fold(c, &mut folded) }
     }
-    (units, before)
+    folded
 }
 
 #[cfg(test)]
