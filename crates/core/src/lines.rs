@@ -71,6 +71,11 @@ impl LineRange {
         (!indexes.is_empty()).then(|| Self { start: LineNo::at_index(indexes.start), end: LineNo::at_index(indexes.end - 1) })
     }
 
+    /// The indexes of the lines.
+    pub(crate) fn indexes(self) -> std::ops::Range<usize> {
+        self.start.index()..self.end.index() + 1
+    }
+
     /// How many lines.
     pub fn count(self) -> u32 {
         self.end.0 - self.start.0 + 1

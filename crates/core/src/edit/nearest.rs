@@ -107,7 +107,7 @@ fn same_looks(text: &Text, old: &str, wanted: &[&str], place: &Match, others: us
     const MOST_CHARS: usize = 4000;
     let exact = text.as_str()[place.clone()].replace("\r\n", "\n");
     let lines = lines_of(text, place);
-    let steps = region::steps_from(text, wanted, lines.start);
+    let steps = region::steps_within(text, wanted, lines.indexes());
     let column = text.as_str()[text.span(LineRange::line(lines.start)).start..place.start].chars().count();
     let diverges = first_divergence(text, old, wanted, &steps, Some(column));
     let is_short = exact.len() <= MOST_CHARS;

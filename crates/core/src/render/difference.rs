@@ -12,8 +12,8 @@ use crate::{
 pub(super) fn first_difference(diverges: &Divergence) -> String {
     match diverges {
         Divergence::Line { line, column, expected, found } => {
-            let difference = Difference::of(Side::of(expected), Side::of(found));
-            format!("First difference on line {line}, column {column}: {}.", difference.told())
+            let difference = told(Side::of(expected), Side::of(found));
+            format!("First difference on line {line}, column {column}: {difference}.")
         }
         Divergence::LeftOut { lines } => {
             let lines_left_out = which(&[*lines].into_iter().collect());
@@ -49,79 +49,50 @@ struct Side {
     to: usize,
 }
 
-/// A difference, and how it is told.
-enum Difference {
-    /// Other words: quoted as they are.
-    Plain(Side, Side),
-    /// White space.
-    Blanks(Side, Side),
-    /// Characters that have to be named.
-    Named(Side, Side),
-    /// The same letter in another form.
-    NormalForm(Side, Side),
+/// What differs at this place, as far as words can name it: white space and characters that look alike are named, all else is quoted.
+fn told(given: Side, there: Side) -> String {
+    let back = given.blanks_before();
+    let (given_run, there_run) = (given.blank_run(back), there.blank_run(back));
+    if !(given_run.is_empty() && there_run.is_empty()) && given_run.next() == there_run.next() {
+        let place = if given_run.next().is_none() { " at the end of the line" } else { "" };
+        let (blanks, other_blanks) = (given_run.blanks_named(), there_run.blanks_named());
+        let (quoted, other_quoted) = (given_run.quoted(), there_run.quoted());
+        return format!(
+            "you gave {blanks}{place} in {quoted}, the file has {other_blanks} in {other_quoted}{}",
+            there_run.in_json()
+        );
+    }
+    let is_inside_letter = [&given, &there].iter().any(|side| side.next().is_some_and(is_mark));
+    let back = usize::from(is_inside_letter && given.from > 0);
+    let (letter, other) = (given.letter(back), there.letter(back));
+    let has_look_alike = letter.has_look_alike() || other.has_look_alike();
+    if letter.folded() == other.folded() && !letter.folded().is_empty() && !has_look_alike {
+        let (spelt, other_spelt, json) = (letter.spelt(), other.spelt(), other.in_json());
+        let letter: String = letter.chars().iter().collect();
+        return format!(
+            "you gave {letter} as {spelt}, the file has it as {other_spelt}, the same letter in another Unicode normal form{json}"
+        );
+    }
+    let (one, other) = (given.one(), there.one());
+    if one.is_invisible() && one.next() == there.next() {
+        return told_by_name(&one, &there);
+    }
+    if other.is_invisible() && other.next() == given.next() {
+        return told_by_name(&given, &other);
+    }
+    if one.looks_like(&other) || one.is_hidden() || other.is_hidden() {
+        return told_by_name(&one, &other);
+    }
+    match (given.next(), there.next()) {
+        (None, _) => format!("your line ends there ({}), the file goes on ({})", given.quoted(), there.quoted()),
+        (_, None) => format!("the line of the file ends there ({}), yours goes on ({})", there.quoted(), given.quoted()),
+        _ => format!("you gave {}, the file has {}", given.quoted(), there.quoted()),
+    }
 }
 
-impl Difference {
-    fn of(given: Side, there: Side) -> Self {
-        let back = given.blanks_before();
-        let (given_run, there_run) = (given.blank_run(back), there.blank_run(back));
-        if !(given_run.is_empty() && there_run.is_empty()) && given_run.next() == there_run.next() {
-            return Difference::Blanks(given_run, there_run);
-        }
-        let is_inside_letter = [&given, &there].iter().any(|side| side.next().is_some_and(is_mark));
-        let back = usize::from(is_inside_letter && given.from > 0);
-        let (letter, other) = (given.letter(back), there.letter(back));
-        let has_look_alike = letter.has_look_alike() || other.has_look_alike();
-        if letter.folded() == other.folded() && !letter.folded().is_empty() && !has_look_alike {
-            return Difference::NormalForm(letter, other);
-        }
-        let (one, other) = (given.one(), there.one());
-        if one.is_invisible() && one.next() == there.next() {
-            return Difference::Named(one, there);
-        }
-        if other.is_invisible() && other.next() == given.next() {
-            return Difference::Named(given, other);
-        }
-        if one.looks_like(&other) || one.is_hidden() || other.is_hidden() {
-            return Difference::Named(one, other);
-        }
-        Difference::Plain(given, there)
-    }
-
-    fn told(&self) -> String {
-        match self {
-            Difference::Plain(given, there) if given.next().is_none() => {
-                format!("your line ends there ({}), the file goes on ({})", given.quoted(), there.quoted())
-            }
-            Difference::Plain(given, there) if there.next().is_none() => {
-                format!("the line of the file ends there ({}), yours goes on ({})", there.quoted(), given.quoted())
-            }
-            Difference::Plain(given, there) => format!("you gave {}, the file has {}", given.quoted(), there.quoted()),
-            Difference::Blanks(given, there) => {
-                let place = if given.next().is_none() { " at the end of the line" } else { "" };
-                let (blanks, other_blanks) = (given.blanks_named(), there.blanks_named());
-                let quoted = there.quoted();
-                format!(
-                    "you gave {blanks}{place} in {}, the file has {other_blanks} in {quoted}{}",
-                    given.quoted(),
-                    there.in_json()
-                )
-            }
-            Difference::Named(given, there) => {
-                let (name, quoted, escaped) = (there.named(), there.quoted(), there.in_json());
-                format!("you gave {} in {}, the file has {name} in {quoted}{escaped}", given.named(), given.quoted())
-            }
-            Difference::NormalForm(given, there) => {
-                let letter: String = given.chars().iter().collect();
-                format!(
-                    "you gave {letter} as {}, the file has it as {}, the same letter in another Unicode normal form{}",
-                    given.spelt(),
-                    there.spelt(),
-                    there.in_json()
-                )
-            }
-        }
-    }
+fn told_by_name(given: &Side, there: &Side) -> String {
+    let (name, quoted, escaped) = (there.named(), there.quoted(), there.in_json());
+    format!("you gave {} in {}, the file has {name} in {quoted}{escaped}", given.named(), given.quoted())
 }
 
 impl Side {
@@ -256,7 +227,7 @@ impl Side {
 
 /// Whether one has to be told that this character is there, or that it is not the plain one it looks like.
 fn is_hidden(c: char) -> bool {
-    c.is_control() || !matches!(looks(c), Looks::Itself | Looks::Composed(..)) && c != ' '
+    c.is_control() || looks(c) != Looks::Itself && c != ' '
 }
 
 /// `U+2019 (right single quotation mark)`, `x (U+0078)`
