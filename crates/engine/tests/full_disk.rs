@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
+#[path = "it/fixture.rs"]
 mod fixture;
 
 use std::{

@@ -2,11 +2,9 @@
 //! one did not, contents must prove it.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{fs, path::Path, sync::Arc};
 
-use fixture::{content, edit, fast, lay_out, read};
+use crate::fixture::{content, edit, fast, lay_out, read};
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId, Workspace,

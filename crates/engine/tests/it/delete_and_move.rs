@@ -13,9 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-mod fixture;
-
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session,

@@ -1,8 +1,6 @@
 //! Scans of real trees: what has changed since the scan before, whatever was done to the files.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{
     collections::BTreeMap,
     fs::{self, File, FileTimes},
@@ -12,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fixture::{fast, lay_out};
+use crate::fixture::{fast, lay_out};
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use surehand_engine::{

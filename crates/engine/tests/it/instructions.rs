@@ -1,11 +1,9 @@
 //! Directory instructions: when they are noticed, with a watcher and without, to whom they are given, and where they end.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session, SessionId, Workspace,

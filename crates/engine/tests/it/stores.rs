@@ -1,11 +1,9 @@
 //! A workspace opens with any store. Views, changes and undo work with each; commits do not depend on which it is.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{fs, path::Path, sync::Arc};
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::json;
 use surehand_engine::{
     Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,

@@ -1,15 +1,13 @@
 //! Files that cannot be shown, because they are no text or too large: replaced only by who says so twice, and kept first.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{
     fs::{self, File},
     os::unix::fs::PermissionsExt,
     path::Path,
 };
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Reply, Session, SessionId, Workspace,

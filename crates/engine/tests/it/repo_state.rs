@@ -1,11 +1,9 @@
 //! The state of the repository: what tools did to files, written down after every change, shared by processes, rebuilt when lost.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{collections::BTreeMap, fs, path::Path};
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     RepoTracker, Session, Workspace,

@@ -1,11 +1,9 @@
 //! What a session is told about files that changed after it saw them: each once, with who did it as far as that is known.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::fs;
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{Session, SessionId, Workspace};
 

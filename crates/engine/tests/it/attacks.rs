@@ -1,8 +1,6 @@
 //! Attacks that once worked: each is the smallest way in, kept closed.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{
     fs::{self, File, OpenOptions},
     io::Write,
@@ -14,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Edit, Session, Workspace,

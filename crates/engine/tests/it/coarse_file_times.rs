@@ -3,8 +3,6 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{
     fs::{self, File, FileTimes},
     path::Path,
@@ -12,7 +10,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::json;
 use surehand_core::RelPath;
 use surehand_engine::{

@@ -1,11 +1,9 @@
 //! Commands that an agent runs in a shell: what they print of a file counts as read, what they change is put down to them.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{fs, path::Path, process};
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::json;
 use surehand_engine::{
     Command, Session, Workspace,

@@ -17,9 +17,7 @@ use std::{
     time::Duration,
 };
 
-mod fixture;
-
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId, Workspace,
@@ -602,13 +600,13 @@ fn a_read_only_file_or_directory_leaves_the_original() {
     assert_tidy(dir.path());
 }
 
-/// The system counts the bytes that a process reads.
+/// The system counts the bytes that a thread reads.
 #[cfg(target_os = "linux")]
 #[test]
 fn unchanged_files_are_not_read_again() {
     const SIZE: usize = 4_000_000;
     let bytes_read = || {
-        let counts = fs::read_to_string("/proc/self/io").unwrap();
+        let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
         let count = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
         count.parse::<usize>().unwrap()
     };

@@ -1,8 +1,6 @@
 //! What the torture found: trouble that leaves something behind, or keeps the next edit from being made.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{
     fs,
     os::unix::{
@@ -12,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fixture::*;
+use crate::fixture::*;
 use surehand_engine::testing::Step;
 use surehand_testkit::as_somebody_else;
 

@@ -1,11 +1,8 @@
 //! Undo over several changes: of moved files, of other sessions, of names that were used twice.
-#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
-
-mod fixture;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session,

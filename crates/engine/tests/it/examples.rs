@@ -1,13 +1,13 @@
 //! The examples do what they say.
 #![allow(unreachable_pub, reason = "an example is a program of its own")]
 
-#[path = "../examples/anchored_edits.rs"]
+#[path = "../../examples/anchored_edits.rs"]
 mod anchored_edits;
-#[path = "../examples/directory_instructions.rs"]
+#[path = "../../examples/directory_instructions.rs"]
 mod directory_instructions;
-#[path = "../examples/own_tools.rs"]
+#[path = "../../examples/own_tools.rs"]
 mod own_tools;
-#[path = "../examples/repository_state.rs"]
+#[path = "../../examples/repository_state.rs"]
 mod repository_state;
 
 #[test]

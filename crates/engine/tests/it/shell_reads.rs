@@ -2,8 +2,6 @@
 //! twin of the workspace in which every line carries a tag of its own: the same command prints the tags.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "tests lay out files and say what they did not run")]
 
-mod fixture;
-
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs,
@@ -12,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use fixture::fast;
+use crate::fixture::fast;
 use surehand_engine::{Command, Session, Workspace};
 use tempfile::TempDir;
 

@@ -2,11 +2,9 @@
 //! each other as two processes are.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-mod fixture;
-
 use std::{fs, path::Path};
 
-use fixture::{content, edit, fast, lay_out};
+use crate::fixture::{self, content, edit, fast, lay_out};
 use serde_json::json;
 use surehand_engine::{Course, Session, SessionId, Workspace};
 

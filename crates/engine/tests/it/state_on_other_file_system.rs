@@ -2,8 +2,6 @@
 //! staged in a private directory of the tree then, and a crash at any step leaves all or nothing, and nothing behind.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
 
-mod fixture;
-
 use std::{
     fs,
     os::unix::fs::MetadataExt,
@@ -11,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use fixture::*;
+use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session, StateHome, Workspace, WorkspaceOptions,

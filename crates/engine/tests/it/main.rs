@@ -1,0 +1,23 @@
+//! The tests of this crate that use its public interface, in one binary. `full_disk` and `watch_large` are binaries of their own: one limits
+//! its process, the other counts what its process has open.
+
+mod attacks;
+mod coarse_file_times;
+mod commands;
+mod commit;
+mod delete_and_move;
+mod examples;
+mod file_tracker;
+mod fixture;
+mod instructions;
+mod provenance;
+mod repo_state;
+mod scan;
+mod shared_session;
+mod shell_reads;
+mod stale_views;
+mod state_on_other_file_system;
+mod stores;
+mod trouble;
+mod undo;
+mod unshowable_files;
