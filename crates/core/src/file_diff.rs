@@ -4,8 +4,8 @@
 use std::{borrow::Cow, fmt, ops::Range};
 
 use crate::{
-    change::{Hunk, LineMap},
     content::Content,
+    line_map::{Hunk, LineMap},
     lines::LineNo,
     path::RelPath,
     text::{Ending, Text},
@@ -404,7 +404,7 @@ mod tests {
             let patch::FilePatch::Update { chunks, .. } = &parsed.files[0] else { panic!("an update") };
             let text = Text::of(before).unwrap();
             if let Ok(splices) = patch::patch_splices(&text, chunks) {
-                prop_assert_eq!(crate::change::splice(&text, &splices).0, after);
+                prop_assert_eq!(crate::line_map::splice(&text, &splices).0, after);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{cmp::Ordering, ops::Deref, sync::OnceLock};
 
-use crate::state::{FileState, FileStatus};
+use crate::repo_state::{FileState, FileStatus};
 
 /// The files that were touched, by path, and how many others there are.
 #[derive(Debug, Default)]

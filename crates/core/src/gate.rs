@@ -1,10 +1,10 @@
 //! The gate: may a session that has seen this change a file that is that? It looks at nothing but its arguments.
 
 use crate::{
-    change::LineMap,
     content::{Blob, Content},
     excerpt::Excerpt,
     hash::Anchor,
+    line_map::LineMap,
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     policy::{Limits, OnChange, Policy},

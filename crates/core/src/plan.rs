@@ -4,7 +4,6 @@
 use std::sync::OnceLock;
 
 use crate::{
-    change::{LineMap, Splice, exact_map, splice},
     content::Content,
     edit::{
         find::{Overlaps, find},
@@ -17,6 +16,7 @@ use crate::{
     excerpt::Excerpt,
     gate::{self, Present, Target},
     hash::Anchor,
+    line_map::{LineMap, Splice, exact_map, splice},
     lines::LineSet,
     path::RelPath,
     proof::Proof,

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::{
-    change::{Hunk, LineMap},
     excerpt::clip,
+    line_map::{Hunk, LineMap},
     lines::{LineNo, LineRange, LineSet},
     text::Text,
 };

@@ -4,7 +4,7 @@
 use crate::{
     hash::ContentHash,
     path::RelPath,
-    state::{FileStatus, Millis},
+    repo_state::{FileStatus, Millis},
     view::Outside,
 };
 

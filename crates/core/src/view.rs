@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    change::{Hunk, LineMap},
     hash::ContentHash,
+    line_map::{Hunk, LineMap},
     lines::{LineNo, LineRange, LineSet},
     proof::Proof,
     text::Text,
@@ -392,7 +392,7 @@ mod tests {
     }
 
     fn insert(at: usize, count: usize, total: usize) -> LineMap {
-        LineMap::exact(vec![crate::change::Hunk { before: at..at, after: at..at + count }], total, total + count)
+        LineMap::exact(vec![crate::line_map::Hunk { before: at..at, after: at..at + count }], total, total + count)
     }
 
     #[test]

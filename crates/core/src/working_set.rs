@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use crate::{
-    change::LineMap,
     excerpt::Lines,
     hash::ContentHash,
+    line_map::LineMap,
+    line_numbers::Numbers,
     lines::{LineNo, LineRange, LineSet},
-    numbers::Numbers,
     outcome::Reading,
     path::RelPath,
     policy::Limits,

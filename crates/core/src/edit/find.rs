@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use memchr::memmem;
 
-pub use super::nearest::nearest;
+pub use super::not_found::nearest;
 use crate::text::Text;
 
 /// Bytes of the file that match.

@@ -6,10 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    change::Splice,
     excerpt::Excerpt,
     gate::Target,
     hash::{Anchor, LineHash},
+    line_map::Splice,
     lines::{LineNo, LineRange, LineSet},
     refusal::{Cause, Mismatch, MismatchKind, PartialUse, Refusal, Remap},
     text::{Ending, Text},
@@ -424,7 +424,7 @@ mod tests {
     fn an_old_number_never_hits_another_equal_line() {
         let before = text("a\n}\nb\n}\nc\n}\n");
         let after = text("x\ny\na\n}\nb\n}\nc\n}\n");
-        let map = crate::change::LineMap::between(&before, &after);
+        let map = crate::line_map::LineMap::between(&before, &after);
         let view = View::whole(&before).after_own_edit(&map, &after);
         let old = anchor(&before, 4);
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
@@ -453,7 +453,7 @@ mod tests {
     fn an_old_number_of_a_moved_line_gives_a_remap_that_works() {
         let before = text("a\nb\nc\n");
         let after = text("x\na\nb\nc\n");
-        let view = View::whole(&before).after_own_edit(&crate::change::LineMap::between(&before, &after), &after);
+        let view = View::whole(&before).after_own_edit(&crate::line_map::LineMap::between(&before, &after), &after);
         let old = anchor(&before, 2);
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
         let new = refusal.remaps()[0].to;

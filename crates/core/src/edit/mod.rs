@@ -4,11 +4,11 @@
 
 pub mod find;
 pub mod lines;
-mod looks;
-mod nearest;
+mod look_alikes;
+mod not_found;
 pub mod patch;
-mod region;
 pub mod replace;
+mod similar_lines;
 pub mod write;
 
 use serde::{Deserialize, Serialize};

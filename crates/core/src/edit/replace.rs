@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::{
-    change::Splice,
     edit::find::{Match, Matching, Overlaps, find, nearest},
+    line_map::Splice,
     refusal::Cause,
     text::{Ending, Text},
 };
@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{change::splice, lines::LineNo};
+    use crate::{line_map::splice, lines::LineNo};
 
     fn apply(content: &str, old: &str, new: &str, all: bool) -> Result<String, Cause> {
         let text = Text::new(content.as_bytes().to_vec()).unwrap();

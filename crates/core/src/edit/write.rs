@@ -1,7 +1,7 @@
 //! `write_file`: what becomes of line endings and a byte order mark that a reader is not shown.
 
 use crate::{
-    change::LineMap,
+    line_map::LineMap,
     lines::LineNo,
     text::{Ending, Text},
 };

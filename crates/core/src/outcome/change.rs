@@ -1,14 +1,14 @@
 //! What a change has done to files, and what the model is shown of it.
 
 use crate::{
-    change::LineMap,
     content::Content,
     excerpt::Excerpt,
     file_diff::FileDiff,
     ids::ChangeId,
+    line_map::LineMap,
+    line_numbers::Numbers,
     lines::{LineNo, LineRange, LineSet},
     notice::By,
-    numbers::Numbers,
     path::RelPath,
     plan::{Act, Planned, Rebased},
     short_diff::ShortDiff,

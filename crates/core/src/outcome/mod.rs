@@ -26,7 +26,7 @@ use crate::{
     path::RelPath,
     plan::Act,
     refusal::{Refusal, RefusalCode},
-    state::{RepoState, TaskList},
+    repo_state::{RepoState, TaskList},
     text::Text,
     tracked::Touch,
 };

@@ -2,8 +2,8 @@
 
 use crate::{
     excerpt::clip,
+    line_numbers::Numbers,
     lines::{LineNo, LineRange, LineSet},
-    numbers::Numbers,
     path::RelPath,
     policy::Limits,
     text::Text,

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     excerpt::clip,
+    line_numbers::Numbers,
     lines::{LineNo, LineRange, LineSet},
-    numbers::Numbers,
     path::RelPath,
     policy::Limits,
     text::Text,

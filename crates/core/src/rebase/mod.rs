@@ -9,7 +9,7 @@ use std::ops::Range;
 use self::reformatted::Reformatted;
 
 use crate::{
-    change::Splice,
+    line_map::Splice,
     lines::{LineRange, LineSet},
     proof::Proof,
     text::Text,

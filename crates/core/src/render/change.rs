@@ -1,12 +1,12 @@
 //! The answer to an edit: a short diff with fresh numbers, and how the numbers below moved.
 
 use crate::{
-    change::Shift,
     content::Content,
     excerpt::clip,
     hash::Anchor,
+    line_map::Shift,
+    line_numbers::Numbers,
     lines::LineNo,
-    numbers::Numbers,
     outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange},
     path::RelPath,
     plan::{Act, Planned, Rebased},

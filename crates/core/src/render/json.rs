@@ -9,7 +9,7 @@ use super::{
     refusal::remedy,
 };
 use crate::{
-    numbers::Numbers,
+    line_numbers::Numbers,
     outcome::{
         ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, Refused, SearchResult, WriteMethod, search::FileMatches,
     },

@@ -3,7 +3,7 @@
 
 pub mod change;
 pub mod cut;
-mod difference;
+mod first_difference;
 pub mod instructions;
 mod json;
 pub mod list;
@@ -17,7 +17,7 @@ pub mod snapshot;
 pub mod tasks;
 
 pub use self::json::json;
-pub use crate::numbers::Numbers;
+pub use crate::line_numbers::Numbers;
 use crate::{
     excerpt::clip,
     lines::LineSet,

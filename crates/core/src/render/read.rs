@@ -3,8 +3,8 @@
 use crate::{
     encoding::Encoding,
     excerpt::clip,
+    line_numbers::Numbers,
     lines::{LineRange, LineSet},
-    numbers::Numbers,
     outcome::{Reading, UnchangedRead, read::is_long},
     path::RelPath,
     render::{Audience, count, scope::name, which},

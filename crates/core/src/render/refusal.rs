@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::{
     excerpt::{Excerpt, clip},
+    line_numbers::Numbers,
     lines::LineNo,
-    numbers::Numbers,
     outcome::Refused,
     refusal::{
         BatchKind, BatchPlace, Cause, IfRepeated, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed, Refusal, Remap,
@@ -15,7 +15,7 @@ use crate::{
         Audience,
         change::between,
         count,
-        difference::{first_difference, ways},
+        first_difference::{first_difference, ways},
         which,
     },
     short_diff::TextDiff,

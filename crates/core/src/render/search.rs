@@ -1,7 +1,7 @@
 //! The answer to `search_files`: for each file its matching lines in the form of a read, and counts for what is not shown.
 
 use crate::{
-    numbers::Numbers,
+    line_numbers::Numbers,
     outcome::{
         Area, SearchResult,
         search::{CutLine, FileMatches},

@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 
 use crate::{
+    file_kind::kind_of,
     file_list::{Overview, directory, first},
-    kinds::kind_of,
     render::{
         count,
         cut::{cut, on_one_line, shorten},
         tasks::{belongs_to, status},
     },
-    state::{FileState, FileStatus, Millis, RepoState, Task, TaskList},
+    repo_state::{FileState, FileStatus, Millis, RepoState, Task, TaskList},
     tokens::estimate,
     tool::ToolNames,
 };
@@ -338,7 +338,7 @@ mod tests {
         file_list::FileList,
         hash::ContentHash,
         path::RelPath,
-        state::{Owner, TaskStatus},
+        repo_state::{Owner, TaskStatus},
     };
 
     fn real(text: &str) -> usize {

@@ -3,7 +3,7 @@
 use crate::{
     excerpt::clip,
     render::count,
-    state::{Task, TaskList, TaskStatus},
+    repo_state::{Task, TaskList, TaskStatus},
     tool::ToolNames,
 };
 
@@ -108,7 +108,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::state::Owner;
+    use crate::repo_state::Owner;
 
     fn tasks(list: &[Task]) -> String {
         super::tasks(&TaskList::of("", list.to_vec(), None), &ToolNames::default().with_done("done"))

@@ -3,15 +3,15 @@
 //! - what their output shows of files ([`printed`]), which is decided by the output and the files, not by the command;
 //! - which files they may be about ([`mentions`]);
 //! - what they say themselves, as in a here-document ([`own_text`]);
-//! - whether they only read ([`only_reads`]), and whether somebody has allowed them ([`covered`]).
+//! - whether they only read ([`only_reads`]), and whether a list allows them ([`covered`]).
 
-mod allow;
+mod allow_list;
 mod here_documents;
 pub mod mentions;
-mod only_reads;
 pub mod own_text;
 pub mod printed;
+mod read_only;
 mod words;
 
-pub use allow::{covered, is_entry};
-pub use only_reads::only_reads;
+pub use allow_list::{covered, is_entry};
+pub use read_only::only_reads;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::here_documents;
 use crate::{
-    change::LineMap,
+    line_map::LineMap,
     lines::{LineRange, LineSet},
     text::Text,
 };

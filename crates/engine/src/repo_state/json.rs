@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use surehand_core::{
-    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskList, TaskStatus, kinds::type_of, state::Millis,
+    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskList, TaskStatus, file_kind::type_of, repo_state::Millis,
 };
 
 /// A state in the shape and order in which it is promised to other programs.

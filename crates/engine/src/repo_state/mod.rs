@@ -18,7 +18,7 @@ use std::{
 
 use surehand_core::{
     ContentHash, FileList, FileState, FileStatus, Notice, Outside, Owner, RelPath, RepoState, Stamp, TaskList, Touch, Tracked,
-    outcome::TouchedFile, state::Millis,
+    outcome::TouchedFile, repo_state::Millis,
 };
 use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFiles, Turn};
 

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::{Chunk, LastNewline, Row, Stated};
 use crate::{
-    change::Splice,
     edit::{
         find::nearest,
         lines::{Placed, splices_of, to_splice},
     },
+    line_map::Splice,
     lines::{LineNo, LineRange, LineSet},
     refusal::Cause,
     text::{Ending, Text},
@@ -463,7 +463,7 @@ mod tests {
         let patch = crate::edit::patch::parse(&patch).unwrap();
         let crate::edit::patch::FilePatch::Update { chunks, .. } = &patch.files[0] else { panic!("an update") };
         let splices = patch_splices(&text, chunks).unwrap();
-        assert_eq!(crate::change::splice(&text, &splices).0, "\u{feff}b");
+        assert_eq!(crate::line_map::splice(&text, &splices).0, "\u{feff}b");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    change::{LineMap, splice},
+    line_map::{LineMap, splice},
     refusal::Cause,
     text::Text,
 };

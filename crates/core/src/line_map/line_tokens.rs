@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::change::compare;
+    use crate::line_map::compare;
 
     fn all(lines: &[String]) -> Vec<&str> {
         lines.iter().map(|line| &**line).collect()

@@ -2,7 +2,7 @@
 //! made visible in what is quoted, but only where it matters.
 
 use crate::{
-    characters::{Looks, fold, is_mark, looks, name},
+    confusables::{Looks, fold, is_mark, looks, name},
     excerpt::clip,
     refusal::{Divergence, Hidden, Piece},
     render::which,

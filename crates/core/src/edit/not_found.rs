@@ -3,8 +3,8 @@
 
 use super::{
     find::{Match, Overlaps, find},
-    looks,
-    region::{self, Step},
+    look_alikes,
+    similar_lines::{self, Step},
 };
 use crate::{
     excerpt::Excerpt,
@@ -81,11 +81,11 @@ fn nearest_lines(text: &Text, old: &str) -> Option<Nearest> {
     if old.trim().is_empty() || text.line_count() == 0 {
         return None;
     }
-    let places = looks::places(text, old);
+    let places = look_alikes::places(text, old);
     if let Some(place) = best_place(text, old, &places) {
         return Some(same_looks(text, old, &wanted, place, places.len() - 1));
     }
-    let steps = region::find(text, &wanted)?;
+    let steps = similar_lines::find(text, &wanted)?;
     let on_line = |step: &Step| match *step {
         Step::Pair { line, .. } | Step::LeftOut { line } => Some(line),
         Step::Extra { .. } => None,
@@ -107,12 +107,12 @@ fn same_looks(text: &Text, old: &str, wanted: &[&str], place: &Match, others: us
     const MOST_CHARS: usize = 4000;
     let exact = text.as_str()[place.clone()].replace("\r\n", "\n");
     let lines = lines_of(text, place);
-    let steps = region::steps_within(text, wanted, lines.indexes());
+    let steps = similar_lines::steps_within(text, wanted, lines.indexes());
     let column = text.as_str()[text.span(LineRange::line(lines.start)).start..place.start].chars().count();
     let diverges = first_divergence(text, old, wanted, &steps, Some(column));
     let is_short = exact.len() <= MOST_CHARS;
     let shown = if is_short { whole_lines(text, place, lines) } else { around(lines, diverges.as_ref()) };
-    let differs_in = looks::differs_in(old, &exact);
+    let differs_in = look_alikes::differs_in(old, &exact);
     let same_looks = SameLooks { exact: is_short.then_some(exact), differs_in, others };
     Nearest { lines, fresh: Excerpt::of(text, &shown), same_looks: Some(same_looks), diverges }
 }

@@ -6,7 +6,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use crate::{change::LineMap, lines::LineNo, text::Text};
+use crate::{line_map::LineMap, lines::LineNo, text::Text};
 
 /// What became of a line, from top to bottom. Indexes of the wanted lines and of the lines of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use memchr::memmem;
 
 use crate::{
-    characters::{Looks, fold, is_mark, looks},
+    confusables::{Looks, fold, is_mark, looks},
     edit::find::Match,
     refusal::Hidden,
     text::Text,

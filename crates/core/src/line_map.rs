@@ -1,14 +1,14 @@
 //! The difference between two texts by lines: hunks, and the map from the old line numbers to the new ones that follows
 //! from them.
 
-mod tokens;
+mod line_tokens;
 
 use std::{borrow::Cow, fmt, ops::Range, str::FromStr};
 
 use imara_diff::{Algorithm, Diff, IndentHeuristic};
 
 use crate::{
-    change::tokens::Tokens,
+    line_map::line_tokens::Tokens,
     lines::{LineNo, LineRange, LineSet},
     text::Text,
 };
