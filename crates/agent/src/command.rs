@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_engine::{
-    Command, Commands, Session, ToolNames,
+    CommandConfig, Session, ShellCommand, ToolNames,
     core::{Cause, ContentHash, Lines, Refusal, outcome::CommandEffects},
     render::{self, Audience, Reply},
     tools,
@@ -48,12 +48,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self::from(&Commands::default())
+        Self::from(&CommandConfig::default())
     }
 }
 
-impl From<&Commands> for Limits {
-    fn from(settings: &Commands) -> Self {
+impl From<&CommandConfig> for Limits {
+    fn from(settings: &CommandConfig) -> Self {
         let time = Duration::from_secs(settings.seconds);
         Self {
             time,
@@ -155,7 +155,7 @@ pub fn run_command(
     }
     let root = session.workspace().path().to_owned();
     let directory = root.to_string_lossy();
-    let begun = session.command_begins(&Command { line: &command, directory: &directory, output: "" });
+    let begun = session.command_begins(&ShellCommand { line: &command, directory: &directory, output: "" });
     let ran = match run(&command, &root, time, limits, secrets, cancel) {
         Ok(ran) => ran,
         Err(error) => {
@@ -163,7 +163,7 @@ pub fn run_command(
             return not_run(session, refused(Refusal::of_call(Cause::Io { why })));
         }
     };
-    let effects = session.command_ended(begun, &Command { line: &command, directory: &directory, output: &ran.output.text });
+    let effects = session.command_ended(begun, &ShellCommand { line: &command, directory: &directory, output: &ran.output.text });
     CommandOutcome::Ran(Box::new(CommandRun { ran, effects, limits: *limits }))
 }
 

@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Call as EngineCall, Course, Edit, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
+    Call as EngineCall, CallProgress, Edit, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
         Done, EditDialect, Lines, Mode, Owner, RepoState,
         file_diff::{DiffKind, FileDiff},
@@ -508,7 +508,7 @@ impl<'a> Run<'a> {
             Some(AgentTool::Workspace(_)) | None => {
                 let outcome = match understood {
                     Some(call) => self.session.run(call),
-                    None => self.session.run_tool(&Course::default(), name, arguments),
+                    None => self.session.run_tool(&CallProgress::default(), name, arguments),
                 };
                 self.take_outcome(outcome).into()
             }

@@ -11,7 +11,7 @@ use surehand_adapters::{hooks::OpenedWorkspace, session_places::SessionPlaces};
 use surehand_engine::{
     Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
     WorkspaceOptions,
-    change_log::Selection,
+    change_log::ChangeSelection,
     find_root,
     store::ChangeId,
     testing::{Probe, Verdict},
@@ -143,16 +143,16 @@ fn with_hint(error: OpenError) -> anyhow::Error {
 }
 
 /// Which changes are meant. What is not the name of a change is a file.
-pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<Selection> {
+pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<ChangeSelection> {
     if let Some(id) = &typed.session {
-        return Ok(Selection::Session(SessionId(id.clone())));
+        return Ok(ChangeSelection::Session(SessionId(id.clone())));
     }
-    let Some(what) = &typed.what else { return Ok(Selection::Last(None)) };
-    let change = Selection::Change(ChangeId(what.clone()));
+    let Some(what) = &typed.what else { return Ok(ChangeSelection::Last(None)) };
+    let change = ChangeSelection::Change(ChangeId(what.clone()));
     if session.workspace().net_changes(&change)?.is_some() {
         return Ok(change);
     }
-    Ok(Selection::File(session.path_of(what).map_err(output::refused)?, None))
+    Ok(ChangeSelection::File(session.path_of(what).map_err(output::refused)?, None))
 }
 
 fn killer() -> Option<Probe> {

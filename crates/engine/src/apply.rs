@@ -11,14 +11,14 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    call_progress::Course,
+    call_progress::CallProgress,
     change_log::fresh_change,
     disk::{
-        commit::{Change, CommitError, Committed, commit},
-        journal::How,
+        commit::{CommitError, Committed, FileChange, commit},
+        journal::CommitMethod,
     },
     file_cache::{PlannedFile, keep_first},
-    plan::{Plan, PlanStep},
+    plan::{EditPlan, PlanStep},
     session::{PlanBasis, Session},
     time::now,
 };
@@ -52,8 +52,8 @@ impl<'a> ChangeOrigin<'a> {
 
 impl Session {
     /// Carries out a plan. If a file has changed since it was made, it is made anew.
-    pub fn commit(&mut self, plan: Plan) -> Outcome {
-        let Plan { session, edit, step } = plan;
+    pub fn commit(&mut self, plan: EditPlan) -> Outcome {
+        let EditPlan { session, edit, step } = plan;
         // What another session may do is not what this one may.
         let result = if session == self.id() { self.apply(&edit, step) } else { self.change(&edit) };
         self.conclude(&edit, result)
@@ -61,14 +61,14 @@ impl Session {
 
     /// Judges an edit and carries it out.
     pub fn edit(&mut self, edit: &Edit) -> Outcome {
-        self.begin_call(&Course::default());
+        self.begin_call(&CallProgress::default());
         let result = self.change(edit);
         self.conclude(edit, result)
     }
 
     /// Takes changes back for a person. Instructions are for models, and none are given.
     pub fn undo(&mut self, undo: &UndoRequest) -> Outcome {
-        self.begin_call(&Course::default());
+        self.begin_call(&CallProgress::default());
         let edit = Edit::Undo(undo.clone());
         let result = self.change(&edit);
         self.conclude_in(&[], &edit, result)
@@ -99,8 +99,8 @@ impl Session {
                 }
             };
             files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
-            let changes: Vec<Change<'_>> =
-                files.iter().map(|file| Change { planned: &file.planned, identity: file.facts.identity }).collect();
+            let changes: Vec<FileChange<'_>> =
+                files.iter().map(|file| FileChange { planned: &file.planned, identity: file.facts.identity }).collect();
             match beside_comparison(files, || commit(self.workspace.working_copy(), &changes)) {
                 Ok(committed) => return Ok(Done::Changed(self.record_step(edit, step, committed))),
                 Err(CommitError::Changed(path)) => {
@@ -175,7 +175,7 @@ impl Session {
             PlanStep::Undo(_) => return None,
         };
         // Without a stamp, each file is looked at.
-        let committed = Committed { stamps: vec![None; files.len()], how: vec![How::Swap; files.len()] };
+        let committed = Committed { stamps: vec![None; files.len()], how: vec![CommitMethod::Swap; files.len()] };
         let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
         let rewrites = self.count_if_rewrite(edit, &files);
         Some(Done::Changed(ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }))
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// What is known of a file after a change, and what the session has seen of it.
-    fn settle_file(&mut self, planned: Planned, stamp: Option<Stamp>, how: How, by: MadeBy) -> FileOutcome {
+    fn settle_file(&mut self, planned: Planned, stamp: Option<Stamp>, how: CommitMethod, by: MadeBy) -> FileOutcome {
         let is_renamed = planned.path_after().is_none_or(|after| after != planned.path());
         if is_renamed {
             self.let_go(planned.path());
@@ -316,11 +316,11 @@ fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T 
     })
 }
 
-fn written(how: How) -> WriteMethod {
+fn written(how: CommitMethod) -> WriteMethod {
     match how {
-        How::Swap | How::Create | How::Remove | How::Move => WriteMethod::Exchanged,
-        How::Rename => WriteMethod::Renamed,
-        How::InPlace => WriteMethod::InPlace,
+        CommitMethod::Swap | CommitMethod::Create | CommitMethod::Remove | CommitMethod::Move => WriteMethod::Exchanged,
+        CommitMethod::Rename => WriteMethod::Renamed,
+        CommitMethod::InPlace => WriteMethod::InPlace,
     }
 }
 

@@ -8,15 +8,15 @@ use std::sync::{
 
 /// The course of one call. Copies are about the same call.
 #[derive(Debug, Clone, Default)]
-pub struct Course(Arc<State>);
+pub struct CallProgress(Arc<ProgressCounters>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ProgressCounters {
     files: AtomicU64,
     is_stopped: AtomicBool,
 }
 
-impl Course {
+impl CallProgress {
     /// Says that nobody wants the call any more. It ends as soon as it notices; a change that has begun is made.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);

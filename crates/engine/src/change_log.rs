@@ -15,7 +15,7 @@ use crate::{random::random, workspace::Workspace};
 
 /// Which changes are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub enum ChangeSelection {
     /// The last one, of a session or of all.
     Last(Option<SessionId>),
     /// The last one of this file, and of that change only this file.
@@ -26,14 +26,14 @@ pub enum Selection {
     Session(SessionId),
 }
 
-impl Selection {
+impl ChangeSelection {
     fn fits(&self, event: &Event) -> bool {
         let is_by = |session: &SessionId| event.session == *session;
         match self {
-            Selection::Last(session) => session.as_ref().is_none_or(is_by),
-            Selection::File(path, session) => event.is_about(path) && session.as_ref().is_none_or(is_by),
-            Selection::Change(change) => event.change == *change,
-            Selection::Session(session) => is_by(session),
+            ChangeSelection::Last(session) => session.as_ref().is_none_or(is_by),
+            ChangeSelection::File(path, session) => event.is_about(path) && session.as_ref().is_none_or(is_by),
+            ChangeSelection::Change(change) => event.change == *change,
+            ChangeSelection::Session(session) => is_by(session),
         }
     }
 }
@@ -41,7 +41,7 @@ impl Selection {
 /// What a file was before the selected changes and after them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Net {
+pub struct NetChange {
     /// The name it had.
     pub path_before: RelPath,
     /// The name it has.
@@ -58,7 +58,7 @@ pub struct Net {
     pub is_mixed: bool,
 }
 
-impl Net {
+impl NetChange {
     /// Whether it was made and taken away again: then there is nothing to take back, or to show.
     pub(crate) fn is_nothing(&self) -> bool {
         self.before.is_none() && self.after.is_none()
@@ -71,22 +71,22 @@ const MAX_EVENTS: usize = 100_000;
 impl Workspace {
     /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
     /// they are named.
-    pub(crate) fn select(&self, selection: &Selection) -> Result<Vec<Event>, StoreError> {
+    pub(crate) fn select(&self, selection: &ChangeSelection) -> Result<Vec<Event>, StoreError> {
         self.select_but(selection, &[])
     }
 
     /// The same as if these changes had never been made.
-    pub(crate) fn select_but(&self, selection: &Selection, passed: &[ChangeId]) -> Result<Vec<Event>, StoreError> {
+    pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<Event>, StoreError> {
         self.flush();
         self.bring_what_is_answered();
         let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
-        if let Selection::Change(change) = selection {
+        if let ChangeSelection::Change(change) = selection {
             return ask(Which { change: Some(change.clone()), ..Which::default() });
         }
         // Of all sessions and files: another one may have taken back what is asked for, and under another name.
         let mut events = standing(ask(Which::default())?);
         events.retain(|event| selection.fits(event) && !passed.contains(&event.change));
-        if !matches!(selection, Selection::Session(_)) {
+        if !matches!(selection, ChangeSelection::Session(_)) {
             let last = events.first().map(|event| event.change.clone());
             events.retain(|event| Some(&event.change) == last.as_ref());
         }
@@ -97,7 +97,7 @@ impl Workspace {
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Logged {
+pub struct LoggedChange {
     /// Its name.
     pub change: ChangeId,
     /// When it was made.
@@ -114,7 +114,7 @@ pub struct Logged {
 
 impl Workspace {
     /// The latest changes that fit, newest first.
-    pub fn log(&self, which: &Which, limit: usize) -> Result<Vec<Logged>, StoreError> {
+    pub fn log(&self, which: &Which, limit: usize) -> Result<Vec<LoggedChange>, StoreError> {
         self.flush();
         self.bring_what_is_answered();
         let events = self.ask(|store| store.events(&Which::default(), MAX_EVENTS))?;
@@ -125,7 +125,7 @@ impl Workspace {
                 && which.path.as_ref().is_none_or(|path| event.is_about(path))
                 && which.change.as_ref().is_none_or(|change| *change == event.change)
         };
-        let mut log: Vec<Logged> = Vec::new();
+        let mut log: Vec<LoggedChange> = Vec::new();
         for event in events.into_iter().filter(fits) {
             let event_is_undone = is_undone(&event);
             let (is_full, last) = (log.len() == limit, log.last_mut());
@@ -135,7 +135,7 @@ impl Workspace {
                     last.files.push(event);
                 }
                 None if is_full => break,
-                None => log.push(Logged {
+                None => log.push(LoggedChange {
                     change: event.change.clone(),
                     at: event.at,
                     session: event.session.clone(),
@@ -152,14 +152,14 @@ impl Workspace {
 
     /// What the changes that are meant came to for each file; `None` when there is no such change. A file that was made and taken
     /// away again is not among them.
-    pub fn net_changes(&self, selection: &Selection) -> Result<Option<Vec<Net>>, StoreError> {
+    pub fn net_changes(&self, selection: &ChangeSelection) -> Result<Option<Vec<NetChange>>, StoreError> {
         let events = self.select(selection)?;
         let nets = || net(&events).into_iter().filter(|file| !file.is_nothing()).collect();
         Ok((!events.is_empty()).then(nets))
     }
 
     /// What became of a file; `None` when a version of it is no longer kept.
-    pub fn diff(&self, file: &Net) -> Option<FileDiff> {
+    pub fn diff(&self, file: &NetChange) -> Option<FileDiff> {
         let content = |path: &RelPath, version: Option<ContentHash>| match version {
             None => Some(None),
             Some(version) => self.content_at(path, &version).map(Some),
@@ -216,8 +216,8 @@ pub fn what_happened(file: &Event) -> String {
 }
 
 /// What these events, newest first, came to for each file.
-pub(crate) fn net(events: &[Event]) -> Vec<Net> {
-    let mut files: Vec<Net> = Vec::new();
+pub(crate) fn net(events: &[Event]) -> Vec<NetChange> {
+    let mut files: Vec<NetChange> = Vec::new();
     for event in events {
         let name_after = event.name_after();
         match files.iter_mut().find(|net| net.path_before == *name_after) {
@@ -228,7 +228,7 @@ pub(crate) fn net(events: &[Event]) -> Vec<Net> {
                 net.mode = event.mode.or(net.mode);
                 net.changes.push(event.change.clone());
             }
-            None => files.push(Net {
+            None => files.push(NetChange {
                 path_before: event.path.clone(),
                 path_after: name_after.clone(),
                 before: event.before,

@@ -21,15 +21,15 @@ pub struct Config {
     /// How safe a commit is against a power cut.
     pub durability: Durability,
     /// How much of what was replaced is kept.
-    pub versions: Versions,
+    pub versions: VersionConfig,
     /// Which files hold instructions for their directories, and how much of them is told.
     pub instructions: instructions::Settings,
     /// How the agent makes its prompt.
-    pub context: Context,
+    pub context: ContextConfig,
     /// Whom the agent asks.
-    pub model: Model,
+    pub model: ModelConfig,
     /// Which commands the agent may run unasked, for how long, and how much of their output is shown.
-    pub commands: Commands,
+    pub commands: CommandConfig,
     /// Where the state is kept.
     pub state: StateHome,
     /// What the repository's file sets in vain.
@@ -49,7 +49,7 @@ pub struct IgnoredSetting {
 
 /// How the agent makes its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Context {
+pub struct ContextConfig {
     /// From what.
     pub mode: Mode,
     /// Tokens of a whole prompt, if it is made from the present state.
@@ -58,7 +58,7 @@ pub struct Context {
     pub window: usize,
 }
 
-impl Default for Context {
+impl Default for ContextConfig {
     fn default() -> Self {
         Self { mode: Mode::Snapshot, budget: 5000, window: 100_000 }
     }
@@ -66,7 +66,7 @@ impl Default for Context {
 
 /// Whom the agent asks. A key is not a setting, but where it is kept is one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Model {
+pub struct ModelConfig {
     /// As its provider calls it.
     pub name: Option<String>,
     /// Where it is served.
@@ -91,7 +91,7 @@ pub struct Model {
     pub pause: f64,
 }
 
-impl Default for Model {
+impl Default for ModelConfig {
     fn default() -> Self {
         Self {
             name: None,
@@ -120,20 +120,20 @@ pub(crate) fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
 
 /// How much of what was replaced is kept, to be brought back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Versions {
+pub struct VersionConfig {
     /// Bytes, packed.
     pub bytes: u64,
     /// Days since it was of use.
     pub days: i64,
 }
 
-impl Default for Versions {
+impl Default for VersionConfig {
     fn default() -> Self {
         Self { bytes: 256_000_000, days: 30 }
     }
 }
 
-impl Versions {
+impl VersionConfig {
     /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes through memory.
     pub(crate) fn most_of_one(&self) -> u64 {
         const MOST_BYTES: u64 = 256_000_000;
@@ -143,7 +143,7 @@ impl Versions {
 
 /// How the agent runs commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commands {
+pub struct CommandConfig {
     /// What it may run unasked; see [`shell::covered`].
     pub allow: Vec<String>,
     /// How long one may take, unless the call says otherwise.
@@ -152,7 +152,7 @@ pub struct Commands {
     pub output_bytes: usize,
 }
 
-impl Default for Commands {
+impl Default for CommandConfig {
     fn default() -> Self {
         Self { allow: Vec::new(), seconds: 120, output_bytes: 16_000 }
     }
@@ -203,7 +203,7 @@ pub enum ConfigError {
 }
 
 /// A key that may be set.
-pub struct Key {
+pub struct ConfigKey {
     /// Section and name.
     pub name: &'static str,
     /// What it takes.
@@ -213,14 +213,14 @@ pub struct Key {
     /// What it does.
     pub meaning: &'static str,
     /// What a repository may do to it.
-    pub repository: Repository,
+    pub repository: RepositoryRule,
     /// Sets it; `false` says that the value does not fit.
     set: fn(&mut Config, &Value) -> bool,
 }
 
 /// What the settings of a repository may do to a key. A clone brings them along, so they can make protection stricter than the user
 /// has it, never weaker, and they neither spend the user's money nor choose what runs.
-pub enum Repository {
+pub enum RepositoryRule {
     /// Nothing: the key is the user's alone.
     Nothing,
     /// Set it within bounds.
@@ -233,186 +233,195 @@ pub enum Repository {
 }
 
 /// Every key there is.
-pub const KEYS: &[Key] = &[
-    Key {
+pub const KEYS: &[ConfigKey] = &[
+    ConfigKey {
         name: "policy.require_read",
         wanted: TRUTH,
         default: "true",
         meaning: "an edit needs a read first; off, only files that were read and changed since are refused",
-        repository: Repository::Only { what: "`true`", fits: |_, wanted| wanted.policy.require_read },
+        repository: RepositoryRule::Only { what: "`true`", fits: |_, wanted| wanted.policy.require_read },
         set: |config, value| put(&mut config.policy.require_read, value.as_bool()),
     },
-    Key {
+    ConfigKey {
         name: "policy.on_change",
         wanted: "\"refuse\" or \"rebase\"",
         default: "\"refuse\"",
         meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen; under hooks the default is \"rebase\"",
-        repository: Repository::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
+        repository: RepositoryRule::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
         set: |config, value| put(&mut config.policy.on_change, on_change(value)),
     },
-    Key {
+    ConfigKey {
         name: "policy.short_rereads",
         wanted: TRUTH,
         default: "false",
         meaning: "a read of unchanged lines that were shown before is answered with a note; for clients that call `forget` after every compaction",
-        repository: Repository::Only { what: "`false`", fits: |_, wanted| !wanted.policy.short_rereads },
+        repository: RepositoryRule::Only { what: "`false`", fits: |_, wanted| !wanted.policy.short_rereads },
         set: |config, value| put(&mut config.policy.short_rereads, value.as_bool()),
     },
-    Key {
+    ConfigKey {
         name: "policy.durability",
         wanted: "\"full\" or \"fast\"",
         default: "\"full\"",
         meaning: "full syncs files, directories and the journal; fast syncs nothing and is still safe against crashes of programs",
-        repository: Repository::Only { what: "`\"full\"`", fits: |_, wanted| wanted.durability == Durability::Full },
+        repository: RepositoryRule::Only { what: "`\"full\"`", fits: |_, wanted| wanted.durability == Durability::Full },
         set: |config, value| put(&mut config.durability, durability(value)),
     },
-    Key {
+    ConfigKey {
         name: "limits.read_lines",
         wanted: COUNT,
         default: "2000",
         meaning: "lines in one read",
-        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.limits.read_lines <= user.limits.read_lines },
+        repository: RepositoryRule::Only {
+            what: SMALLER,
+            fits: |user, wanted| wanted.limits.read_lines <= user.limits.read_lines,
+        },
         set: |config, value| put(&mut config.limits.read_lines, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "limits.read_bytes",
         wanted: COUNT,
         default: "100000",
         meaning: "bytes in one read",
-        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.limits.read_bytes <= user.limits.read_bytes },
+        repository: RepositoryRule::Only {
+            what: SMALLER,
+            fits: |user, wanted| wanted.limits.read_bytes <= user.limits.read_bytes,
+        },
         set: |config, value| put(&mut config.limits.read_bytes, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "limits.line_chars",
         wanted: COUNT,
         default: "2000",
         meaning: "characters shown of one line; a longer one is cut and counts as partly seen",
-        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.limits.line_chars <= user.limits.line_chars },
+        repository: RepositoryRule::Only {
+            what: SMALLER,
+            fits: |user, wanted| wanted.limits.line_chars <= user.limits.line_chars,
+        },
         set: |config, value| put(&mut config.limits.line_chars, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "limits.file_bytes",
         wanted: COUNT,
         default: "50000000",
         meaning: "bytes of a file that is read or written at all",
         // A file over this limit is not read, so the gate cannot compare it, and hooks leave it to the client's own tool: a smaller
         // limit would switch protection off. A larger one would take memory.
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.limits.file_bytes, count(value).map(|bytes| bytes as u64)),
     },
-    Key {
+    ConfigKey {
         name: "limits.batch_edits",
         wanted: COUNT,
         default: "1000",
         meaning: "edits in one call",
         // Hooks leave a larger batch to the client's own tool.
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.limits.batch_edits, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "versions.bytes",
         wanted: COUNT,
         default: "256000000",
         meaning: "bytes that the record for undo takes in the state, with replaced content packed; the oldest goes first",
         // What is kept is what can be undone, so more is stricter; but a clone does not fill the user's disk.
-        repository: Repository::Only {
+        repository: RepositoryRule::Only {
             what: LARGER,
             fits: |user, wanted| (user.versions.bytes..=user.versions.bytes.saturating_mul(4)).contains(&wanted.versions.bytes),
         },
         set: |config, value| put(&mut config.versions.bytes, count(value).map(|bytes| bytes as u64)),
     },
-    Key {
+    ConfigKey {
         name: "versions.days",
         wanted: COUNT,
         default: "30",
         meaning: "days for which the record for undo, and what a session has seen, are kept; only days on which Surehand recorded something count",
-        repository: Repository::Only {
+        repository: RepositoryRule::Only {
             what: LARGER,
             fits: |user, wanted| (user.versions.days..=user.versions.days.saturating_mul(4)).contains(&wanted.versions.days),
         },
         set: |config, value| put(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64)),
     },
-    Key {
+    ConfigKey {
         name: "instructions.names",
         wanted: "a list of file names (in the environment with commas between)",
         default: "[\"AGENTS.md\", \"agents.md\"]",
         meaning: "files with instructions for work in their directory and beneath, of which the first in each directory is told; none switches it off",
         // These files are told to the model unasked: `.env` must not be among them.
-        repository: Repository::Only {
+        repository: RepositoryRule::Only {
             what: MARKDOWN,
             fits: |_, wanted| wanted.instructions.names.iter().all(|name| is_plain_markdown(name)),
         },
         set: |config, value| put(&mut config.instructions.names, names(value)),
     },
-    Key {
+    ConfigKey {
         name: "instructions.tokens",
         wanted: COUNT,
         default: "2000",
         meaning: "tokens told of one file with instructions, about; the rest is cut",
-        repository: Repository::Only {
+        repository: RepositoryRule::Only {
             what: SMALLER,
             fits: |user, wanted| wanted.instructions.tokens <= user.instructions.tokens,
         },
         set: |config, value| put(&mut config.instructions.tokens, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "instructions.total_tokens",
         wanted: COUNT,
         default: "4000",
         meaning: "tokens of instructions in one reply, about; the rest comes with the next ones",
-        repository: Repository::Only {
+        repository: RepositoryRule::Only {
             what: SMALLER,
             fits: |user, wanted| wanted.instructions.total_tokens <= user.instructions.total_tokens,
         },
         set: |config, value| put(&mut config.instructions.total_tokens, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "context.mode",
         wanted: "\"snapshot\" or \"history\"",
         default: "\"snapshot\"",
         meaning: "what the agent's prompt is made from: the present state, or the whole conversation",
         // A conversation costs more than a snapshot.
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.context.mode, mode(value)),
     },
-    Key {
+    ConfigKey {
         name: "context.budget",
         wanted: COUNT,
         default: "5000",
         meaning: "tokens of the agent's whole prompt, tools included, in snapshot mode",
-        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.context.budget <= user.context.budget },
+        repository: RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.context.budget <= user.context.budget },
         set: |config, value| put(&mut config.context.budget, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "context.window",
         wanted: COUNT,
         default: "100000",
         meaning: "tokens of the agent's conversation before it is folded, in history mode",
-        repository: Repository::Only { what: SMALLER, fits: |user, wanted| wanted.context.window <= user.context.window },
+        repository: RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.context.window <= user.context.window },
         set: |config, value| put(&mut config.context.window, count(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.name",
         wanted: TEXT,
         default: "\"\"",
         meaning: "the model that the agent asks, as its provider calls it",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.name, text(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.url",
         wanted: TEXT,
         default: "\"\"",
         meaning: "where the model is served; none is the provider's own address",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.url, text(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.protocol",
         wanted: "\"openai\", \"anthropic\" or \"\"",
         default: "\"\"",
         meaning: "how the model is spoken to; none goes by its name",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| {
             put(
                 &mut config.model.protocol,
@@ -420,92 +429,92 @@ pub const KEYS: &[Key] = &[
             )
         },
     },
-    Key {
+    ConfigKey {
         name: "model.key_file",
         wanted: TEXT,
         default: "\"\"",
         meaning: "a file that holds the key for the model, readable by you only; an absolute path, or one that begins with `~/`",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.key_file, text(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.key_command",
         wanted: TEXT,
         default: "\"\"",
         meaning: "a command line for `sh` that prints the key for the model, of a password manager say; it has 60 seconds, and comes before `model.key_file`",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.key_command, text(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.price_input",
         wanted: NUMBER,
         default: "0",
         meaning: "dollars for a million tokens of a prompt; 0 is unknown",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.price_input, price(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.price_cached",
         wanted: NUMBER,
         default: "0",
         meaning: "the same for tokens from the provider's cache",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.price_cached, price(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.price_output",
         wanted: NUMBER,
         default: "0",
         meaning: "dollars for a million tokens of an answer; 0 is unknown",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.price_output, price(value)),
     },
-    Key {
+    ConfigKey {
         name: "model.seconds",
         wanted: COUNT,
         default: "120",
         meaning: "seconds without a word from the model until a request counts as failed; a local model may need more",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
     },
-    Key {
+    ConfigKey {
         name: "model.attempts",
         wanted: COUNT,
         default: "6",
         meaning: "how often a request is made at most, when the model is busy, silent or breaks off",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.attempts, count(value).and_then(|attempts| attempts.try_into().ok())),
     },
-    Key {
+    ConfigKey {
         name: "model.pause",
         wanted: "a number from 0 to 60",
         default: "2",
         meaning: "seconds before the second attempt, at most; twice as many before each further one, and longer when the provider asks for it, up to 60",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.model.pause, number(value).filter(|seconds| *seconds <= 60.0)),
     },
-    Key {
+    ConfigKey {
         name: "commands.allow",
         wanted: "a list of commands by their first words, or \"*\" (in the environment with commas between)",
         default: "[]",
         meaning: "commands that the agent runs without asking: `cargo test` covers any command that begins with these words, \"*\" everything; a line with substitutions, variables, subshells or redirections is asked about all the same",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.commands.allow, allowed(value)),
     },
-    Key {
+    ConfigKey {
         name: "commands.seconds",
         wanted: COUNT,
         default: "120",
         meaning: "seconds after which a command of the agent is stopped, if the call gives no other limit",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.commands.seconds, count(value).map(|seconds| seconds as u64)),
     },
-    Key {
+    ConfigKey {
         name: "commands.output_bytes",
         wanted: COUNT,
         default: "16000",
         meaning: "bytes shown of a command's output, half from its beginning and half from its end",
-        repository: Repository::Nothing,
+        repository: RepositoryRule::Nothing,
         set: |config, value| put(&mut config.commands.output_bytes, count(value)),
     },
 ];
@@ -639,7 +648,7 @@ impl Config {
         }
         let text = settings_file::of_user(file).map_err(|why| ConfigError::Unreadable { place: place.clone(), why })?;
         let settings = text.as_deref().map(settings).unwrap_or_else(|| Ok(Vec::new()));
-        for Setting { name, value, line } in settings.map_err(|why| ConfigError::Syntax { place: place.clone(), why })? {
+        for ParsedSetting { name, value, line } in settings.map_err(|why| ConfigError::Syntax { place: place.clone(), why })? {
             self.set(&format!("{place}:{line}"), &name, &value)?;
         }
         Ok(())
@@ -658,7 +667,7 @@ impl Config {
             Err(why) => return self.ignore(REPOSITORY_FILE, &why, None),
         };
         let user = self.clone();
-        for Setting { name, value, line } in settings {
+        for ParsedSetting { name, value, line } in settings {
             if let Err(why) = self.set_for_repository(&user, &name, &value) {
                 self.ignore(&name, &why, Some(line));
             }
@@ -667,7 +676,7 @@ impl Config {
 
     fn set_for_repository(&mut self, user: &Config, name: &str, value: &Value) -> Result<(), String> {
         let key = find_key(name).map_err(|nearest| format!("unknown key; did you mean {nearest}?"))?;
-        let Repository::Only { what, fits } = key.repository else {
+        let RepositoryRule::Only { what, fits } = key.repository else {
             return Err("only you can set it, in your own settings or in the environment".to_owned());
         };
         let mut wanted = user.clone();
@@ -717,7 +726,7 @@ impl Config {
 const REPOSITORY_FILE: &str = "surehand.toml";
 
 /// A key of a file.
-struct Setting {
+struct ParsedSetting {
     name: String,
     value: Value,
     /// Where it is.
@@ -725,7 +734,7 @@ struct Setting {
 }
 
 /// The keys of a file with their values. An unknown section without keys is given as a key.
-fn settings(text: &str) -> Result<Vec<Setting>, String> {
+fn settings(text: &str) -> Result<Vec<ParsedSetting>, String> {
     let line_at = |place: usize| 1 + text.bytes().take(place).filter(|byte| *byte == b'\n').count();
     let in_words = |error: toml::de::Error| match error.span() {
         Some(span) => format!("line {}: {}", line_at(span.start), error.message()),
@@ -744,17 +753,17 @@ fn settings(text: &str) -> Result<Vec<Setting>, String> {
                 settings.extend(keys.into_iter().map(|(key, value)| {
                     let place = places.and_then(|keys| keys.get_key_value(key.as_str()));
                     let line = place.map_or(line, |(key, _)| line_at(key.span().start));
-                    Setting { name: format!("{section}.{key}"), value, line }
+                    ParsedSetting { name: format!("{section}.{key}"), value, line }
                 }));
             }
-            value => settings.push(Setting { name: section, value, line }),
+            value => settings.push(ParsedSetting { name: section, value, line }),
         }
     }
     Ok(settings)
 }
 
 /// A key by its name, or the name of the known key that is most like it.
-fn find_key(name: &str) -> Result<&'static Key, &'static str> {
+fn find_key(name: &str) -> Result<&'static ConfigKey, &'static str> {
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return Ok(key);
     }
@@ -925,7 +934,7 @@ mod tests {
         }
         for key in KEYS {
             let has_row = |allowed: bool| ROWS.iter().any(|row| row.0 == key.name && row.2.is_empty() != allowed);
-            assert!(has_row(matches!(key.repository, Repository::Only { .. })), "{} needs a row", key.name);
+            assert!(has_row(matches!(key.repository, RepositoryRule::Only { .. })), "{} needs a row", key.name);
         }
     }
 
@@ -1045,7 +1054,7 @@ mod tests {
     #[test]
     fn patience_with_a_model_is_a_setting() {
         let model = |toml| load_user(toml, &[("SUREHAND_MODEL_PAUSE", "0.5")]).map(|config| config.model);
-        let expected = Model { seconds: 600, attempts: 2, pause: 0.5, ..Model::default() };
+        let expected = ModelConfig { seconds: 600, attempts: 2, pause: 0.5, ..Model::default() };
         assert_eq!(model("[model]\nseconds = 600\nattempts = 2\npause = 3"), Ok(expected));
         let wrong = load_user("[model]\npause = 61", &[]).unwrap_err();
         assert_eq!(wrong, "surehand.toml:2: model.pause must be a number from 0 to 60: 61");
@@ -1056,7 +1065,7 @@ mod tests {
         let toml = "[commands]\nallow = [\"cargo test\", \"git status\"]\nseconds = 30\n";
         let config = load_user(toml, &[("SUREHAND_COMMANDS_OUTPUT_BYTES", "100")]).unwrap();
         let allow = ["cargo test", "git status"].map(str::to_owned).to_vec();
-        assert_eq!(config.commands, Commands { allow, seconds: 30, output_bytes: 100 });
+        assert_eq!(config.commands, CommandConfig { allow, seconds: 30, output_bytes: 100 });
         let config = load_user(toml, &[("SUREHAND_COMMANDS_ALLOW", "make check, ls,")]).unwrap();
         assert_eq!(config.commands.allow, ["make check", "ls"]);
         for entry in ["", "a; b", "a > b", "$a", "A=1"] {

@@ -10,15 +10,15 @@ use surehand_core::{
 use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
 
 use crate::{
-    disk::read_file::{Found, find, link_count, read_whole, stat_of_file},
-    text_cache::Texts,
+    disk::read_file::{FoundPath, find, link_count, read_whole, stat_of_file},
+    text_cache::TextCache,
     time::now,
     workspace::Workspace,
 };
 
 /// What is at a path now, and how it was found.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredFile {
     /// The one spelling of the file.
     pub path: RelPath,
     /// What is there.
@@ -41,18 +41,18 @@ pub(crate) struct Gathered {
 
 /// What a change must know of a file besides what it holds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts {
+pub(crate) struct FileFacts {
     /// Device and inode, if the file has several names: then its path alone does not tell it from others.
     pub identity: Option<(u64, u64)>,
     /// Its mode, if it is a file.
     pub mode: Option<u32>,
 }
 
-impl Gathered {
+impl GatheredFile {
     /// What a change must know besides the content.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> FileFacts {
         let identity = self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode));
-        Facts { identity, mode: self.mode }
+        FileFacts { identity, mode: self.mode }
     }
 
     /// For the gate.
@@ -70,37 +70,37 @@ impl Gathered {
 #[derive(Debug)]
 pub(crate) struct PlannedFile {
     pub(crate) planned: Planned,
-    pub(crate) facts: Facts,
+    pub(crate) facts: FileFacts,
 }
 
 impl PlannedFile {
-    pub(crate) fn of(planned: Planned, gathered: &Gathered) -> Self {
+    pub(crate) fn of(planned: Planned, gathered: &GatheredFile) -> Self {
         Self { planned, facts: gathered.facts() }
     }
 }
 
 /// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct FileCache {
     owner: SessionId,
-    known: HashMap<RelPath, Known>,
+    known: HashMap<RelPath, CachedFile>,
     /// The known paths that are not in lower case, by what they are in it, for file systems without case.
     by_lower_case: HashMap<String, RelPath>,
-    texts: Texts,
+    texts: TextCache,
 }
 
 /// What is known of a file.
 #[derive(Debug)]
-struct Known {
+struct CachedFile {
     file: KnownFile,
     /// Whether its text was handed to the store.
     is_kept: bool,
 }
 
-impl Files {
+impl FileCache {
     /// Files as a session knows them.
     pub(crate) fn of(owner: SessionId) -> Self {
-        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: Texts::default() }
+        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: TextCache::default() }
     }
 
     /// The one spelling of a file, without reading it.
@@ -115,7 +115,7 @@ impl Files {
     }
 
     /// What is at a path, by any spelling, and the one spelling it has.
-    fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, Found), Refusal> {
+    fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, FoundPath), Refusal> {
         let mut path = workspace.root().spell(spelling)?;
         let found = match find(workspace.root(), &path) {
             Ok(found) => found,
@@ -126,20 +126,20 @@ impl Files {
                 })?
             }
         };
-        if let (Found::File { stat, .. }, false) = (&found, self.known.contains_key(&path)) {
+        if let (FoundPath::File { stat, .. }, false) = (&found, self.known.contains_key(&path)) {
             path = self.first_name(workspace, path, &workspace.clock().stamp(stat), link_count(stat));
         }
         Ok((path, found))
     }
 
     /// Reads what is at a path, or does not, if the stamp says that it is still the same.
-    pub(crate) fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<GatheredFile, Refusal> {
         self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
     }
 
     /// The same for a file that is to be replaced or taken away as a whole. Its bytes are read also where they are too many to be
     /// shown, as long as they can be kept.
-    pub(crate) fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<GatheredFile, Refusal> {
         let limit = workspace.config().versions.most_of_one();
         let gathered = self.gather_up_to(workspace, spelling, limit.max(workspace.config().limits.file_bytes))?;
         let size = match &gathered.present {
@@ -150,16 +150,16 @@ impl Files {
         if size <= limit {
             return Ok(gathered);
         }
-        Ok(Gathered { present: Present::Unreadable(Cause::TooLargeToKeep { size, limit }), ..gathered })
+        Ok(GatheredFile { present: Present::Unreadable(Cause::TooLargeToKeep { size, limit }), ..gathered })
     }
 
     /// The same for a file that is not read if it has more bytes than this.
-    pub(crate) fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<GatheredFile, Refusal> {
         if let Some(gathered) = self.still_there(workspace, spelling) {
             return Ok(gathered);
         }
         let (path, found) = self.find(workspace, spelling)?;
-        let gathered = |path, present| Gathered {
+        let gathered = |path, present| GatheredFile {
             path,
             present,
             stamp: None,
@@ -171,13 +171,13 @@ impl Files {
             provenance: None,
         };
         let (mut file, stat) = match found {
-            Found::Nothing => return Ok(gathered(path, Present::Absent)),
-            Found::Other(cause) => return Ok(gathered(path, Present::Unreadable(cause))),
-            Found::File { file, stat } => (file, stat),
+            FoundPath::Nothing => return Ok(gathered(path, Present::Absent)),
+            FoundPath::Other(cause) => return Ok(gathered(path, Present::Unreadable(cause))),
+            FoundPath::File { file, stat } => (file, stat),
         };
         let (stamp, links, mode) = (workspace.clock().stamp(&stat), link_count(&stat), Some(stat.st_mode));
         if let Some(text) = self.unchanged(&path, &stamp) {
-            return Ok(Gathered { stamp: Some(stamp), links, mode, ..gathered(path, Present::Text(text)) });
+            return Ok(GatheredFile { stamp: Some(stamp), links, mode, ..gathered(path, Present::Text(text)) });
         }
         let now = match read_whole(&path, &mut file, bytes, workspace.clock()) {
             Ok(now) => now,
@@ -187,19 +187,19 @@ impl Files {
         if let Present::Text(text) = &present {
             self.found(workspace, &path, text, now.stamp);
         }
-        Ok(Gathered { stamp: Some(now.stamp), links: now.links, mode, ..gathered(path, present) })
+        Ok(GatheredFile { stamp: Some(now.stamp), links: now.links, mode, ..gathered(path, present) })
     }
 
     /// A file that is known by this spelling and has its stamp still. It is not opened: a link that was put in the way may lead
     /// anywhere, but what has the same stamp is the same file.
-    fn still_there(&mut self, workspace: &Workspace, spelling: &str) -> Option<Gathered> {
+    fn still_there(&mut self, workspace: &Workspace, spelling: &str) -> Option<GatheredFile> {
         let path = workspace.root().spell(spelling).ok()?;
         self.known.get(&path)?;
         let stat = stat_of_file(workspace.root(), &path)?;
         let stamp = workspace.clock().stamp(&stat);
         let present = Present::Text(self.unchanged(&path, &stamp)?);
         let (links, mode) = (link_count(&stat), Some(stat.st_mode));
-        Some(Gathered {
+        Some(GatheredFile {
             path,
             present,
             stamp: Some(stamp),
@@ -248,7 +248,7 @@ impl Files {
             names.extend(self.known.iter().filter(|(_, known)| known.file.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
             names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
         }
-        let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(Found::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
+        let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(FoundPath::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
         names.into_iter().filter(leads_here).min().unwrap_or(path)
     }
 
@@ -315,7 +315,7 @@ impl Files {
                 last.file = file.clone();
             }
             None => {
-                self.known.insert(path.clone(), Known { file: file.clone(), is_kept: false });
+                self.known.insert(path.clone(), CachedFile { file: file.clone(), is_kept: false });
                 let lower_case = path.as_str().to_lowercase();
                 if lower_case != path.as_str() {
                     self.by_lower_case.entry(lower_case).or_insert_with(|| path.clone());

@@ -10,7 +10,7 @@ use std::{
 use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View, instructions::Given};
 use surehand_store::{Record, RefusedCall, SessionId, Store, StoreError};
 
-use crate::{file_cache::Files, workspace::Workspace};
+use crate::{file_cache::FileCache, workspace::Workspace};
 
 /// The views of one session, kept in memory and remembered in the workspace's store.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct FileTracker {
     given: Option<Given>,
     rewrites: HashMap<RelPath, u32>,
     /// For programs that use the tracker alone; a session gathers files itself.
-    files: Files,
+    files: FileCache,
 }
 
 /// A view as it is kept. Most files of a long session were shown whole and not touched again, which takes a third of the room of
@@ -64,7 +64,7 @@ impl PackedView {
 /// A session, and what it has in its context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Holder {
+pub struct SessionViews {
     /// Which.
     pub session: SessionId,
     /// How many files it has seen something of.
@@ -74,7 +74,7 @@ pub struct Holder {
 }
 
 /// Who has seen what in a workspace.
-pub fn holders(workspace: &Arc<Workspace>) -> Result<Vec<Holder>, StoreError> {
+pub fn views_by_session(workspace: &Arc<Workspace>) -> Result<Vec<SessionViews>, StoreError> {
     const LATELY: usize = 200;
     workspace.flush();
     let holder = |(session, files): (SessionId, usize)| {
@@ -82,7 +82,7 @@ pub fn holders(workspace: &Arc<Workspace>) -> Result<Vec<Holder>, StoreError> {
         let mut stale = tracker.lately_viewed(workspace, LATELY);
         stale.retain(|path| tracker.has_been_modified_since_read(workspace, path.as_str()).unwrap_or(true));
         stale.sort();
-        Holder { session, files, stale }
+        SessionViews { session, files, stale }
     };
     Ok(workspace.ask(|store| store.sessions())?.into_iter().map(holder).collect())
 }
@@ -90,7 +90,7 @@ pub fn holders(workspace: &Arc<Workspace>) -> Result<Vec<Holder>, StoreError> {
 impl FileTracker {
     /// A tracker for a session that has never been.
     pub fn new(session: SessionId) -> Self {
-        let files = Files::of(session.clone());
+        let files = FileCache::of(session.clone());
         Self {
             session,
             continued: false,
@@ -310,7 +310,7 @@ impl FileTracker {
 
     /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
     /// they are the same.
-    pub(crate) fn show(&mut self, workspace: &Workspace, files: &mut Files, path: &RelPath, text: &Text, lines: &LineSet) {
+    pub(crate) fn show(&mut self, workspace: &Workspace, files: &mut FileCache, path: &RelPath, text: &Text, lines: &LineSet) {
         let mut view = match self.view(workspace, path) {
             Some(view) if view.is_unknown() => View::of(text),
             Some(view) if view.version() == text.version() => view,

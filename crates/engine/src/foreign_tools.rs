@@ -20,12 +20,12 @@ use surehand_store::Record;
 use crate::{
     apply::ChangeOrigin,
     change_log::fresh_change,
-    command::Command,
+    command::ShellCommand,
     file_cache::{keep_bytes, keep_first},
     instructions::ClientInstructions,
     plan::PlanStep,
     session::{BaseVersion, PlanBasis, Session},
-    stale_views::{Changed, who_and_when},
+    stale_views::{StaleView, who_and_when},
     time,
 };
 
@@ -59,7 +59,7 @@ pub struct AllowedEdit {
 /// What the gate says of an edit that it lets pass.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Allowed {
+pub struct EditPermit {
     /// To be kept until the tool has run.
     pub edit: AllowedEdit,
     /// What else has changed in its files since the session saw them. Whoever tells the model says so with [`ForeignTools::told`].
@@ -77,7 +77,7 @@ impl AllowedEdit {
 
 /// What of a file the model is shown with a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shows<'a> {
+enum ShownLines<'a> {
     /// The places that the edit quotes, with the lines around them.
     Quotes(&'a Edit),
     /// All of it.
@@ -108,14 +108,14 @@ impl Session {
 impl ForeignTools<'_> {
     /// Judges an edit that a foreign tool is about to make. `running` are those that it was allowed before and of which nobody has
     /// said yet that they are made: what is on the disk may be their doing. A refusal counts, and what it shows is seen.
-    pub fn judge(&mut self, edit: &Edit, running: &[AllowedEdit]) -> Result<Allowed, Box<Outcome>> {
+    pub fn judge(&mut self, edit: &Edit, running: &[AllowedEdit]) -> Result<EditPermit, Box<Outcome>> {
         self.settle(&edit.paths(), running);
         let step = match self.session.plan_on(PlanBasis::Disk, edit) {
             Ok(step) => step,
             Err(refusal) => {
                 return match self.refusal_of(edit, refusal) {
                     Some(refusal) => Err(self.report(edit, refusal)),
-                    None => Ok(Allowed { edit: self.allow(edit), changed_before: Vec::new(), gone_before: Vec::new() }),
+                    None => Ok(EditPermit { edit: self.allow(edit), changed_before: Vec::new(), gone_before: Vec::new() }),
                 };
             }
         };
@@ -134,7 +134,7 @@ impl ForeignTools<'_> {
             }
             PlanStep::Undo(_) => {}
         }
-        Ok(Allowed { edit: self.allow(edit), changed_before, gone_before })
+        Ok(EditPermit { edit: self.allow(edit), changed_before, gone_before })
     }
 
     /// The same for one file of an edit of which we know only what it does to the file. Nothing if it may be done.
@@ -148,9 +148,9 @@ impl ForeignTools<'_> {
         gathered.is_warned = self.session.is_warned(edit, &gathered.present);
         let target = self.session.target(&gathered);
         let (refused, shows) = match intent {
-            FileIntent::Edit => (gate::edit(&target, None).err(), Shows::Quotes(edit)),
-            FileIntent::Overwrite => (gate::overwrite(&target).err(), Shows::Everything),
-            FileIntent::TakeAway => (gate::take_away(&target).err(), Shows::Beginning),
+            FileIntent::Edit => (gate::edit(&target, None).err(), ShownLines::Quotes(edit)),
+            FileIntent::Overwrite => (gate::overwrite(&target).err(), ShownLines::Everything),
+            FileIntent::TakeAway => (gate::take_away(&target).err(), ShownLines::Beginning),
         };
         let refusal = self.refusal_showing(edit, refused?, shows)?;
         Some(self.report(edit, refusal))
@@ -179,7 +179,8 @@ impl ForeignTools<'_> {
         let rebased = rebased?;
         let gathered = self.session.gather(path.as_str()).ok()?;
         let (Present::Text(now), Some(view), Some(seen)) = (gathered.present, gathered.view, gathered.seen) else { return None };
-        let changed = Changed { path: path.clone(), was: Outside::Version(view.version()), now: Outside::Version(now.version()) };
+        let changed =
+            StaleView { path: path.clone(), was: Outside::Version(view.version()), now: Outside::Version(now.version()) };
         let made = who_and_when(self.session.workspace(), &self.session.id(), &changed).filter(|(by, _)| *by != By::Unknown);
         let view = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
         self.session.keep_text(path, &now);
@@ -201,14 +202,14 @@ impl ForeignTools<'_> {
     /// The refusal that a foreign tool hears, if it is one that only the gate can know of. Anything else is left to the tool itself.
     fn refusal_of(&mut self, edit: &Edit, refusal: Refusal) -> Option<Refusal> {
         let shows = match edit {
-            Edit::Write { .. } => Shows::Everything,
-            Edit::Delete { .. } | Edit::Move { .. } => Shows::Beginning,
-            _ => Shows::Quotes(edit),
+            Edit::Write { .. } => ShownLines::Everything,
+            Edit::Delete { .. } | Edit::Move { .. } => ShownLines::Beginning,
+            _ => ShownLines::Quotes(edit),
         };
         self.refusal_showing(edit, refusal, shows)
     }
 
-    fn refusal_showing(&mut self, edit: &Edit, refusal: Refusal, shows: Shows<'_>) -> Option<Refusal> {
+    fn refusal_showing(&mut self, edit: &Edit, refusal: Refusal, shows: ShownLines<'_>) -> Option<Refusal> {
         match refusal.cause {
             Cause::Unread { .. } => Some(self.showing(refusal, shows)),
             Cause::Stale { .. }
@@ -224,13 +225,13 @@ impl ForeignTools<'_> {
 
     /// The refusal of an edit of a file that was not read, with the lines that it is about: they are seen then, and the same edit
     /// may pass.
-    fn showing(&mut self, refusal: Refusal, shows: Shows<'_>) -> Refusal {
+    fn showing(&mut self, refusal: Refusal, shows: ShownLines<'_>) -> Refusal {
         let Some(path) = refusal.known_path() else { return refusal };
         let Ok(Present::Text(text)) = self.session.gather(path.as_str()).map(|gathered| gathered.present) else { return refusal };
         let lines = match shows {
-            Shows::Quotes(edit) => quoted_lines(&text, &edit.quotes()),
-            Shows::Everything => LineSet::whole(text.line_count()),
-            Shows::Beginning => LineSet::whole(text.line_count().min(FIRST_LINES)),
+            ShownLines::Quotes(edit) => quoted_lines(&text, &edit.quotes()),
+            ShownLines::Everything => LineSet::whole(text.line_count()),
+            ShownLines::Beginning => LineSet::whole(text.line_count().min(FIRST_LINES)),
         };
         let fresh = Excerpt::of(&text, &lines);
         let mut view = View::of(&text);
@@ -418,25 +419,25 @@ impl ForeignTools<'_> {
 
     /// Says that a command is about to run in a foreign shell: what the files are that it names is noted until [`ForeignTools::ran`]
     /// says that this very command has ended, perhaps in another process.
-    pub fn about_to_run(&mut self, command: &Command<'_>) {
+    pub fn about_to_run(&mut self, command: &ShellCommand<'_>) {
         self.session.foreign_command_begins(command);
     }
 
     /// Records what a command in a foreign shell has shown, and gives what it changed.
     ///
     /// `running` are edits that other tools of the session are making: what becomes of their files is not the command's doing.
-    pub fn ran(&mut self, command: &Command<'_>, running: &[AllowedEdit]) -> CommandEffects {
+    pub fn ran(&mut self, command: &ShellCommand<'_>, running: &[AllowedEdit]) -> CommandEffects {
         let among = self.lately_viewed_besides(running);
         self.session.foreign_command_ended(among, command)
     }
 
     /// Says that a command has run whose output is found only later, by [`ForeignTools::printed`]: it is about the files as they are now.
-    pub fn prints_later(&mut self, command: &Command<'_>) {
+    pub fn prints_later(&mut self, command: &ShellCommand<'_>) {
         self.session.prints_later(command);
     }
 
     /// Records what a tool has printed that is no command: the hits of a search, say. `line` names the files that it can be about.
-    pub fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
+    pub fn printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
         self.session.printed(printed)
     }
 

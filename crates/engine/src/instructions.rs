@@ -14,9 +14,9 @@ use surehand_core::{
 
 use crate::{
     disk::{export_dir::is_internal, read_file::stamp_of_directory},
-    file_cache::Files,
+    file_cache::FileCache,
     file_tracker::FileTracker,
-    watch::Hints,
+    watch::WatchHints,
     workspace::Workspace,
 };
 
@@ -31,9 +31,9 @@ const MOST_HINTS: usize = 100;
 
 /// What is known of the directories that a session has been in.
 #[derive(Debug, Default)]
-pub(crate) struct Instructions {
+pub(crate) struct InstructionCache {
     /// By directory; the root is the empty one.
-    looked: BTreeMap<String, Looked>,
+    looked: BTreeMap<String, CheckedDirectory>,
     /// The directories that are to be looked at after any hint.
     unsure: Vec<String>,
     /// How often everything may have changed.
@@ -58,13 +58,13 @@ pub struct ClientInstructions {
 
 /// What was found in a directory.
 #[derive(Debug, Clone)]
-struct Looked {
+struct CheckedDirectory {
     /// In which round.
     round: u64,
     /// The stamp of a directory that has no file of any of the names.
     bare: Option<Stamp>,
     /// The file that counts.
-    found: Option<Found>,
+    found: Option<InstructionFile>,
     /// Whether a change comes with a hint about the directory or the name. What a link leads to may change without one.
     is_sure: bool,
     /// Whether the watcher has been asked to listen here, even if the directory is ignored.
@@ -73,7 +73,7 @@ struct Looked {
 
 /// A file with instructions.
 #[derive(Debug, Clone)]
-struct Found {
+struct InstructionFile {
     /// By its name in the directory.
     at: RelPath,
     /// By the one spelling that it has: two links to one file are one.
@@ -82,25 +82,25 @@ struct Found {
 }
 
 /// What a session has, as far as this needs it.
-pub(crate) struct Ground<'a> {
+pub(crate) struct InstructionSources<'a> {
     /// Where.
     pub workspace: &'a Workspace,
     /// What it has been given, if anybody keeps track.
     pub tracker: Option<&'a mut FileTracker>,
     /// What it knows of files.
-    pub files: &'a mut Files,
+    pub files: &'a mut FileCache,
 }
 
-impl Instructions {
+impl InstructionCache {
     /// Takes back what is known of directories where something may have changed.
-    pub(crate) fn listen(&mut self, hints: &Hints, settings: &Settings) {
+    pub(crate) fn listen(&mut self, hints: &WatchHints, settings: &Settings) {
         match hints {
-            Hints::Paths(paths) if paths.is_empty() => {}
-            Hints::Paths(paths) if paths.len() <= MOST_HINTS => {
+            WatchHints::Paths(paths) if paths.is_empty() => {}
+            WatchHints::Paths(paths) if paths.len() <= MOST_HINTS => {
                 std::mem::take(&mut self.unsure).iter().for_each(|directory| drop(self.looked.remove(directory)));
                 paths.iter().for_each(|path| self.doubt(path, settings));
             }
-            Hints::Paths(_) | Hints::Everything => self.round += 1,
+            WatchHints::Paths(_) | WatchHints::Everything => self.round += 1,
         }
     }
 
@@ -125,11 +125,15 @@ impl Instructions {
 
     /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.
     /// `None` is the root. What does not fit into one reply is left for the next one.
-    pub(crate) fn tell(&mut self, ground: &mut Ground<'_>, directories: &[Option<RelPath>]) -> Option<ToldInstructions> {
+    pub(crate) fn tell(
+        &mut self,
+        ground: &mut InstructionSources<'_>,
+        directories: &[Option<RelPath>],
+    ) -> Option<ToldInstructions> {
         if ground.workspace.config().instructions.names.is_empty() {
             return None;
         }
-        let mut news: Vec<(Found, Instruction)> = Vec::new();
+        let mut news: Vec<(InstructionFile, Instruction)> = Vec::new();
         for directory in directories.iter().flat_map(outside_internals) {
             let new = self.news(ground, directory);
             news.extend(new.filter(|(new, _)| news.iter().all(|(found, _)| found.version != new.version)));
@@ -141,12 +145,12 @@ impl Instructions {
     }
 
     /// The instructions of one directory, if the session does not have them.
-    fn news(&mut self, ground: &mut Ground<'_>, directory: &str) -> Option<(Found, Instruction)> {
+    fn news(&mut self, ground: &mut InstructionSources<'_>, directory: &str) -> Option<(InstructionFile, Instruction)> {
         self.look(ground, directory);
         let found = self.looked.get(directory)?.found.as_ref()?;
         given(&self.given, ground).news(&found.path, found.version)?;
         // It is read once more, because what is given is what is there now.
-        let Some(Entry::Says(found, text)) = read(ground, found.at.clone()) else { return None };
+        let Some(InstructionEntry::Says(found, text)) = read(ground, found.at.clone()) else { return None };
         let news = given(&self.given, ground).news(&found.path, found.version)?;
         if has_seen(ground, &found) {
             self.remember(ground, &found);
@@ -156,8 +160,8 @@ impl Instructions {
         Some((found, instruction))
     }
 
-    fn give(&mut self, ground: &mut Ground<'_>, news: Vec<(Found, Instruction)>) -> ToldInstructions {
-        let (found, instructions): (Vec<Found>, Vec<Instruction>) = news.into_iter().unzip();
+    fn give(&mut self, ground: &mut InstructionSources<'_>, news: Vec<(InstructionFile, Instruction)>) -> ToldInstructions {
+        let (found, instructions): (Vec<InstructionFile>, Vec<Instruction>) = news.into_iter().unzip();
         let told = render::instructions::fit(instructions, &ground.workspace.config().instructions);
         let given = &found[..told.parts.len()];
         // The text has no line numbers, so it allows no edit of the file: it is given, but not seen.
@@ -165,7 +169,7 @@ impl Instructions {
         told
     }
 
-    fn remember(&mut self, ground: &mut Ground<'_>, found: &Found) {
+    fn remember(&mut self, ground: &mut InstructionSources<'_>, found: &InstructionFile) {
         match &mut ground.tracker {
             Some(tracker) => tracker.give(ground.workspace, &found.path, found.version),
             None => self.given.give(found.path.clone(), found.version),
@@ -173,14 +177,14 @@ impl Instructions {
     }
 
     /// Looks for the file that counts in a directory, if it may have changed.
-    fn look(&mut self, ground: &mut Ground<'_>, directory: &str) {
+    fn look(&mut self, ground: &mut InstructionSources<'_>, directory: &str) {
         if self.looked.get(directory).is_some_and(|looked| looked.round == self.round) {
             return;
         }
         let before = self.looked.remove(directory);
         let mut looked = look_again(ground, directory, before.as_ref());
         looked.round = self.round;
-        let is_same = |before: &Looked| before.is_watched && before.path() == looked.path();
+        let is_same = |before: &CheckedDirectory| before.is_watched && before.path() == looked.path();
         looked.is_watched = before.is_some_and(|before| is_same(&before));
         if let (false, Some(watch)) = (looked.is_watched, ground.workspace.watch()) {
             watched(directory, &looked, &ground.workspace.config().instructions).for_each(|path| watch.also(&path));
@@ -194,50 +198,50 @@ impl Instructions {
     }
 }
 
-impl Looked {
+impl CheckedDirectory {
     fn path(&self) -> Option<&RelPath> {
         self.found.as_ref().map(|found| &found.path)
     }
 }
 
 /// What is in a directory now.
-fn look_again(ground: &mut Ground<'_>, directory: &str, before: Option<&Looked>) -> Looked {
-    let nothing = Looked { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
+fn look_again(ground: &mut InstructionSources<'_>, directory: &str, before: Option<&CheckedDirectory>) -> CheckedDirectory {
+    let nothing = CheckedDirectory { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
     // Taken before anything is looked for: what is put there meanwhile gives it another one.
     let Some(stamp) = stamp_of_directory(ground.workspace.root(), directory, ground.workspace.clock()) else { return nothing };
     let bare = before.and_then(|before| before.bare).filter(|bare| !bare.is_racy() && bare.agrees_with(&stamp));
     if bare.is_some() {
-        return Looked { bare, is_sure: true, ..nothing };
+        return CheckedDirectory { bare, is_sure: true, ..nothing };
     }
     let entries = find(ground, directory);
     let bare = Some(stamp).filter(|_| entries.is_empty());
-    let is_sure = entries.iter().all(|entry| matches!(entry, Entry::Says(found, _) if found.path == found.at));
-    Looked { bare, found: entries.into_iter().find_map(Entry::found), is_sure, ..nothing }
+    let is_sure = entries.iter().all(|entry| matches!(entry, InstructionEntry::Says(found, _) if found.path == found.at));
+    CheckedDirectory { bare, found: entries.into_iter().find_map(InstructionEntry::found), is_sure, ..nothing }
 }
 
 /// What a directory has under a name of instructions.
-enum Entry {
+enum InstructionEntry {
     /// A text that says something.
-    Says(Found, Text),
+    Says(InstructionFile, Text),
     /// Something else: empty, no text, too large, a link that leads outside or to git's own. It may become one that does.
     SaysNothing,
 }
 
-impl Entry {
-    fn found(self) -> Option<Found> {
+impl InstructionEntry {
+    fn found(self) -> Option<InstructionFile> {
         match self {
-            Entry::Says(found, _) => Some(found),
-            Entry::SaysNothing => None,
+            InstructionEntry::Says(found, _) => Some(found),
+            InstructionEntry::SaysNothing => None,
         }
     }
 }
 
 /// The entries of a directory with names of instructions, up to the first that says something.
-fn find(ground: &mut Ground<'_>, directory: &str) -> Vec<Entry> {
+fn find(ground: &mut InstructionSources<'_>, directory: &str) -> Vec<InstructionEntry> {
     let mut entries = Vec::new();
     for name in &ground.workspace.config().instructions.names {
         let entry = join(directory, name).and_then(|at| read(ground, at));
-        let is_last = matches!(entry, Some(Entry::Says(..)));
+        let is_last = matches!(entry, Some(InstructionEntry::Says(..)));
         entries.extend(entry);
         if is_last {
             break;
@@ -247,21 +251,21 @@ fn find(ground: &mut Ground<'_>, directory: &str) -> Vec<Entry> {
 }
 
 /// What is at a path; `None` where there is nothing.
-fn read(ground: &mut Ground<'_>, at: RelPath) -> Option<Entry> {
+fn read(ground: &mut InstructionSources<'_>, at: RelPath) -> Option<InstructionEntry> {
     let gathered = match ground.files.gather_up_to(ground.workspace, at.as_str(), MOST_BYTES) {
         Ok(gathered) if !gathered.path.as_str().split('/').any(is_internal) => gathered,
-        Ok(_) | Err(_) => return Some(Entry::SaysNothing),
+        Ok(_) | Err(_) => return Some(InstructionEntry::SaysNothing),
     };
     if gathered.path != at && !is_for_instructions(ground.workspace, gathered.path.name()) {
         // A clone can ship a link, `AGENTS.md` to `.env` say, and the user has what it leads to.
-        return Some(Entry::SaysNothing);
+        return Some(InstructionEntry::SaysNothing);
     }
     match gathered.present {
         Present::Absent => None,
         Present::Text(text) if !text.as_str()[text.body_start()..].trim().is_empty() => {
-            Some(Entry::Says(Found { at, path: gathered.path, version: text.version() }, text))
+            Some(InstructionEntry::Says(InstructionFile { at, path: gathered.path, version: text.version() }, text))
         }
-        Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => Some(Entry::SaysNothing),
+        Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => Some(InstructionEntry::SaysNothing),
     }
 }
 
@@ -274,7 +278,7 @@ fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
 }
 
 /// What the session was given, by its tracker or without one.
-fn given<'a>(untracked: &'a Given, ground: &'a mut Ground<'_>) -> &'a Given {
+fn given<'a>(untracked: &'a Given, ground: &'a mut InstructionSources<'_>) -> &'a Given {
     match &mut ground.tracker {
         Some(tracker) => tracker.given(ground.workspace),
         None => untracked,
@@ -282,14 +286,14 @@ fn given<'a>(untracked: &'a Given, ground: &'a mut Ground<'_>) -> &'a Given {
 }
 
 /// Whether the session has read the whole file as it is.
-fn has_seen(ground: &mut Ground<'_>, found: &Found) -> bool {
+fn has_seen(ground: &mut InstructionSources<'_>, found: &InstructionFile) -> bool {
     let Some(tracker) = &mut ground.tracker else { return false };
     let view = tracker.view(ground.workspace, &found.path);
     view.is_some_and(|view| view.version() == found.version && view.is_whole() && !view.is_unknown())
 }
 
 /// The files of which the watcher must tell: the one that counts, wherever it is, and one that may come to be.
-fn watched(directory: &str, looked: &Looked, settings: &Settings) -> impl Iterator<Item = RelPath> {
+fn watched(directory: &str, looked: &CheckedDirectory, settings: &Settings) -> impl Iterator<Item = RelPath> {
     let to_come = settings.names.first().and_then(|name| join(directory, name));
     looked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)
 }

@@ -63,16 +63,16 @@ mod user;
 mod watch;
 mod workspace;
 
-pub use call_progress::Course;
+pub use call_progress::CallProgress;
 pub use calls::{Call, ForgetCall, ListCall, NewTask, ReadCall, SearchCall, SetTask, StateFormat, TasksCall, WantedLines};
-pub use command::{Command, Running};
-pub use config::{Commands, Config, ConfigError, IgnoredSetting, KEYS, Key, Repository};
+pub use command::{RunningCommand, ShellCommand};
+pub use config::{CommandConfig, Config, ConfigError, ConfigKey, IgnoredSetting, KEYS, RepositoryRule};
 pub use discovery::{FindRootError, GitCheckout, find_root, work_tree_of};
-pub use disk::{commit::Durability, export_dir::EXPORT_DIR, rescue::RESCUED, root_dir::RootNow};
-pub use file_tracker::{FileTracker, Holder, holders};
-pub use foreign_tools::{Allowed, AllowedEdit, FileIntent, ForeignTools};
+pub use disk::{commit::Durability, export_dir::EXPORT_DIR, rescue::RESCUED, root_dir::RootStatus};
+pub use file_tracker::{FileTracker, SessionViews, views_by_session};
+pub use foreign_tools::{AllowedEdit, EditPermit, FileIntent, ForeignTools};
 pub use instructions::ClientInstructions;
-pub use plan::Plan;
+pub use plan::EditPlan;
 pub use prompt_views::PromptViews;
 pub use repo_state::TaskScope;
 pub use repo_tracker::{RepoError, RepoTracker};
@@ -84,7 +84,7 @@ pub use surehand_core::{
     render::{self, Reply},
 };
 pub use surehand_store::{self as store, SessionId};
-pub use watch::{Trouble, try_watching};
+pub use watch::{WatchTrouble, try_watching};
 pub use workspace::{OpenError, StatePaths, StateReport, Workspace, WorkspaceOptions};
 
 /// For the tests of this project: they stop a commit after one of its steps, or act as another program in between.
@@ -94,22 +94,22 @@ pub mod testing {
 
     use surehand_core::{ContentHash, RelPath, Stamp};
 
-    pub use crate::disk::commit::{Probe, Step, Verdict, steps};
+    pub use crate::disk::commit::{CommitProbe, CommitStep, ProbeVerdict, steps};
     use crate::{
-        scan_index::Index,
-        watch::{Hints, Watch},
+        scan_index::ScanIndex,
+        watch::{FileWatcher, WatchHints},
         workspace::Workspace,
     };
 
     /// What the last scan of a workspace has left: the version and the stamp of each file.
     pub fn scanned_files(workspace: &Workspace) -> io::Result<BTreeMap<RelPath, (ContentHash, Stamp)>> {
-        let index = Index::load(workspace.working_copy())?;
+        let index = ScanIndex::load(workspace.working_copy())?;
         Ok(index.iter().map(|(path, version, stamp)| (path, (version, stamp))).collect())
     }
 
     /// Watches a tree. Each call gives the paths that may have changed since the last one, or `None` if all of them may.
     pub fn watch(root: &Path) -> impl FnMut() -> Option<Vec<RelPath>> {
-        let watch = Watch::start(root);
+        let watch = FileWatcher::start(root);
         let mut cursor = watch.cursor();
         let mut is_laid = false;
         move || {
@@ -117,15 +117,15 @@ pub mod testing {
                 watch.wait();
             }
             match watch.hints(&mut cursor) {
-                Hints::Paths(paths) => Some(paths),
-                Hints::Everything => None,
+                WatchHints::Paths(paths) => Some(paths),
+                WatchHints::Everything => None,
             }
         }
     }
 
     /// Waits until the watcher of a workspace is in place, if there is one.
     pub fn wait_for_watcher(workspace: &Workspace) {
-        workspace.watch().into_iter().for_each(Watch::wait);
+        workspace.watch().into_iter().for_each(FileWatcher::wait);
     }
 
     /// From here on the file system of a workspace is taken for one that cannot exchange files.

@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
     name: String,
     /// The way from the work tree to the root that records are about.
     below: Option<RelPath>,
-    sheets: [Option<Sheet>; 2],
+    sheets: [Option<OutboxFile>; 2],
     current: usize,
     /// What belongs together and is not complete yet, by who is putting it together.
     parcels: HashMap<ThreadId, Vec<u8>>,
@@ -41,7 +41,7 @@ pub(crate) struct Outbox {
 const MAX_SHEET: u64 = 1 << 30;
 
 #[derive(Debug)]
-struct Sheet {
+struct OutboxFile {
     file: File,
     size: u64,
 }
@@ -50,7 +50,7 @@ struct Sheet {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and most are the large one")]
-enum Line {
+enum OutboxEntry {
     Happened {
         change: ChangeId,
         at: Millis,
@@ -112,7 +112,7 @@ impl Outbox {
             Some(sheet) => sheet,
             none => {
                 let Ok(file) = journal::open_new(self.dir.as_fd(), &sheet_name(&self.name, self.current)) else { return };
-                none.insert(Sheet { file, size: 0 })
+                none.insert(OutboxFile { file, size: 0 })
             }
         };
         let size = format!("{}\n", parcel.len()).into_bytes();
@@ -173,13 +173,13 @@ pub(crate) fn must_outlive_process(record: &Record) -> bool {
 }
 
 /// How such a record is written down.
-fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a [u8])> {
+fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(OutboxEntry, &'a [u8])> {
     // As paths of the work tree: whoever brings it to the store may have another root.
     let in_tree = |path: &RelPath| path.in_directory(below);
     match record {
         Record::Happened(event) => {
             let delta = event.delta.as_ref();
-            let line = Line::Happened {
+            let line = OutboxEntry::Happened {
                 change: event.change.clone(),
                 at: event.at,
                 session: event.session.clone(),
@@ -197,13 +197,13 @@ fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(Line, &'a
         }
         Record::Kept { version, content, at } => {
             let bytes = content.bytes();
-            Some((Line::Kept { version: *version, at: *at, size: bytes.len() }, bytes))
+            Some((OutboxEntry::Kept { version: *version, at: *at, size: bytes.len() }, bytes))
         }
         _ => None,
     }
 }
 
-fn add(parcel: &mut Vec<u8>, line: &Line, bytes: &[u8]) {
+fn add(parcel: &mut Vec<u8>, line: &OutboxEntry, bytes: &[u8]) {
     serde_json::to_writer(&mut *parcel, line).expect("a line is plain data");
     parcel.push(b'\n');
     parcel.extend_from_slice(bytes);
@@ -246,16 +246,16 @@ fn records_of(mut parcel: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
+fn record_of(line: OutboxEntry, rest: &mut &[u8]) -> Option<Record> {
     Some(match line {
-        Line::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines } => {
+        OutboxEntry::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines } => {
             let delta = match delta {
                 Some((prefix, suffix, size)) => Some(Delta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() }),
                 None => None,
             };
             Record::Happened(Event { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines })
         }
-        Line::Kept { version, at, size } => {
+        OutboxEntry::Kept { version, at, size } => {
             let content = take_bytes(rest, size)?.to_vec();
             Record::Kept { version, content: Shared::new(content), at }
         }
@@ -264,7 +264,7 @@ fn record_of(line: Line, rest: &mut &[u8]) -> Option<Record> {
 
 /// Whose sheets are brought to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum OutboxOwners {
     /// Those of processes that have died: nobody else will bring them.
     OfTheDead,
     /// Those of living ones as well, for whoever wants to know now what they have answered for. They bring them once more, a moment later, and
@@ -273,7 +273,7 @@ pub(crate) enum Whose {
 }
 
 /// Brings sheets to the store. What cannot be brought now stays where it is.
-pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
+pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOwners) {
     let dir = copy.state().outbox();
     let Ok(names) = recovery::names(&dir) else { return };
     if names.is_empty() {
@@ -302,7 +302,7 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: Whose) {
 }
 
 /// A sheet as it was found.
-struct FoundSheet {
+struct FoundOutbox {
     content: Vec<u8>,
     /// The file, locked, if no living process holds it.
     left_behind: Option<File>,
@@ -310,20 +310,20 @@ struct FoundSheet {
 
 /// Reads a sheet. That of a living process may be emptied meanwhile and written to anew, which spoils what follows: but what stood there
 /// before is in the store then, and a parcel that is not whole is left out.
-fn found_sheet(dir: &File, name: &str, whose: Whose) -> io::Result<Option<FoundSheet>> {
+fn found_sheet(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option<FoundOutbox>> {
     let mut file = match state_dir::open_file(dir, name, MAX_SHEET) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let is_left_behind = file.try_lock().is_ok();
-    let is_wanted = is_left_behind || whose == Whose::Everybodys;
+    let is_wanted = is_left_behind || whose == OutboxOwners::Everybodys;
     if !is_wanted || sys::fstat(&file)?.st_nlink == 0 {
         return Ok(None);
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Ok(Some(FoundSheet { content, left_behind: is_left_behind.then_some(file) }))
+    Ok(Some(FoundOutbox { content, left_behind: is_left_behind.then_some(file) }))
 }
 
 /// The ways back begin at what the changes wrote: it is kept whole, where it is still there.
@@ -336,7 +336,7 @@ fn what_is_there(copy: &WorkingCopy, records: &[Record]) -> Vec<Record> {
         })
         .collect();
     let present = |(path, version): (&RelPath, ContentHash)| {
-        let Ok(disk::read_file::Found::File { mut file, .. }) = disk::read_file::find(copy.tree(), path) else { return None };
+        let Ok(disk::read_file::FoundPath::File { mut file, .. }) = disk::read_file::find(copy.tree(), path) else { return None };
         let mut content = Vec::new();
         file.read_to_end(&mut content).ok()?;
         (ContentHash::of(&content) == version).then(|| Record::Kept { version, content: Shared::new(content), at: now() })

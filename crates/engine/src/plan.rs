@@ -16,8 +16,8 @@ use surehand_core::{
 use surehand_store::SessionId;
 
 use crate::{
-    call_progress::Course,
-    file_cache::{Gathered, PlannedFile},
+    call_progress::CallProgress,
+    file_cache::{GatheredFile, PlannedFile},
     session::{PlanBasis, Session},
     undo::UndoPlan,
 };
@@ -25,7 +25,7 @@ use crate::{
 /// An edit that passed the gate. Nothing has been written.
 #[derive(Debug)]
 #[must_use = "nothing is written before it is committed"]
-pub struct Plan {
+pub struct EditPlan {
     /// Whose it is.
     pub(crate) session: SessionId,
     pub(crate) edit: Edit,
@@ -43,7 +43,7 @@ pub(crate) enum PlanStep {
     Undo(UndoPlan),
 }
 
-impl Plan {
+impl EditPlan {
     /// The edit that it carries out.
     pub fn edit(&self) -> &Edit {
         &self.edit
@@ -63,10 +63,10 @@ impl Plan {
 impl Session {
     /// Judges an edit and works out what it would do. Nothing is written. Whoever shows the model a refusal says so with
     /// [`Session::refused`]: only then do the lines in it count as seen.
-    pub fn plan(&mut self, edit: &Edit) -> Result<Plan, Refusal> {
-        self.begin_call(&Course::default());
+    pub fn plan(&mut self, edit: &Edit) -> Result<EditPlan, Refusal> {
+        self.begin_call(&CallProgress::default());
         let step = self.plan_on(PlanBasis::Disk, edit)?;
-        Ok(Plan { session: self.id(), edit: edit.clone(), step })
+        Ok(EditPlan { session: self.id(), edit: edit.clone(), step })
     }
 
     /// The same, for what is on the disk or for what the session takes to be there.
@@ -100,7 +100,7 @@ impl Session {
 
     /// Where a file is moved, and what is there. Where case makes no difference, its own name in other letters leads to the file itself, and
     /// is free for it.
-    fn gather_destination(&mut self, basis: PlanBasis<'_>, file: &Gathered, to: &str) -> Result<(RelPath, Present), Refusal> {
+    fn gather_destination(&mut self, basis: PlanBasis<'_>, file: &GatheredFile, to: &str) -> Result<(RelPath, Present), Refusal> {
         let spelled = self.path_of(to)?;
         if self.workspace().root().is_own_name_in_other_letters(&file.path, &spelled) {
             return Ok((spelled, Present::Absent));
@@ -117,7 +117,7 @@ impl Session {
 
     fn plan_replace_many(&mut self, basis: PlanBasis<'_>, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
         self.check_count(Tool::MultiEdit, all.len())?;
-        let mut batch = Batch::default();
+        let mut batch = BatchFiles::default();
         let mut edits = Vec::with_capacity(all.len());
         for (index, replacement) in all.iter().enumerate() {
             let file = batch.find(&replacement.path, || self.gather_for_writing(basis, &replacement.path));
@@ -131,7 +131,7 @@ impl Session {
     fn plan_patch(&mut self, basis: PlanBasis<'_>, patch: &str) -> Result<Vec<PlannedFile>, Refusal> {
         let parsed = patch::parse(patch).map_err(|bad| Refusal::of_call(Cause::BadPatch { line: bad.line, why: bad.why }))?;
         self.check_count(Tool::ApplyPatch, parsed.files.len())?;
-        let mut batch = Batch::default();
+        let mut batch = BatchFiles::default();
         let mut steps = Vec::with_capacity(parsed.files.len());
         for (index, file) in parsed.files.iter().enumerate() {
             let place = BatchPlace { edit: index + 1, of: parsed.files.len(), kind: BatchKind::Patch { chunk: 0 } };
@@ -179,14 +179,14 @@ impl Session {
 
 /// The files of an edit, each once, however it is spelled.
 #[derive(Default)]
-struct Batch {
-    files: Vec<Gathered>,
+struct BatchFiles {
+    files: Vec<GatheredFile>,
     by_spelling: HashMap<String, usize>,
 }
 
-impl Batch {
+impl BatchFiles {
     /// The place of a file, which is gathered if it is not there yet.
-    fn find(&mut self, spelling: &str, gather: impl FnOnce() -> Result<Gathered, Refusal>) -> Result<usize, Refusal> {
+    fn find(&mut self, spelling: &str, gather: impl FnOnce() -> Result<GatheredFile, Refusal>) -> Result<usize, Refusal> {
         match self.by_spelling.get(spelling) {
             Some(file) => Ok(*file),
             None => {
@@ -197,7 +197,7 @@ impl Batch {
         }
     }
 
-    fn add(&mut self, gathered: Gathered) -> usize {
+    fn add(&mut self, gathered: GatheredFile) -> usize {
         self.files.iter().position(|known| known.path == gathered.path).unwrap_or_else(|| {
             self.files.push(gathered);
             self.files.len() - 1

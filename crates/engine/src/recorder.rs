@@ -13,28 +13,28 @@ use surehand_core::{ContentHash, Notice, RelPath};
 use surehand_store::{Bounds, Record, SessionId, SqliteStore, Store, StoreError};
 
 use crate::{
-    config::Versions,
-    disk::checkout_state::State,
+    config::VersionConfig,
+    disk::checkout_state::CheckoutState,
     outbox::{Outbox, must_outlive_process},
 };
 
 /// Whoever writes to the store.
 pub(crate) struct Recorder {
-    queue: Arc<Queue>,
-    runs: Runs,
+    queue: Arc<RecordQueue>,
+    runs: RecorderThread,
 }
 
 /// Where it runs.
-enum Runs {
+enum RecorderThread {
     /// On a thread of its own, all the time.
     Beside(Option<JoinHandle<()>>),
     /// With whoever flushes, and at the end: for a process that ends at once.
-    WhenAsked(Mutex<Writer>),
+    WhenAsked(Mutex<StoreWriter>),
 }
 
 #[derive(Debug)]
-struct Queue {
-    pending: Mutex<Pending>,
+struct RecordQueue {
+    pending: Mutex<PendingRecords>,
     /// Something has come into an empty queue, or is wanted at once.
     wake: Condvar,
     /// Something has been written, or nothing will be any more.
@@ -44,12 +44,12 @@ struct Queue {
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingRecords {
     records: Vec<Record>,
     /// Where records wait that must outlive the process.
     outbox: Option<Outbox>,
     /// Where in `records` the last word on something is.
-    last: HashMap<Subject, usize>,
+    last: HashMap<RecordSubject, usize>,
     bytes: usize,
     /// How many batches have been asked for and written.
     asked: u64,
@@ -59,7 +59,7 @@ struct Pending {
     /// Whether the thread has ended, in whatever way.
     ended: bool,
     /// Those who are handing over what belongs together.
-    held: Vec<Holder>,
+    held: Vec<HoldOwner>,
     /// Whether only holds keep the records from being written.
     is_due: bool,
     /// Whether the thread waits to be woken by the next record.
@@ -68,7 +68,7 @@ struct Pending {
 
 /// Who holds the records back.
 #[derive(Debug)]
-struct Holder {
+struct HoldOwner {
     thread: ThreadId,
     /// Whether the record of a change was among what this thread has handed over.
     has_change: bool,
@@ -116,13 +116,13 @@ pub(crate) enum CrashSafety {
 }
 
 /// A moment in which the thread has time.
-pub(crate) struct Moment<'a> {
+pub(crate) struct IdleMoment<'a> {
     /// What it writes to.
     pub store: &'a SharedStore,
-    queue: &'a Queue,
+    queue: &'a RecordQueue,
 }
 
-impl Moment<'_> {
+impl IdleMoment<'_> {
     /// Whether everything that was handed over so far is written.
     pub(crate) fn is_all_written(&self) -> bool {
         self.queue.lock().records.is_empty()
@@ -131,12 +131,12 @@ impl Moment<'_> {
 
 /// While there is one, nothing is written: what is handed over meanwhile is written together.
 #[derive(Debug)]
-pub(crate) struct Hold {
-    queue: Arc<Queue>,
+pub(crate) struct RecorderHold {
+    queue: Arc<RecordQueue>,
     thread: ThreadId,
 }
 
-impl Drop for Hold {
+impl Drop for RecorderHold {
     fn drop(&mut self) {
         let mut pending = self.queue.lock();
         let has_change = pending.release(self.thread);
@@ -156,7 +156,7 @@ impl Drop for Hold {
 
 /// What a record is the last word on.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Subject {
+enum RecordSubject {
     View(SessionId, RelPath),
     File(RelPath),
     Text(SessionId, RelPath),
@@ -181,27 +181,27 @@ const STILL_THERE: Duration = Duration::from_secs(60 * 60);
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
     pub(crate) fn start(
-        writer: Writer,
+        writer: StoreWriter,
         safety: CrashSafety,
-        housekeeping: impl Fn(&Moment<'_>) -> bool + Send + 'static,
+        housekeeping: impl Fn(&IdleMoment<'_>) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::new(safety));
+        let queue = Arc::new(RecordQueue::new(safety));
         let theirs = queue.clone();
         let run = move || run(writer, &theirs, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
-        Ok(Self { queue, runs: Runs::Beside(Some(thread)) })
+        Ok(Self { queue, runs: RecorderThread::Beside(Some(thread)) })
     }
 
     /// Does without a thread.
-    pub(crate) fn when_asked(writer: Writer, safety: CrashSafety) -> Self {
-        Self { queue: Arc::new(Queue::new(safety)), runs: Runs::WhenAsked(Mutex::new(writer)) }
+    pub(crate) fn when_asked(writer: StoreWriter, safety: CrashSafety) -> Self {
+        Self { queue: Arc::new(RecordQueue::new(safety)), runs: RecorderThread::WhenAsked(Mutex::new(writer)) }
     }
 
     /// Hands over a record.
     pub(crate) fn record(&self, record: Record) {
         let subject = match &record {
-            Record::Viewed { session, path, .. } => Some(Subject::View(session.clone(), path.clone())),
-            Record::Found { path, .. } => Some(Subject::File(path.clone())),
+            Record::Viewed { session, path, .. } => Some(RecordSubject::View(session.clone(), path.clone())),
+            Record::Found { path, .. } => Some(RecordSubject::File(path.clone())),
             _ => None,
         };
         let mut pending = self.queue.lock();
@@ -220,19 +220,19 @@ impl Recorder {
     /// dropped for this one: the session is never compared with it again, and how to get it back is a record of its own.
     pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
         let is_replaced = |last: &Record| matches!(last, Record::Kept { version, .. } if Some(*version) == replaced);
-        self.add(self.queue.lock(), record, Some(Subject::Text(owner.clone(), path.clone())), is_replaced);
+        self.add(self.queue.lock(), record, Some(RecordSubject::Text(owner.clone(), path.clone())), is_replaced);
     }
 
     fn add(
         &self,
-        mut pending: MutexGuard<'_, Pending>,
+        mut pending: MutexGuard<'_, PendingRecords>,
         record: Record,
-        subject: Option<Subject>,
+        subject: Option<RecordSubject>,
         is_overtaken: impl Fn(&Record) -> bool,
     ) {
         if matches!(record, Record::Cleared { .. } | Record::Forgot { .. }) {
             // What comes after must not move before it.
-            pending.last.retain(|subject, _| !matches!(subject, Subject::View(..)));
+            pending.last.retain(|subject, _| !matches!(subject, RecordSubject::View(..)));
         }
         let is_too_much = (pending.bytes > MOST_BYTES || pending.records.len() > MOST_RECORDS) && pending.held.is_empty();
         pending.bytes += size_of_content(&record);
@@ -262,22 +262,22 @@ impl Recorder {
     }
 
     /// Holds back everything from here on. Whoever has it must not flush.
-    pub(crate) fn hold(&self) -> Hold {
+    pub(crate) fn hold(&self) -> RecorderHold {
         let mut pending = self.queue.lock();
         let thread = thread::current().id();
-        pending.held.push(Holder { thread, has_change: false });
+        pending.held.push(HoldOwner { thread, has_change: false });
         if let Some(outbox) = &mut pending.outbox {
             outbox.begin_parcel();
         }
         drop(pending);
-        Hold { queue: self.queue.clone(), thread }
+        RecorderHold { queue: self.queue.clone(), thread }
     }
 
     /// Waits until everything handed over so far is written.
     pub(crate) fn flush(&self) {
         match &self.runs {
-            Runs::Beside(_) => self.queue.flush(),
-            Runs::WhenAsked(writer) => {
+            RecorderThread::Beside(_) => self.queue.flush(),
+            RecorderThread::WhenAsked(writer) => {
                 let mut pending = self.queue.lock();
                 pending.asked += 1;
                 let batch = pending.take();
@@ -304,20 +304,20 @@ impl Drop for Recorder {
         self.queue.wake.notify_one();
         drop(pending);
         match &mut self.runs {
-            Runs::Beside(thread) => drop(thread.take().map(JoinHandle::join)),
-            Runs::WhenAsked(_) => self.flush(),
+            RecorderThread::Beside(thread) => drop(thread.take().map(JoinHandle::join)),
+            RecorderThread::WhenAsked(_) => self.flush(),
         }
     }
 }
 
-impl Queue {
+impl RecordQueue {
     fn new(safety: CrashSafety) -> Self {
         let writes_through = matches!(safety, CrashSafety::WriteThrough);
         let outbox = match safety {
             CrashSafety::Outbox(outbox) => Some(outbox),
             CrashSafety::WriteThrough | CrashSafety::Nothing => None,
         };
-        let pending = Pending {
+        let pending = PendingRecords {
             records: Vec::new(),
             outbox,
             last: HashMap::new(),
@@ -334,7 +334,7 @@ impl Queue {
         Self { pending: Mutex::new(pending), wake: Condvar::new(), written: Condvar::new(), writes_through }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, PendingRecords> {
         self.pending.lock().expect("nobody panics while holding it")
     }
 
@@ -363,7 +363,7 @@ impl Queue {
     ///
     /// To wake a thread takes longer than to hand over a record. So while calls come, it looks for itself, and sleeps only after a while
     /// without any.
-    fn next(&self, patience: Duration) -> Option<Batch> {
+    fn next(&self, patience: Duration) -> Option<RecordBatch> {
         let wait = |pending, time| self.wake.wait_timeout(pending, time).expect("nobody panics while holding it").0;
         let began = Instant::now();
         let mut first_may_be_from = began;
@@ -394,16 +394,16 @@ impl Queue {
 }
 
 /// What is written together.
-struct Batch {
+struct RecordBatch {
     records: Vec<Record>,
     number: u64,
     /// Whether it is the last one.
     is_last: bool,
 }
 
-impl Pending {
+impl PendingRecords {
     /// Takes all that is waiting.
-    fn take(&mut self) -> Batch {
+    fn take(&mut self) -> RecordBatch {
         self.is_due = false;
         self.urgent = false;
         self.bytes = 0;
@@ -411,7 +411,7 @@ impl Pending {
         if let Some(outbox) = &mut self.outbox {
             outbox.turn();
         }
-        Batch { records: std::mem::take(&mut self.records), number: self.asked, is_last: self.closed }
+        RecordBatch { records: std::mem::take(&mut self.records), number: self.asked, is_last: self.closed }
     }
 
     /// Ends a hold of this thread. Says whether it kept back the record of a change that may be written now.
@@ -437,9 +437,9 @@ impl Pending {
 }
 
 /// Lets go of those who wait when the thread ends, also by a panic of the store.
-struct End<'a>(&'a Queue);
+struct ThreadEnd<'a>(&'a RecordQueue);
 
-impl Drop for End<'_> {
+impl Drop for ThreadEnd<'_> {
     fn drop(&mut self) {
         if let Ok(mut pending) = self.0.pending.lock() {
             pending.ended = true;
@@ -448,9 +448,9 @@ impl Drop for End<'_> {
     }
 }
 
-fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn(&Moment<'_>) -> bool) {
+fn run(mut writer: StoreWriter, queue: &RecordQueue, housekeeping: &dyn Fn(&IdleMoment<'_>) -> bool) {
     step_back();
-    let _end = End(queue);
+    let _end = ThreadEnd(queue);
     let mut busy = true;
     loop {
         if let Some(batch) = queue.next(Duration::from_millis(if busy { 300 } else { 30_000 })) {
@@ -459,7 +459,7 @@ fn run(mut writer: Writer, queue: &Queue, housekeeping: &dyn Fn(&Moment<'_>) -> 
                 break;
             }
         }
-        let moment = Moment { store: &writer.store, queue };
+        let moment = IdleMoment { store: &writer.store, queue };
         busy = housekeeping(&moment) | writer.tidy_store(Instant::now());
     }
 }
@@ -473,7 +473,7 @@ pub(crate) trait WriteListener: Send {
     fn has_news(&self);
 }
 
-impl WriteListener for Arc<State> {
+impl WriteListener for Arc<CheckoutState> {
     fn failed(&self, error: &StoreError) {
         self.notify(Notice::NotRemembered { why: error.to_string() });
     }
@@ -484,9 +484,9 @@ impl WriteListener for Arc<State> {
 }
 
 /// Writes batches to a store.
-pub(crate) struct Writer {
+pub(crate) struct StoreWriter {
     store: SharedStore,
-    versions: Versions,
+    versions: VersionConfig,
     listener: Box<dyn WriteListener>,
     has_failed: bool,
     /// The sessions of this process that have something in the store, and when it was last said that they go on.
@@ -494,13 +494,13 @@ pub(crate) struct Writer {
     said: Instant,
 }
 
-impl Writer {
-    pub(crate) fn new(store: SharedStore, versions: Versions, listener: impl WriteListener + 'static) -> Self {
+impl StoreWriter {
+    pub(crate) fn new(store: SharedStore, versions: VersionConfig, listener: impl WriteListener + 'static) -> Self {
         let (in_use, said) = (HashSet::new(), Instant::now());
         Self { store, versions, listener: Box::new(listener), has_failed: false, in_use, said }
     }
 
-    fn write(&mut self, queue: &Queue, batch: &Batch) {
+    fn write(&mut self, queue: &RecordQueue, batch: &RecordBatch) {
         let stored = if batch.records.is_empty() { Ok(()) } else { self.store.with(|store| store.record(&batch.records)) };
         queue.mark_written(batch.number, &stored);
         // Said once: the next batches would only say the same.
@@ -523,7 +523,7 @@ impl Writer {
     }
 }
 
-impl Writer {
+impl StoreWriter {
     fn note_sessions(&mut self, records: &[Record]) {
         for record in records {
             match record {
@@ -577,10 +577,10 @@ mod tests {
 
     #[test]
     fn who_waits_is_let_go_when_the_thread_ends() {
-        let queue = Queue::new(CrashSafety::Nothing);
+        let queue = RecordQueue::new(CrashSafety::Nothing);
         thread::scope(|scope| {
             scope.spawn(|| queue.flush());
-            drop(End(&queue));
+            drop(ThreadEnd(&queue));
         });
     }
 
@@ -588,15 +588,15 @@ mod tests {
     #[test]
     fn a_session_of_a_process_that_goes_on_counts_as_used() {
         let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));
-        let mut writer = Writer::new(store.clone(), crate::Config::default().versions, Nobody);
+        let mut writer = StoreWriter::new(store.clone(), crate::Config::default().versions, Nobody);
         let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
         let viewed = |session: &str| Record::Viewed {
             session: SessionId(session.to_owned()),
             path: RelPath::new("a").unwrap(),
             view: view.clone(),
         };
-        let queue = Queue::new(CrashSafety::Nothing);
-        let batch = |records| Batch { records, number: 1, is_last: false };
+        let queue = RecordQueue::new(CrashSafety::Nothing);
+        let batch = |records| RecordBatch { records, number: 1, is_last: false };
         writer.write(&queue, &batch(vec![viewed("idle"), viewed("ended")]));
         writer.write(&queue, &batch(vec![Record::Cleared { session: SessionId("ended".to_owned()) }]));
         store.with(|store| store.record(&[viewed("another")])).unwrap();
@@ -611,12 +611,13 @@ mod tests {
 
     #[test]
     fn a_change_waits_for_the_outermost_hold() {
-        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::WriteThrough)), runs: Runs::Beside(None) };
+        let recorder =
+            Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::WriteThrough)), runs: RecorderThread::Beside(None) };
         let (outer, inner) = (recorder.hold(), recorder.hold());
         recorder.record(Record::Kept { version: ContentHash::of(b"a"), content: Shared::new(b"a"), at: 1 });
         drop(inner);
         assert_eq!(recorder.queue.lock().asked, 0);
-        drop(End(&recorder.queue));
+        drop(ThreadEnd(&recorder.queue));
         drop(outer);
         assert_eq!(recorder.queue.lock().asked, 1);
     }
@@ -625,7 +626,8 @@ mod tests {
     fn what_belongs_together_is_written_together() {
         let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
         let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
-        let recorder = Recorder { queue: Arc::new(Queue::new(CrashSafety::Outbox(outbox))), runs: Runs::Beside(None) };
+        let recorder =
+            Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::Outbox(outbox))), runs: RecorderThread::Beside(None) };
         let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();

@@ -8,8 +8,8 @@ use surehand_store::{SessionId, StoreError};
 
 use crate::{
     disk::read_file::stat_of_file,
-    file_cache::Files,
-    repo_state::{ExportError, ToldBy, look},
+    file_cache::FileCache,
+    repo_state::{ExportError, TouchSource, look},
     workspace::Workspace,
 };
 
@@ -77,7 +77,7 @@ impl RepoTracker {
             let stat = stat_of_file(self.workspace.root(), path)?;
             Some(self.workspace.clock().stamp(&stat))
         };
-        self.workspace.track_touched(touched, ToldBy::Nobody, stamp_of);
+        self.workspace.track_touched(touched, TouchSource::Nobody, stamp_of);
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl RepoTracker {
         }
         let known = self.snapshot().files;
         let is_known = |path: &RelPath| known.iter().any(|file| file.path == *path);
-        let names = Files::of(SessionId(String::new()));
+        let names = FileCache::of(SessionId(String::new()));
         let mut found = Vec::new();
         for path in paths {
             let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
@@ -124,7 +124,7 @@ impl RepoTracker {
         }
         let stamps: Vec<(RelPath, Option<Stamp>)> = found.iter().map(|(file, stamp)| (file.path.clone(), *stamp)).collect();
         let stamp_of = |path: &RelPath| stamps.iter().find(|(known, _)| known == path).and_then(|(_, stamp)| *stamp);
-        self.workspace.track_touched(found.into_iter().map(|(file, _)| file).collect(), ToldBy::Nobody, stamp_of);
+        self.workspace.track_touched(found.into_iter().map(|(file, _)| file).collect(), TouchSource::Nobody, stamp_of);
         Ok(())
     }
 

@@ -30,15 +30,15 @@ use crate::{
 
 /// What is known of the files of a workspace since the last scan.
 #[derive(Debug)]
-pub(crate) struct Index {
-    basis: Basis,
+pub(crate) struct ScanIndex {
+    basis: ScanBasis,
     bytes: Vec<u8>,
-    tail: Tail,
+    tail: IndexTail,
 }
 
 /// What a scan had to go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
+pub enum ScanBasis {
     /// The scan before it.
     LastScan,
     /// Nothing: there was none before it.
@@ -82,7 +82,7 @@ fn read(file: &File) -> io::Result<Vec<u8>> {
 
 /// What is said at the end of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Tail {
+struct IndexTail {
     files: usize,
     /// All sizes together.
     size: u64,
@@ -91,15 +91,15 @@ struct Tail {
     dirs: usize,
 }
 
-impl Index {
+impl ScanIndex {
     /// What the last scan of this root has left.
     pub(crate) fn load(copy: &WorkingCopy) -> io::Result<Self> {
         let opened = copy.state().dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
         let file = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(Basis::Nothing)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(ScanBasis::Nothing)),
             // Not a file that we made.
             Err(error) if error.raw_os_error().is_none_or(|code| code == Errno::LOOP.raw_os_error()) => {
-                return Ok(Self::empty(Basis::Damaged));
+                return Ok(Self::empty(ScanBasis::Damaged));
             }
             opened => opened?,
         };
@@ -113,23 +113,23 @@ impl Index {
         Some((stat.st_ino, copy.clock().stamp(&stat).modified))
     }
 
-    fn empty(basis: Basis) -> Self {
-        Self { basis, bytes: Vec::new(), tail: Tail::default() }
+    fn empty(basis: ScanBasis) -> Self {
+        Self { basis, bytes: Vec::new(), tail: IndexTail::default() }
     }
 
     fn from_bytes(bytes: Vec<u8>) -> Self {
         let version = bytes.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk()).copied().map(u32::from_le_bytes);
         if version.is_some_and(|version| version != VERSION) {
-            return Self::empty(Basis::OtherVersion);
+            return Self::empty(ScanBasis::OtherVersion);
         }
-        match Tail::read(&bytes) {
-            Some(tail) if version.is_some() => Self { basis: Basis::LastScan, bytes, tail },
-            _ => Self::empty(Basis::Damaged),
+        match IndexTail::read(&bytes) {
+            Some(tail) if version.is_some() => Self { basis: ScanBasis::LastScan, bytes, tail },
+            _ => Self::empty(ScanBasis::Damaged),
         }
     }
 
     /// What it comes from.
-    pub(crate) fn basis(&self) -> Basis {
+    pub(crate) fn basis(&self) -> ScanBasis {
         self.basis
     }
 
@@ -140,7 +140,7 @@ impl Index {
 
     /// How many files there are in each directory itself, by path, with a slash at the end; the root's is empty.
     pub(crate) fn counts(&self) -> Vec<(String, usize)> {
-        let count = |dir: KnownDir<'_>| {
+        let count = |dir: IndexedDir<'_>| {
             let path = if dir.path.is_empty() { String::new() } else { format!("{}/", dir.path) };
             (path, dir.len())
         };
@@ -170,12 +170,12 @@ impl Index {
     }
 
     /// The directories that have files, by path.
-    pub(crate) fn dirs(&self) -> impl Iterator<Item = KnownDir<'_>> {
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = IndexedDir<'_>> {
         (0..self.tail.dirs).filter_map(|nth| self.dir_at(nth))
     }
 
     /// The files of a directory; its path is empty for the root.
-    pub(crate) fn dir(&self, path: &str) -> Option<KnownDir<'_>> {
+    pub(crate) fn dir(&self, path: &str) -> Option<IndexedDir<'_>> {
         let (mut low, mut high) = (0, self.tail.dirs);
         while low < high {
             let middle = low.midpoint(high);
@@ -202,20 +202,20 @@ impl Index {
     }
 
     /// A directory by its place in the table. `None` if what stands there makes no sense.
-    fn dir_at(&self, nth: usize) -> Option<KnownDir<'_>> {
+    fn dir_at(&self, nth: usize) -> Option<IndexedDir<'_>> {
         let path = str::from_utf8(self.dir_path(nth)?).ok()?;
         let (rows, _) = self.table()?;
         let row = &rows[nth * ROW..][..ROW];
         let (first, files) = (u32_at(row, 8), u32_at(row, 12));
         let block = self.bytes.get(usize::try_from(u64_at(row, 0)).ok()?..self.tail.table)?;
         let (records, names) = block.split_at_checked(files.checked_mul(RECORD)?)?;
-        (first.checked_add(files)? <= self.tail.files).then_some(KnownDir { path, first, records, names })
+        (first.checked_add(files)? <= self.tail.files).then_some(IndexedDir { path, first, records, names })
     }
 }
 
 /// The files of one directory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KnownDir<'a> {
+pub(crate) struct IndexedDir<'a> {
     /// Its path; empty for the root.
     pub path: &'a str,
     /// The number that its first file has among all.
@@ -227,12 +227,12 @@ pub(crate) struct KnownDir<'a> {
 
 /// A file as it was.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct IndexedFile {
     pub version: ContentHash,
     pub stamp: Stamp,
 }
 
-impl<'a> KnownDir<'a> {
+impl<'a> IndexedDir<'a> {
     /// A directory of which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self { path: "", first: 0, records: &[], names: &[] }
@@ -269,7 +269,7 @@ impl<'a> KnownDir<'a> {
     }
 
     /// The file at a place.
-    pub(crate) fn file(&self, nth: usize) -> Known {
+    pub(crate) fn file(&self, nth: usize) -> IndexedFile {
         let record = self.record(nth);
         let time = |at: usize| u64_at(record, at).cast_signed();
         let stamp = Stamp {
@@ -281,7 +281,7 @@ impl<'a> KnownDir<'a> {
             taken: time(40),
         };
         let version = ContentHash::from_bytes(*record[48..].first_chunk().expect("a record has a version"));
-        Known { version, stamp }
+        IndexedFile { version, stamp }
     }
 
     fn record(&self, nth: usize) -> &'a [u8] {
@@ -307,7 +307,7 @@ pub(crate) fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
 
-impl Tail {
+impl IndexTail {
     /// `None` if the file does not end as it should or its checksum is another.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (before, tail) = bytes.split_at_checked(bytes.len().checked_sub(TAIL)?)?;
@@ -354,13 +354,13 @@ fn checksum(so_far: u64, chunk: &[u8]) -> u64 {
 
 /// Writes an index, file by file in the order of the directories and, in each, of the names.
 #[derive(Debug)]
-pub(crate) struct Writer<W> {
+pub(crate) struct IndexWriter<W> {
     out: W,
     pending: Vec<u8>,
     checksum: u64,
     /// How much came before what is pending.
     written: usize,
-    tail: Tail,
+    tail: IndexTail,
     dir: String,
     records: Vec<u8>,
     names: Vec<u8>,
@@ -368,7 +368,7 @@ pub(crate) struct Writer<W> {
     paths: Vec<u8>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> IndexWriter<W> {
     pub(crate) fn new(out: W) -> Self {
         let mut pending = MAGIC.to_vec();
         pending.extend(u64::from(VERSION).to_le_bytes());
@@ -377,7 +377,7 @@ impl<W: Write> Writer<W> {
             pending,
             checksum: 0,
             written: 0,
-            tail: Tail::default(),
+            tail: IndexTail::default(),
             dir: String::new(),
             records: Vec::new(),
             names: Vec::new(),
@@ -387,7 +387,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds the next file.
-    pub(crate) fn push(&mut self, dir: &str, name: &str, known: &Known) -> io::Result<()> {
+    pub(crate) fn push(&mut self, dir: &str, name: &str, known: &IndexedFile) -> io::Result<()> {
         if self.dir != dir {
             self.end_dir()?;
             dir.clone_into(&mut self.dir);
@@ -461,7 +461,7 @@ impl<W: Write> Writer<W> {
 
 /// Puts a new index in the place of the old one. Of several processes that do so at once the last one has its way; each of
 /// them leaves a whole index. Not synced: if it is lost with the power, the next scan is a first one.
-pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(Writer<&File>) -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(IndexWriter<&File>) -> io::Result<T>) -> io::Result<T> {
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
     let state = copy.state();
@@ -472,7 +472,7 @@ pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(Writer<&File>) -
     // Whatever has the name, it is not written into: a pipe would never end.
     staging::remove((*dir).as_fd(), &new);
     let file = File::from(sys::openat(&*dir, &new, create | OFlags::EXCL, mode)?);
-    let written = write(Writer::new(&file))?;
+    let written = write(IndexWriter::new(&file))?;
     sys::renameat(&*dir, &new, &*dir, &name)?;
     Ok(written)
 }
@@ -489,16 +489,16 @@ fn name(copy: &WorkingCopy) -> String {
 mod tests {
     use super::*;
 
-    fn known(nth: u64) -> Known {
+    fn known(nth: u64) -> IndexedFile {
         let [device, inode, size] = [nth % 3, nth, nth * 1000];
         let stamp = Stamp { device, inode, size, modified: -(nth as i64), changed: i64::MAX - nth as i64, taken: nth as i64 };
-        Known { version: ContentHash::of(&nth.to_le_bytes()), stamp }
+        IndexedFile { version: ContentHash::of(&nth.to_le_bytes()), stamp }
     }
 
     /// An index of files in their order.
     fn bytes(files: &[(&str, &str)]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut writer = Writer::new(&mut bytes);
+        let mut writer = IndexWriter::new(&mut bytes);
         for ((dir, name), nth) in files.iter().zip(0..) {
             writer.push(dir, name, &known(nth)).unwrap();
         }
@@ -510,8 +510,8 @@ mod tests {
 
     #[test]
     fn what_was_written_is_known() {
-        let index = Index::from_bytes(bytes(&FILES));
-        assert_eq!((index.basis(), index.files()), (Basis::LastScan, 6));
+        let index = ScanIndex::from_bytes(bytes(&FILES));
+        assert_eq!((index.basis(), index.files()), (ScanBasis::LastScan, 6));
         let found: Vec<_> = index.iter().collect();
         for (nth, (dir, name)) in FILES.into_iter().enumerate() {
             let path = RelPath::new(&join(dir, name)).unwrap();
@@ -528,7 +528,7 @@ mod tests {
     fn an_index_of_many_chunks_is_whole() {
         let names: Vec<(String, String)> = (0..5_000).map(|n| (format!("dir-{:03}", n / 10), format!("file-{n:05}"))).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|(dir, name)| (dir.as_str(), name.as_str())).collect();
-        let index = Index::from_bytes(bytes(&files));
+        let index = ScanIndex::from_bytes(bytes(&files));
         assert_eq!(index.files(), 5_000);
         for (nth, (dir, name)) in files.into_iter().enumerate() {
             assert_eq!(index.known(&RelPath::new(&join(dir, name)).unwrap()).unwrap().1.inode, nth as u64);
@@ -537,21 +537,21 @@ mod tests {
 
     #[test]
     fn an_index_may_be_empty() {
-        let index = Index::from_bytes(bytes(&[]));
-        assert_eq!((index.basis(), index.files(), index.iter().count()), (Basis::LastScan, 0, 0));
+        let index = ScanIndex::from_bytes(bytes(&[]));
+        assert_eq!((index.basis(), index.files(), index.iter().count()), (ScanBasis::LastScan, 0, 0));
     }
 
     #[test]
     fn whatever_is_cut_off_or_changed_is_damage() {
         let whole = bytes(&FILES);
         for length in 0..whole.len() {
-            assert_eq!(Index::from_bytes(whole[..length].to_vec()).basis(), Basis::Damaged, "cut to {length}");
+            assert_eq!(ScanIndex::from_bytes(whole[..length].to_vec()).basis(), ScanBasis::Damaged, "cut to {length}");
         }
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 0x10;
-            let expected = if (8..12).contains(&at) { Basis::OtherVersion } else { Basis::Damaged };
-            assert_eq!(Index::from_bytes(changed).basis(), expected, "changed at {at}");
+            let expected = if (8..12).contains(&at) { ScanBasis::OtherVersion } else { ScanBasis::Damaged };
+            assert_eq!(ScanIndex::from_bytes(changed).basis(), expected, "changed at {at}");
         }
     }
 
@@ -566,7 +566,7 @@ mod tests {
             let sum = changed[..tail].chunks(CHUNK).fold(0, checksum);
             let sum = checksum(sum, &changed[tail..whole.len() - 8]);
             changed[whole.len() - 8..].copy_from_slice(&sum.to_le_bytes());
-            let index = Index::from_bytes(changed);
+            let index = ScanIndex::from_bytes(changed);
             assert!(index.iter().count() <= 36 && index.files() <= whole.len(), "changed at {at}");
             for (dir, name) in FILES {
                 index.known(&RelPath::new(&join(dir, name)).unwrap());

@@ -14,16 +14,16 @@ use surehand_core::{
 use surehand_store::SessionId;
 
 use crate::{
-    call_progress::Course,
-    disk::walk::{Place, place},
-    file_cache::{Files, Gathered},
+    call_progress::CallProgress,
+    disk::walk::{PathTarget, path_target},
+    file_cache::{FileCache, GatheredFile},
     file_tracker::FileTracker,
-    instructions::{self, Instructions},
+    instructions::{self, InstructionCache},
     random::random,
-    repo_state::{TaskScope, ToldBy},
-    stale_views::{Changed, Ground, Lookout, who},
+    repo_state::{TaskScope, TouchSource},
+    stale_views::{StaleView, StaleViews, ViewSources, who},
     time::now,
-    watch::{Cursor, Hints},
+    watch::{HintCursor, WatchHints},
     workspace::Workspace,
 };
 
@@ -32,15 +32,15 @@ use crate::{
 pub struct Session {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) tracker: Option<FileTracker>,
-    pub(crate) files: Files,
-    pub(crate) instructions: Instructions,
+    pub(crate) files: FileCache,
+    pub(crate) instructions: InstructionCache,
     /// How far it has listened to the watcher.
-    cursor: Option<Cursor>,
-    lookout: Lookout,
+    cursor: Option<HintCursor>,
+    lookout: StaleViews,
     /// Whose tasks it works on.
     scope: TaskScope,
     /// The course of the call that is being made.
-    pub(crate) course: Course,
+    pub(crate) course: CallProgress,
 }
 
 /// For what an edit is planned.
@@ -81,16 +81,16 @@ impl Session {
 
     /// A session with this tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
-        let (files, scope) = (Files::of(tracker.session().clone()), scope_of(tracker.session()));
+        let (files, scope) = (FileCache::of(tracker.session().clone()), scope_of(tracker.session()));
         Self { tracker: Some(tracker), files, scope, ..Self::untracked(workspace) }
     }
 
     /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let id = fresh_id();
-        let (scope, files) = (scope_of(&id), Files::of(id));
-        let (instructions, lookout) = (Instructions::default(), Lookout::default());
-        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, scope, course: Course::default() }
+        let (scope, files) = (scope_of(&id), FileCache::of(id));
+        let (instructions, lookout) = (InstructionCache::default(), StaleViews::default());
+        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, scope, course: CallProgress::default() }
     }
 
     /// The workspace.
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// A call begins. What others have put into the store for this session since the last one counts.
-    pub(crate) fn begin_call(&mut self, course: &Course) {
+    pub(crate) fn begin_call(&mut self, course: &CallProgress) {
         self.course = course.clone();
         if let Some(tracker) = &mut self.tracker {
             tracker.take_over();
@@ -142,10 +142,10 @@ impl Session {
 
     /// The same, as a value.
     pub fn instructions_if_new(&mut self, path: &str) -> Option<ToldInstructions> {
-        let directory = match place(self.workspace.root(), path) {
-            Ok(Place::Dir(directory)) => directory,
+        let directory = match path_target(self.workspace.root(), path) {
+            Ok(PathTarget::Dir(directory)) => directory,
             // Also where there is no file yet.
-            Ok(Place::File(_)) | Err(_) => self.path_of(path).ok()?.parent(),
+            Ok(PathTarget::File(_)) | Err(_) => self.path_of(path).ok()?.parent(),
         };
         self.listen(&[]);
         self.tell_instructions(&[directory])
@@ -158,7 +158,7 @@ impl Session {
 
     /// Refuses a call, whatever it is known by.
     pub(crate) fn refuse(&mut self, call: &impl Serialize, refusal: Refusal) -> Outcome {
-        self.begin_call(&Course::default());
+        self.begin_call(&CallProgress::default());
         self.conclude(call, Err(refusal))
     }
 
@@ -216,7 +216,7 @@ impl Session {
 
     /// Keeps the state of the repository up to date with what was done to files.
     fn track_touched(&self, touched: Vec<TouchedFile>) {
-        self.workspace.track_touched(touched, ToldBy::Event, |path| self.files.stamp(path));
+        self.workspace.track_touched(touched, TouchSource::Event, |path| self.files.stamp(path));
     }
 
     /// The same for files of which these lines were read.
@@ -227,7 +227,7 @@ impl Session {
 
     pub(crate) fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<ToldInstructions> {
         let tracker = self.tracker.as_mut();
-        let mut ground = instructions::Ground { workspace: &self.workspace, tracker, files: &mut self.files };
+        let mut ground = instructions::InstructionSources { workspace: &self.workspace, tracker, files: &mut self.files };
         self.instructions.tell(&mut ground, directories)
     }
 
@@ -235,19 +235,19 @@ impl Session {
     fn changed_elsewhere(&mut self, outcome: &Outcome) -> Vec<ChangedFile> {
         let refused = outcome.refusal().and_then(|refusal| Some((refusal.known_path()?, refusal.code())));
         // Not every refusal says that its file has changed: a bad range does not.
-        let is_said = |changed: &Changed| {
+        let is_said = |changed: &StaleView| {
             refused.as_ref().is_some_and(|(path, code)| {
                 *path == changed.path && (changed.now == Outside::Gone || *code == RefusalCode::Stale)
             })
         };
         let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground)).unwrap_or_default();
-        let (said, news): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_said);
+        let (said, news): (Vec<StaleView>, Vec<StaleView>) = changed.into_iter().partition(is_said);
         said.iter().for_each(|changed| self.mark_changed(changed));
         self.name_changed(news)
     }
 
     /// Notes in the state of the repository that a file is not what the session saw.
-    fn mark_changed(&self, changed: &Changed) {
+    fn mark_changed(&self, changed: &StaleView) {
         let stamp = match &changed.now {
             Outside::Version(version) => self.files.stamp_of(&changed.path, version),
             Outside::Gone => None,
@@ -256,9 +256,9 @@ impl Session {
     }
 
     /// Files that are not what the session saw, with who did it.
-    pub(crate) fn name_changed(&mut self, changed: Vec<Changed>) -> Vec<ChangedFile> {
+    pub(crate) fn name_changed(&mut self, changed: Vec<StaleView>) -> Vec<ChangedFile> {
         let id = self.id();
-        let file = |changed: Changed| {
+        let file = |changed: StaleView| {
             self.mark_changed(&changed);
             let by = who(&self.workspace, &id, &changed);
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
@@ -270,16 +270,16 @@ impl Session {
     pub(crate) fn listen(&mut self, fresh: &[RelPath]) {
         let hints = match self.workspace.watch() {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
-            None => Hints::Everything,
+            None => WatchHints::Everything,
         };
         self.instructions.listen(&hints, &self.workspace.config().instructions);
         self.on_the_lookout(|lookout, ground| lookout.listen(ground, &hints, fresh));
     }
 
     /// Brings together what the lookout needs; nothing where nobody keeps track.
-    pub(crate) fn on_the_lookout<T>(&mut self, look: impl FnOnce(&mut Lookout, &mut Ground<'_>) -> T) -> Option<T> {
+    pub(crate) fn on_the_lookout<T>(&mut self, look: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
         let tracker = self.tracker.as_mut()?;
-        let mut ground = Ground { workspace: &self.workspace, tracker, files: &mut self.files };
+        let mut ground = ViewSources { workspace: &self.workspace, tracker, files: &mut self.files };
         Some(look(&mut self.lookout, &mut ground))
     }
 
@@ -317,16 +317,16 @@ impl Session {
     }
 
     /// What is at a path, and what the session has seen of it.
-    pub(crate) fn gather(&mut self, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather(&mut self, spelling: &str) -> Result<GatheredFile, Refusal> {
         self.gather_on(PlanBasis::Disk, spelling)
     }
 
-    fn gather_on(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
+    fn gather_on(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let gathered = self.files.gather(&self.workspace, spelling)?;
         Ok(self.with_view(basis, gathered))
     }
 
-    fn with_view(&mut self, basis: PlanBasis<'_>, mut gathered: Gathered) -> Gathered {
+    fn with_view(&mut self, basis: PlanBasis<'_>, mut gathered: GatheredFile) -> GatheredFile {
         if let Some(tracker) = &mut self.tracker {
             gathered.view = tracker.view(&self.workspace, &gathered.path);
             gathered.seen = match (&gathered.view, &gathered.present) {
@@ -346,7 +346,7 @@ impl Session {
     }
 
     /// The same for a path that is to be written: somebody's internals are refused.
-    pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         gathered.provenance = self.provenance(&gathered);
@@ -354,7 +354,7 @@ impl Session {
     }
 
     /// What became of the lines that the session saw, if the file is another one now and that is on record.
-    fn provenance(&self, gathered: &Gathered) -> Option<LineMap> {
+    fn provenance(&self, gathered: &GatheredFile) -> Option<LineMap> {
         let (Some(seen), Present::Text(now)) = (&gathered.seen, &gathered.present) else { return None };
         if seen.version() == now.version() {
             return None;
@@ -364,7 +364,7 @@ impl Session {
     }
 
     /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.
-    pub(crate) fn gather_whole(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_whole(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let gathered = self.files.gather_whole(&self.workspace, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(self.with_view(basis, gathered))
@@ -372,7 +372,7 @@ impl Session {
 
     /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
     /// has seen of the file counts by any of them.
-    pub(crate) fn gather_by_name(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<Gathered, Refusal> {
+    pub(crate) fn gather_by_name(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {
             gathered.path = self.files.spelled(&self.workspace, spelling)?;
@@ -397,7 +397,7 @@ impl Session {
     }
 
     /// A target for the gate.
-    pub(crate) fn target<'a>(&'a self, gathered: &'a Gathered) -> Target<'a> {
+    pub(crate) fn target<'a>(&'a self, gathered: &'a GatheredFile) -> Target<'a> {
         Target {
             path: &gathered.path,
             tracking: gathered.tracking(self.tracker.is_some()),

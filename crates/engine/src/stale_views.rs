@@ -9,7 +9,7 @@ use std::{
 use surehand_core::{By, ContentHash, Outside, RelPath};
 use surehand_store::{SessionId, Which};
 
-use crate::{file_cache::Files, file_tracker::FileTracker, watch::Hints, workspace::Workspace};
+use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
 
 /// So many files that hints are about are looked at after one call; the rest after the next ones.
 const MOST_LOOKS: usize = 500;
@@ -22,7 +22,7 @@ const LAST_EVENTS: usize = 64;
 
 /// What is still to be looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Lookout {
+pub(crate) struct StaleViews {
     left: BTreeSet<RelPath>,
     last: Option<RelPath>,
     /// How many looks the next time may take.
@@ -30,18 +30,18 @@ pub(crate) struct Lookout {
 }
 
 /// What a session has, as far as the lookout needs it.
-pub(crate) struct Ground<'a> {
+pub(crate) struct ViewSources<'a> {
     /// Where.
     pub workspace: &'a Workspace,
     /// What it has seen.
     pub tracker: &'a mut FileTracker,
     /// What it knows of files.
-    pub files: &'a mut Files,
+    pub files: &'a mut FileCache,
 }
 
 /// A file that is not what the session takes it to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Changed {
+pub(crate) struct StaleView {
     /// The file.
     pub path: RelPath,
     /// What the session was last shown or told.
@@ -50,9 +50,9 @@ pub(crate) struct Changed {
     pub now: Outside,
 }
 
-impl Lookout {
+impl StaleViews {
     /// Notes what may have changed since the last time. What the session has just been told about needs no look.
-    pub(crate) fn listen(&mut self, ground: &mut Ground<'_>, hints: &Hints, fresh: &[RelPath]) {
+    pub(crate) fn listen(&mut self, ground: &mut ViewSources<'_>, hints: &WatchHints, fresh: &[RelPath]) {
         self.room = match ground.workspace.watch() {
             Some(_) => MOST_LOOKS,
             // The first call of a session may be its last, in this process.
@@ -60,8 +60,8 @@ impl Lookout {
             None => MOST_LOOKS_WITHOUT_HINTS,
         };
         match hints {
-            Hints::Everything => self.left.extend(ground.tracker.viewed(ground.workspace)),
-            Hints::Paths(paths) => {
+            WatchHints::Everything => self.left.extend(ground.tracker.viewed(ground.workspace)),
+            WatchHints::Paths(paths) => {
                 for path in paths.iter().filter(|path| !fresh.contains(path)) {
                     self.left.extend(ground.tracker.viewed_at(ground.workspace, path));
                 }
@@ -71,13 +71,13 @@ impl Lookout {
     }
 
     /// Looks, and gives the files that the session must be told about, each once.
-    pub(crate) fn look(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
+    pub(crate) fn look(&mut self, ground: &mut ViewSources<'_>) -> Vec<StaleView> {
         let next = self.next();
         self.look_at(ground, next)
     }
 
     /// The same for these files.
-    pub(crate) fn look_at(&mut self, ground: &mut Ground<'_>, mut paths: Vec<RelPath>) -> Vec<Changed> {
+    pub(crate) fn look_at(&mut self, ground: &mut ViewSources<'_>, mut paths: Vec<RelPath>) -> Vec<StaleView> {
         let mut changed = Vec::new();
         ground.tracker.fetch(ground.workspace, &paths);
         paths.retain(|path| ground.tracker.view(ground.workspace, path).is_some());
@@ -88,20 +88,20 @@ impl Lookout {
             let is_news = view.tell(now);
             ground.tracker.set_view(ground.workspace, &path, view);
             if is_news {
-                changed.push(Changed { path, was, now });
+                changed.push(StaleView { path, was, now });
             }
         }
         changed
     }
 
     /// The same at once for all that is left: what a command did must come to light when it has ended, or it is nobody's.
-    pub(crate) fn look_at_all(&mut self, ground: &mut Ground<'_>) -> Vec<Changed> {
+    pub(crate) fn look_at_all(&mut self, ground: &mut ViewSources<'_>) -> Vec<StaleView> {
         self.room = usize::MAX;
         self.look(ground)
     }
 
     /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
-    pub(crate) fn peek(&self, ground: &mut Ground<'_>) -> HashMap<RelPath, Outside> {
+    pub(crate) fn peek(&self, ground: &mut ViewSources<'_>) -> HashMap<RelPath, Outside> {
         let left: Vec<RelPath> = self.left.iter().cloned().collect();
         let now = ground.files.look(ground.workspace, &left);
         left.into_iter().zip(now).collect()
@@ -122,12 +122,12 @@ impl Lookout {
 
 /// Who made a file what it is, if one of us did: only where our events lead all the way from what it was. Somebody may have put
 /// back what one of us had made of it once.
-pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &Changed) -> By {
+pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> By {
     who_and_when(workspace, session, changed).map_or(By::Unknown, |(by, _)| by)
 }
 
 /// The same with when it was, in milliseconds since 1970.
-pub(crate) fn who_and_when(workspace: &Workspace, session: &SessionId, changed: &Changed) -> Option<(By, i64)> {
+pub(crate) fn who_and_when(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(By, i64)> {
     let which = Which { path: Some(changed.path.clone()), ..Which::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
     let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);

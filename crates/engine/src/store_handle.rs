@@ -10,13 +10,13 @@ use surehand_core::{ContentHash, RelPath};
 use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError, TrackedFiles, Turn};
 
 use crate::{
-    config::Versions,
+    config::VersionConfig,
     disk::{
         checkout_state::lock,
         working_copy::{WorkingCopy, process_name},
     },
-    outbox::{self, Outbox, Whose},
-    recorder::{CrashSafety, Hold, Moment, Recorder, SharedStore, Writer, lock_store},
+    outbox::{self, Outbox, OutboxOwners},
+    recorder::{CrashSafety, IdleMoment, Recorder, RecorderHold, SharedStore, StoreWriter, lock_store},
     state_dir::StateDir,
 };
 
@@ -108,13 +108,13 @@ fn check_format(dir: &StateDir) -> Result<(), StoreError> {
 /// The store of an open workspace, with the recorder that writes to it.
 pub(crate) struct StoreHandle {
     copy: Arc<WorkingCopy>,
-    reader: Reader,
+    reader: StoreReader,
     /// `None` where the state is only looked at.
     recorder: Option<Recorder>,
 }
 
 /// What questions are put to.
-enum Reader {
+enum StoreReader {
     /// A connection to the database in the state directory: that of the recorder, or one of its own that is opened with the first
     /// question.
     StateDirectory(Mutex<Option<Arc<Mutex<SqliteStore>>>>),
@@ -127,40 +127,40 @@ impl StoreHandle {
     pub(crate) fn start(
         copy: Arc<WorkingCopy>,
         store: OpenStore,
-        versions: Versions,
-        housekeeping: impl Fn(&Moment<'_>) -> bool + Send + 'static,
+        versions: VersionConfig,
+        housekeeping: impl Fn(&IdleMoment<'_>) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (store, safety) = prepare(&copy, store)?;
         let reader = match &store {
-            SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => Reader::StateDirectory(Mutex::new(None)),
-            store => Reader::Shared(store.clone()),
+            SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => StoreReader::StateDirectory(Mutex::new(None)),
+            store => StoreReader::Shared(store.clone()),
         };
-        let writer = Writer::new(store, versions, copy.state().clone());
+        let writer = StoreWriter::new(store, versions, copy.state().clone());
         let recorder = Recorder::start(writer, safety, housekeeping)?;
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
 
     /// The same for a process that ends at once: one connection, and no thread.
-    pub(crate) fn start_for_one_call(copy: Arc<WorkingCopy>, store: OpenStore, versions: Versions) -> io::Result<Self> {
+    pub(crate) fn start_for_one_call(copy: Arc<WorkingCopy>, store: OpenStore, versions: VersionConfig) -> io::Result<Self> {
         let (store, safety) = prepare(&copy, store)?;
         let reader = match (&store, &safety) {
             (SharedStore::Database(database), CrashSafety::Outbox(_)) => {
-                Reader::StateDirectory(Mutex::new(Some(database.clone())))
+                StoreReader::StateDirectory(Mutex::new(Some(database.clone())))
             }
-            (store, _) => Reader::Shared(store.clone()),
+            (store, _) => StoreReader::Shared(store.clone()),
         };
-        let writer = Writer::new(store, versions, copy.state().clone());
+        let writer = StoreWriter::new(store, versions, copy.state().clone());
         Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
     }
 
     /// The database in the state directory, only to be asked.
     pub(crate) fn look(copy: Arc<WorkingCopy>) -> Self {
-        Self { copy, reader: Reader::StateDirectory(Mutex::new(None)), recorder: None }
+        Self { copy, reader: StoreReader::StateDirectory(Mutex::new(None)), recorder: None }
     }
 
     /// Whether it is the database in the state directory.
     pub(crate) fn is_in_state_directory(&self) -> bool {
-        matches!(self.reader, Reader::StateDirectory(_))
+        matches!(self.reader, StoreReader::StateDirectory(_))
     }
 
     /// Hands a record to the recorder.
@@ -171,7 +171,7 @@ impl StoreHandle {
     }
 
     /// Holds back what is handed to the recorder, until it is dropped.
-    pub(crate) fn hold(&self) -> Option<Hold> {
+    pub(crate) fn hold(&self) -> Option<RecorderHold> {
         self.recorder.as_ref().map(Recorder::hold)
     }
 
@@ -197,10 +197,10 @@ impl StoreHandle {
     /// Brings to the database what other processes have answered for and not written yet. That is not for another store: it would be gone
     /// with that, or be missing in the database.
     pub(crate) fn bring_what_is_answered(&self) {
-        if let (Reader::StateDirectory(reader), false) = (&self.reader, self.copy.state().is_read_only()) {
+        if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state().is_read_only()) {
             // A store that cannot be opened says so when it is asked.
             drop(self.with_database(reader, |store| {
-                outbox::bring(&self.copy, store, Whose::Everybodys);
+                outbox::bring(&self.copy, store, OutboxOwners::Everybodys);
                 Ok(())
             }));
         }
@@ -209,24 +209,24 @@ impl StoreHandle {
     /// The files of the work tree that sessions have touched.
     pub(crate) fn tracked_in_tree(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
         match &self.reader {
-            Reader::StateDirectory(reader) => self.with_database(reader, |store| tracked_in_tree(&self.copy, store, since)),
-            Reader::Shared(store) => tracked_in_root(&self.copy, store, since),
+            StoreReader::StateDirectory(reader) => self.with_database(reader, |store| tracked_in_tree(&self.copy, store, since)),
+            StoreReader::Shared(store) => tracked_in_root(&self.copy, store, since),
         }
     }
 
     /// Asks the store. What the recorder has not written yet is not in it.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match &self.reader {
-            Reader::StateDirectory(reader) => self.with_database(reader, |store| question(store)),
-            Reader::Shared(store) => store.with(|store| question(store)),
+            StoreReader::StateDirectory(reader) => self.with_database(reader, |store| question(store)),
+            StoreReader::Shared(store) => store.with(|store| question(store)),
         }
     }
 
     /// Changes what there is to do, all of it or nothing.
     pub(crate) fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
         match &self.reader {
-            Reader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
-            Reader::Shared(store) => store.with(|store| store.change_plan(change)),
+            StoreReader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
+            StoreReader::Shared(store) => store.with(|store| store.change_plan(change)),
         }
     }
 
@@ -247,7 +247,7 @@ impl StoreHandle {
 fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
     Ok(match store {
         OpenStore::StateDirectory(mut opened) => {
-            outbox::bring(copy, &mut opened.store, Whose::OfTheDead);
+            outbox::bring(copy, &mut opened.store, OutboxOwners::OfTheDead);
             let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }

@@ -12,13 +12,13 @@ const ROOM: usize = 320;
 /// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been
 /// asked for meanwhile is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextCache {
     young: HashMap<ContentHash, Text>,
     old: HashMap<ContentHash, Text>,
     young_bytes: usize,
 }
 
-impl Texts {
+impl TextCache {
     /// Keeps a text.
     pub(crate) fn keep(&mut self, text: &Text) {
         if self.young.insert(text.version(), text.clone()).is_some() {
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_stays_and_the_rest_is_bounded() {
         let text = |number: usize| Text::new(format!("{number}{}", "x".repeat(100_000)).into_bytes()).unwrap();
-        let mut texts = Texts::default();
+        let mut texts = TextCache::default();
         texts.keep(&text(0));
         for number in 1..1000 {
             texts.keep(&text(number));

@@ -13,8 +13,8 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use crate::{
-    change_log::{Net, Selection, fresh_change, net},
-    file_cache::{Gathered, PlannedFile},
+    change_log::{ChangeSelection, NetChange, fresh_change, net},
+    file_cache::{GatheredFile, PlannedFile},
     session::{PlanBasis, Session},
     time::now,
 };
@@ -30,23 +30,23 @@ pub(crate) struct UndoPlan {
     /// The changes, newest first.
     pub undid: Vec<UndoneChange>,
     /// What the changes came to for each file.
-    nets: Vec<Net>,
+    nets: Vec<NetChange>,
     /// Changes that somebody had taken back by hand, which were passed over on the way to these.
-    passed: Vec<Net>,
+    passed: Vec<NetChange>,
     force: bool,
 }
 
 impl UndoPlan {
     /// For each file, the changes that are taken back.
     pub(crate) fn undoes(&self) -> HashMap<RelPath, Vec<ChangeId>> {
-        let both = |net: &Net| [net.path_after.clone(), net.path_before.clone()].map(|path| (path, net.changes.clone()));
+        let both = |net: &NetChange| [net.path_after.clone(), net.path_before.clone()].map(|path| (path, net.changes.clone()));
         self.nets.iter().filter(|net| !net.is_nothing()).flat_map(both).collect()
     }
 
     /// The files for which nothing has to be done.
-    pub(crate) fn without_effect(&self) -> Vec<Net> {
-        let names = |net: &Net| [net.path_after.clone(), net.path_before.clone()];
-        let is_done = |net: &&Net| self.files.iter().any(|file| names(net).contains(file.planned.path()));
+    pub(crate) fn without_effect(&self) -> Vec<NetChange> {
+        let names = |net: &NetChange| [net.path_after.clone(), net.path_before.clone()];
+        let is_done = |net: &&NetChange| self.files.iter().any(|file| names(net).contains(file.planned.path()));
         self.passed.iter().chain(self.nets.iter().filter(|net| !is_done(net))).cloned().collect()
     }
 }
@@ -56,7 +56,7 @@ impl Session {
     /// the last one. If there is none of which anything is left, nothing is done to any file.
     pub(crate) fn plan_undo(&mut self, undo: &UndoRequest) -> Result<UndoPlan, Refusal> {
         let selection = self.selection(undo)?;
-        let mut passed: Vec<Net> = Vec::new();
+        let mut passed: Vec<NetChange> = Vec::new();
         for _ in 0..MOST_WITHOUT_EFFECT {
             let known: Vec<ChangeId> = passed.iter().flat_map(|net| net.changes.clone()).collect();
             let events = self.workspace().select_but(&selection, &known).map_err(|error| cannot(error.to_string()))?;
@@ -71,7 +71,7 @@ impl Session {
                 return Ok(UndoPlan { passed, ..plan });
             }
             passed.extend(plan.nets);
-            if !matches!(selection, Selection::Last(_)) {
+            if !matches!(selection, ChangeSelection::Last(_)) {
                 break;
             }
         }
@@ -79,23 +79,23 @@ impl Session {
     }
 
     /// Which changes are meant.
-    fn selection(&self, undo: &UndoRequest) -> Result<Selection, Refusal> {
+    fn selection(&self, undo: &UndoRequest) -> Result<ChangeSelection, Refusal> {
         let by = match &undo.by {
             Whose::Mine => Some(self.id()),
             Whose::Session(session) => Some(session.clone()),
             Whose::Anyone => None,
         };
         Ok(match (&undo.which, by) {
-            (UndoTarget::Last, by) => Selection::Last(by),
-            (UndoTarget::File(path), by) => Selection::File(self.path_of(path)?, by),
-            (UndoTarget::Change(change), _) => Selection::Change(change.clone()),
-            (UndoTarget::All, Some(session)) => Selection::Session(session),
+            (UndoTarget::Last, by) => ChangeSelection::Last(by),
+            (UndoTarget::File(path), by) => ChangeSelection::File(self.path_of(path)?, by),
+            (UndoTarget::Change(change), _) => ChangeSelection::Change(change.clone()),
+            (UndoTarget::All, Some(session)) => ChangeSelection::Session(session),
             (UndoTarget::All, None) => return Err(cannot("name the session whose changes are to be taken back".to_owned())),
         })
     }
 
     fn plan_undo_of(&mut self, events: &[Event], force: bool) -> Result<UndoPlan, Refusal> {
-        let (nothing, nets): (Vec<Net>, Vec<Net>) = net(events).into_iter().partition(Net::is_nothing);
+        let (nothing, nets): (Vec<NetChange>, Vec<NetChange>) = net(events).into_iter().partition(NetChange::is_nothing);
         if let Some(name) = used_twice(&nets) {
             return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
         }
@@ -118,7 +118,7 @@ impl Session {
         Ok(UndoPlan { files, ..plan })
     }
 
-    fn plan_nets(&mut self, nets: &[Net], force: bool) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_nets(&mut self, nets: &[NetChange], force: bool) -> Result<Vec<PlannedFile>, Refusal> {
         let mut files = Vec::new();
         let of = nets.iter().filter(|net| !net.is_nothing()).count();
         for (index, net) in nets.iter().filter(|net| !net.is_nothing()).enumerate() {
@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// Writes down that changes are taken back for which nothing had to be done: they would come up again and again.
-    pub(crate) fn mark_undone(&self, change: &ChangeId, files: &[Net]) {
+    pub(crate) fn mark_undone(&self, change: &ChangeId, files: &[NetChange]) {
         for file in files {
             self.workspace().record(Record::Happened(Event {
                 change: change.clone(),
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    fn plan_net(&mut self, file: &Net, force: bool) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_net(&mut self, file: &NetChange, force: bool) -> Result<Vec<PlannedFile>, Refusal> {
         let gathered = self.gather_by_name(PlanBasis::Disk, file.path_after.as_str())?;
         let wanted = match file.before {
             None => None,
@@ -174,7 +174,12 @@ impl Session {
     }
 
     /// A file that was moved gets its name back, and its content if that changed as well.
-    fn plan_move_back(&mut self, file: &Net, gathered: Gathered, wanted: Option<Content>) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_move_back(
+        &mut self,
+        file: &NetChange,
+        gathered: GatheredFile,
+        wanted: Option<Content>,
+    ) -> Result<Vec<PlannedFile>, Refusal> {
         let there = self.gather_for_writing(PlanBasis::Disk, file.path_before.as_str())?;
         if there.present != Present::Absent {
             let diff = diff(there.present.content().as_ref(), wanted.as_ref());
@@ -213,7 +218,7 @@ impl Session {
 }
 
 /// A name that two of the files have or had: they cannot get their places back all at once.
-fn used_twice(files: &[Net]) -> Option<&RelPath> {
+fn used_twice(files: &[NetChange]) -> Option<&RelPath> {
     let mut seen = HashSet::new();
     files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
 }
@@ -230,11 +235,11 @@ fn cannot(why: String) -> Refusal {
     Refusal::of_call(Cause::CannotUndo { why })
 }
 
-fn nothing_found(selection: &Selection) -> String {
+fn nothing_found(selection: &ChangeSelection) -> String {
     match selection {
-        Selection::Last(_) => "there is no change to undo".to_owned(),
-        Selection::File(path, _) => format!("there is no change of {path} to undo"),
-        Selection::Change(change) => format!("there is no change {change}"),
-        Selection::Session(session) => format!("session {session} has no change to undo"),
+        ChangeSelection::Last(_) => "there is no change to undo".to_owned(),
+        ChangeSelection::File(path, _) => format!("there is no change of {path} to undo"),
+        ChangeSelection::Change(change) => format!("there is no change {change}"),
+        ChangeSelection::Session(session) => format!("session {session} has no change to undo"),
     }
 }

@@ -17,18 +17,18 @@ use surehand_store::{Opened, Plan, PlanChange, Record, SessionId, Store, StoreEr
 use crate::{
     config::Config,
     disk::{
-        checkout_state::{SECOND_LOOK_AFTER, State, lock},
-        commit::Probe,
-        file_times::Clock,
+        checkout_state::{CheckoutState, SECOND_LOOK_AFTER, lock},
+        commit::CommitProbe,
+        file_times::FileClock,
         recovery::recover,
-        root_dir::{Root, RootNow},
+        root_dir::{RootDir, RootStatus},
         working_copy::{RootInTree, WorkingCopy},
     },
-    recorder::{Hold, Moment},
-    repo_state::{ExportError, Pace, Repo, RepoSources, TaskScope, ToldBy, WritersStore},
+    recorder::{IdleMoment, RecorderHold},
+    repo_state::{ExportError, ExportPace, RepoSources, RepoStateCache, TaskScope, TouchSource, WritersStore},
     state_dir::{PassedOver, StateDir, StateDirError},
     store_handle::{OpenStore, OpenStoreError, StoreChoice, StoreHandle, open_store},
-    watch::Watch,
+    watch::FileWatcher,
 };
 
 /// How it is with the state of a workspace.
@@ -102,7 +102,7 @@ pub struct WorkspaceOptions {
     pub is_for_one_call: bool,
     /// Is asked after every step of a commit, for tests of this project.
     #[doc(hidden)]
-    pub probe: Option<Probe>,
+    pub probe: Option<CommitProbe>,
 }
 
 impl std::fmt::Debug for WorkspaceOptions {
@@ -116,9 +116,9 @@ pub struct Workspace {
     copy: Arc<WorkingCopy>,
     config: Config,
     store: StoreHandle,
-    repo: Arc<Mutex<Repo>>,
+    repo: Arc<Mutex<RepoStateCache>>,
     watches: AtomicBool,
-    watch: OnceLock<Watch>,
+    watch: OnceLock<FileWatcher>,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -157,11 +157,11 @@ impl Workspace {
             OpenStoreError::Directory(error) => bad_state(error),
             OpenStoreError::Store(error) => OpenError::Store(error),
         })?;
-        let state = Arc::new(State::open(&place, dir, &config.state).map_err(bad_state)?);
+        let state = Arc::new(CheckoutState::open(&place, dir, &config.state).map_err(bad_state)?);
         if let OpenStore::StateDirectory(Opened { set_aside: Some(aside), .. }) = &store {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
-        let repo = Arc::new(Mutex::new(Repo::new(place.below.clone())));
+        let repo = Arc::new(Mutex::new(RepoStateCache::new(place.below.clone())));
         let copy = WorkingCopy::new(place, state.clone(), &config.state, config.durability).map_err(bad_state)?;
         let is_in_state_directory = matches!(store, OpenStore::StateDirectory(_));
         let copy = Arc::new(copy.with_probe(probe));
@@ -194,15 +194,15 @@ impl Workspace {
             }
         }
         let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
-        let state = Arc::new(State::look(&place, dir, &config.state).map_err(bad_root)?);
-        let repo = Arc::new(Mutex::new(Repo::new(place.below.clone())));
+        let state = Arc::new(CheckoutState::look(&place, dir, &config.state).map_err(bad_root)?);
+        let repo = Arc::new(Mutex::new(RepoStateCache::new(place.below.clone())));
         let copy = WorkingCopy::new(place, state, &config.state, config.durability).map_err(bad_root)?;
         let copy = Arc::new(copy);
         let store = StoreHandle::look(copy.clone());
         Ok(Arc::new(Self::new(copy, config, store, repo)))
     }
 
-    fn new(copy: Arc<WorkingCopy>, config: Config, store: StoreHandle, repo: Arc<Mutex<Repo>>) -> Self {
+    fn new(copy: Arc<WorkingCopy>, config: Config, store: StoreHandle, repo: Arc<Mutex<RepoStateCache>>) -> Self {
         Self { copy, config, store, repo, watches: AtomicBool::new(false), watch: OnceLock::new() }
     }
 
@@ -213,7 +213,7 @@ impl Workspace {
 
     /// What has become of the directory that it was opened for. A workspace stays with the tree that it has open; whoever serves
     /// one for long opens another when this says so.
-    pub fn root_now(&self) -> RootNow {
+    pub fn root_now(&self) -> RootStatus {
         self.root().now()
     }
 
@@ -225,7 +225,7 @@ impl Workspace {
     }
 
     /// The tree.
-    pub(crate) fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &RootDir {
         self.copy.root()
     }
 
@@ -277,7 +277,7 @@ impl Workspace {
     }
 
     /// The state directory.
-    pub(crate) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &CheckoutState {
         self.copy.state()
     }
 
@@ -290,22 +290,22 @@ impl Workspace {
     /// A session has seen a file that it had not seen before.
     pub(crate) fn watch_file(&self, path: &RelPath) {
         if self.watches.load(Ordering::Relaxed) {
-            self.watch.get_or_init(|| Watch::start(self.root().path())).also(path);
+            self.watch.get_or_init(|| FileWatcher::start(self.root().path())).also(path);
         }
     }
 
     /// The watcher, if it has begun.
-    pub(crate) fn watch(&self) -> Option<&Watch> {
+    pub(crate) fn watch(&self) -> Option<&FileWatcher> {
         self.watch.get()
     }
 
     /// Takes stamps of files.
-    pub(crate) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> FileClock {
         self.copy.clock()
     }
 
     /// What is known of the files.
-    pub(crate) fn repo(&self) -> MutexGuard<'_, Repo> {
+    pub(crate) fn repo(&self) -> MutexGuard<'_, RepoStateCache> {
         lock(&self.repo)
     }
 
@@ -319,7 +319,7 @@ impl Workspace {
         let plan = self.store.change_plan(&change.clone().checked()?)?;
         let mut repo = self.repo();
         repo.mark_stale();
-        self.tell_trouble(repo.announce(&self.repo_sources(), Pace::Now));
+        self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::Now));
         Ok(plan)
     }
 
@@ -340,13 +340,18 @@ impl Workspace {
     }
 
     /// Keeps the state of the repository up to date with what was done to files.
-    pub(crate) fn track_touched(&self, touched: Vec<TouchedFile>, told_by: ToldBy, stamp_of: impl Fn(&RelPath) -> Option<Stamp>) {
+    pub(crate) fn track_touched(
+        &self,
+        touched: Vec<TouchedFile>,
+        told_by: TouchSource,
+        stamp_of: impl Fn(&RelPath) -> Option<Stamp>,
+    ) {
         if touched.is_empty() {
             return;
         }
         let mut repo = self.repo();
         if repo.take_touched(&self.store, touched, told_by, stamp_of) {
-            self.tell_trouble(repo.announce(&self.repo_sources(), Pace::InTime));
+            self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::InTime));
         }
     }
 
@@ -354,7 +359,7 @@ impl Workspace {
     pub(crate) fn track_events(&self) {
         let mut repo = self.repo();
         repo.mark_stale();
-        self.tell_trouble(repo.announce(&self.repo_sources(), Pace::InTime));
+        self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::InTime));
     }
 
     /// Notes in it that a file is not what a session saw.
@@ -371,7 +376,7 @@ impl Workspace {
 
     /// What happened without anybody asking, each told once.
     pub fn take_notices(&self) -> Vec<Notice> {
-        if let Some(trouble) = self.watch().and_then(Watch::trouble) {
+        if let Some(trouble) = self.watch().and_then(FileWatcher::trouble) {
             self.state().notify(Notice::NotWatching { why: trouble.to_string() });
         }
         std::mem::take(&mut *lock(&self.state().notices))
@@ -384,7 +389,7 @@ impl Workspace {
 
     /// Holds back what is handed to the recorder, until it is dropped: half of a change must not be on record, or it would be
     /// undone by half.
-    pub(crate) fn hold_records(&self) -> Option<Hold> {
+    pub(crate) fn hold_records(&self) -> Option<RecorderHold> {
         self.store.hold()
     }
 
@@ -421,7 +426,7 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
 }
 
 /// What is done now and then. Says whether there is more to do soon.
-fn keep_house(repo: &Mutex<Repo>, sources: &RepoSources<'_>, moment: &Moment<'_>) -> bool {
+fn keep_house(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
     let state = sources.copy.state();
     // Whoever has it now may be waiting for the thread that this runs on.
     let is_exported = repo.try_lock().is_ok_and(|mut repo| {

@@ -15,7 +15,7 @@ use std::{
 use fixture::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use surehand_engine::{Workspace, holders, testing::Step};
+use surehand_engine::{Workspace, testing::Step, views_by_session};
 use surehand_testkit::{Mounted, make_repository, scenario::tree};
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -108,7 +108,7 @@ fn fill_up_btrfs() {
         assert_eq!(content(&root, &path), "one\n");
     }
     // Who only looks needs no room.
-    assert_eq!(holders(&Workspace::look(&root, fast()).unwrap()).unwrap().len(), 1);
+    assert_eq!(views_by_session(&Workspace::look(&root, fast()).unwrap()).unwrap().len(), 1);
     drop(file);
     fs::remove_file(filler).unwrap();
     assert!(!session.call("edit_file", &edit("0.txt", "one", "two")).is_error);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use surehand_engine::{
-    Allowed, AllowedEdit, Command, Edit, Outcome, Session, SessionId, ToolNames,
+    AllowedEdit, Edit, EditPermit, Outcome, Session, SessionId, ShellCommand, ToolNames,
     core::shell::mentions,
     render::{self, snapshot::format_for_prompt},
 };
@@ -123,7 +123,7 @@ fn see_results(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
         note(places.home(), |notebook| notebook.is_forgotten = true);
     }
     for ToolResult { command, text } in &looked.results {
-        let printed = Command { line: command, directory: &heard.directory, output: text };
+        let printed = ShellCommand { line: command, directory: &heard.directory, output: text };
         working_in(places, &printed).for_each(|session| drop(session.foreign_tools().printed(&printed)));
     }
     note(places.home(), |notebook| notebook.transcript = looked.until);
@@ -182,7 +182,7 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
         // What others changed before the command is told before it, so that it is not taken for the command's doing.
         Use::Shell { command, directory } => {
             let directory = shell_directory(heard, directory.as_deref());
-            let command = Command { line: command, directory: &directory, output: "" };
+            let command = ShellCommand { line: command, directory: &directory, output: "" };
             // In all workspaces in which it may do something, or it would be blamed for what others did there.
             working_in(places, &command).for_each(drop);
             let said = changed_elsewhere(places);
@@ -220,7 +220,7 @@ fn judge_edit(places: &mut Places<'_>, edit: &Edit, dialect: &Dialect, names: &T
 }
 
 /// What has become of the files of an edit since the session saw them.
-fn since_seen(allowed: &Allowed, names: &ToolNames) -> String {
+fn since_seen(allowed: &EditPermit, names: &ToolNames) -> String {
     render::gone_before(&allowed.gone_before) + &render::changed_before(&allowed.changed_before, names)
 }
 
@@ -316,7 +316,7 @@ fn after(
         (Use::Shell { command, directory }, outcome) => {
             let directory = shell_directory(heard, directory.as_deref());
             let output = if let ToolOutcome::Printed(output) = outcome { output } else { "" };
-            return ran(places, dialect, &Command { line: command, directory: &directory, output }, names);
+            return ran(places, dialect, &ShellCommand { line: command, directory: &directory, output }, names);
         }
         (Use::Change(edit), ToolOutcome::Failed) => {
             said.push_str(&failed(places, &[absolute(edit, &heard.directory)], names));
@@ -363,7 +363,7 @@ fn failed(places: &mut Places<'_>, edits: &[Edit], names: &ToolNames) -> String 
 }
 
 /// Records what a command has shown and changed, in every workspace that it may be about.
-fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names: &ToolNames) -> String {
+fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &ShellCommand<'_>, names: &ToolNames) -> String {
     let home = places.home().workspace().path().to_owned();
     let running = note(places.home(), |notebook| notebook.running());
     let (mut said, mut read) = (String::new(), Vec::new());
@@ -381,7 +381,7 @@ fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &Command<'_>, names:
 
 /// In all workspaces that a command may be about: those that the session has worked in, the one that it runs in, and those of the files
 /// and directories that it names.
-fn working_in<'a>(places: &'a mut Places<'_>, command: &Command<'_>) -> impl Iterator<Item = &'a mut Session> {
+fn working_in<'a>(places: &'a mut Places<'_>, command: &ShellCommand<'_>) -> impl Iterator<Item = &'a mut Session> {
     const MOST_BASES: usize = 6;
     const MOST_NAMES: usize = 100;
     let mentioned = mentions::in_command(command.line);
@@ -419,7 +419,7 @@ fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &
     let only = if let [only] = paths { Some(only.as_str()) } else { None };
     search::hits(printed, only).iter().for_each(|hit| drop(see(places, heard, hit)));
     let line = paths.join(" ");
-    let printed = Command { line: &line, directory: &heard.directory, output: printed };
+    let printed = ShellCommand { line: &line, directory: &heard.directory, output: printed };
     working_in(places, &printed).for_each(|session| drop(session.foreign_tools().printed(&printed)));
 }
 

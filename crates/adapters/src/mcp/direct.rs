@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
-use surehand_engine::{ClientInstructions, Course, Outcome, ToolNames, render};
+use surehand_engine::{CallProgress, ClientInstructions, Outcome, ToolNames, render};
 
 use super::{
     Door, Server, Where, client_name,
@@ -113,7 +113,7 @@ impl Server {
             instructions: client.instructions,
         };
         let start = out.len();
-        call(&mut session, &Course::default(), &tool_call, |outcome, call| {
+        call(&mut session, &CallProgress::default(), &tool_call, |outcome, call| {
             // If it did not get to the end of the last one.
             out.truncate(start);
             self.notify(&outcome, out);

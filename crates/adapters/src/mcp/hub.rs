@@ -13,7 +13,7 @@ use std::{
 use rmcp::model::{JsonObject, MetaObject, Tool as Offered, ToolAnnotations};
 use serde_json::Value;
 use surehand_engine::{
-    ClientInstructions, Course, Outcome, Refusal, RootNow, Session, SessionId, Tool, ToolNames, Workspace,
+    CallProgress, ClientInstructions, Outcome, Refusal, RootStatus, Session, SessionId, Tool, ToolNames, Workspace,
     core::{Cause, EditDialect, ToolKind, outcome::Refused},
     render, tools,
 };
@@ -86,11 +86,11 @@ impl Hub {
         let fail = |why: String| Err(failure(Cause::Io { why }));
         let root = workspace.path().display().to_string();
         match workspace.root_now() {
-            RootNow::Same => Ok(()),
-            RootNow::Gone => {
+            RootStatus::Same => Ok(()),
+            RootStatus::Gone => {
                 fail(format!("{root}, the directory of this workspace, was removed; make it again and repeat the call"))
             }
-            RootNow::Another => match (self.open)(workspace.path()) {
+            RootStatus::Another => match (self.open)(workspace.path()) {
                 Ok(opened) => {
                     opened.succeed(&workspace);
                     *workspace = opened;
@@ -181,7 +181,7 @@ impl Hub {
 /// Calls a tool and renders what came of it. A fault of ours in one call must not be the end of the others.
 pub(super) fn call<T>(
     session: &mut Session,
-    course: &Course,
+    course: &CallProgress,
     call: &ToolCall,
     mut render: impl FnMut(Outcome, &ToolCall) -> T,
 ) -> T {

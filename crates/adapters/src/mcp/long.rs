@@ -3,7 +3,7 @@
 
 use std::{io, panic, time::Duration};
 
-use surehand_engine::Course;
+use surehand_engine::CallProgress;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const EVERY: Duration = Duration::from_millis(500);
 
 /// Stops a course when nobody waits for it any more, for whatever reason.
-struct Waiting(Course);
+struct Waiting(CallProgress);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -22,7 +22,7 @@ impl Drop for Waiting {
 /// Waits for a piece of work on a thread of its own. Stops its course when it is cancelled, and tells now and then how many files
 /// it has come by.
 pub(super) async fn attend<T: Send + 'static, Told: Future<Output = ()>>(
-    course: Course,
+    course: CallProgress,
     cancelled: CancellationToken,
     every: Duration,
     tell: impl Fn(u64) -> Told,
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn work_that_is_cancelled_is_stopped() {
-        let (course, cancelled) = (Course::default(), CancellationToken::new());
+        let (course, cancelled) = (CallProgress::default(), CancellationToken::new());
         let theirs = (course.clone(), cancelled.clone());
         let work = move || {
             theirs.1.cancel();
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn work_that_is_left_alone_is_stopped() {
-        let course = Course::default();
+        let course = CallProgress::default();
         let attended = attend(course.clone(), CancellationToken::new(), EVERY, |_| std::future::ready(()), || ());
         block_on(async {
             let mut attended = Box::pin(attended);
@@ -107,7 +107,7 @@ mod tests {
         for name in ["a", "b"] {
             session.call("write_file", &json!({ "path": name, "content": "x\n" }));
         }
-        let course = Course::default();
+        let course = CallProgress::default();
         let (theirs, told) = (course.clone(), Arc::new(Mutex::new(Vec::new())));
         let (heard, hears) = mpsc::channel();
         let work = move || {

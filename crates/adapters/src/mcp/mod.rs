@@ -40,7 +40,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext},
 };
 use serde_json::Value;
-use surehand_engine::{Course, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, core::EditDialect, render};
+use surehand_engine::{CallProgress, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, core::EditDialect, render};
 
 use crate::client_instructions;
 use crate::{ancestry::Process, hooks::conversation};
@@ -189,9 +189,9 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> io::Result<RenderedAnswer> {
         if let (Where::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
-            return Ok(call(&mut session, &Course::default(), &tool_call, RenderedAnswer::of));
+            return Ok(call(&mut session, &CallProgress::default(), &tool_call, RenderedAnswer::of));
         }
-        let course = Course::default();
+        let course = CallProgress::default();
         let followed = course.clone();
         let token = context.meta.get_progress_token();
         let tell = |files: u64| {

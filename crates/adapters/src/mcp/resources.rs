@@ -15,7 +15,7 @@ use rmcp::{
 use serde_json::json;
 use surehand_engine::{
     TaskScope, ToolNames, Workspace,
-    change_log::{Logged, what_happened},
+    change_log::{LoggedChange, what_happened},
     render::snapshot::format_for_prompt,
     repo_state::rfc3339,
     store::{StoreError, Which},
@@ -189,7 +189,7 @@ fn journal(workspace: &Workspace) -> Result<String, StoreError> {
     Ok(log.iter().map(entry).collect())
 }
 
-fn entry(change: &Logged) -> String {
+fn entry(change: &LoggedChange) -> String {
     let undone = if change.is_undone { " (undone)" } else { "" };
     let files: String = change.files.iter().map(|file| format!("    {}\n", what_happened(file))).collect();
     format!("{} {} {}{undone}, session {}\n{files}", change.change, rfc3339(change.at), change.tool, change.session)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use surehand_engine::{Session, Workspace, change_log::Selection, core::file_diff::FileDiff};
+use surehand_engine::{Session, Workspace, change_log::ChangeSelection, core::file_diff::FileDiff};
 
 use crate::{args::DiffArgs, output, place, view::diff::coloured};
 
@@ -44,9 +44,9 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Where the changes are looked for: those of a session in all workspaces that it has worked in.
-fn workspaces(selection: &Selection, here: Arc<Workspace>) -> anyhow::Result<Vec<Arc<Workspace>>> {
+fn workspaces(selection: &ChangeSelection, here: Arc<Workspace>) -> anyhow::Result<Vec<Arc<Workspace>>> {
     let roots = match selection {
-        Selection::Session(session) => place::other_roots(session, here.path())?,
+        ChangeSelection::Session(session) => place::other_roots(session, here.path())?,
         _ => Vec::new(),
     };
     let others: anyhow::Result<Vec<_>> = roots.iter().map(|root| place::look(&place::at(root))).collect();

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId,
-    change_log::{Logged, what_happened},
+    change_log::{LoggedChange, what_happened},
     repo_state::rfc3339,
     store::{Event, Which},
 };
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     let session = Session::untracked(workspace.clone());
     let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;
     let which = Which { path, session: args.session.clone().map(SessionId), change: None };
-    let mut log: Vec<(Option<PathBuf>, Logged)> =
+    let mut log: Vec<(Option<PathBuf>, LoggedChange)> =
         workspace.log(&which, args.limit)?.into_iter().map(|change| (None, change)).collect();
     // A session is asked for as a whole, in whatever workspaces it has worked.
     if let (Some(session), None) = (&which.session, &which.path) {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text((root, change): &(Option<PathBuf>, Logged), now: i64) -> String {
+fn as_text((root, change): &(Option<PathBuf>, LoggedChange), now: i64) -> String {
     let elsewhere = root.as_ref().map(|root| format!("  in {}", root.display())).unwrap_or_default();
     let undone = if change.is_undone { " (undone)" } else { "" };
     let mut text = format!(
@@ -58,7 +58,7 @@ fn as_text((root, change): &(Option<PathBuf>, Logged), now: i64) -> String {
     text
 }
 
-fn as_json((root, change): &(Option<PathBuf>, Logged)) -> Value {
+fn as_json((root, change): &(Option<PathBuf>, LoggedChange)) -> Value {
     let file = |file: &Event| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
     let mut said = json!({
         "change": change.change,

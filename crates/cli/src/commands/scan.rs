@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 use surehand_engine::{
     core::render::{count, scope::name},
-    scan::{Basis, Progress, Scanned, scan},
+    scan::{ScanBasis, ScanProgress, ScanReport, scan},
 };
 
 use crate::{args::ScanArgs, output, place};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
 /// So many paths of each kind are named; the rest is counted.
 const NAMED: usize = 20;
 
-fn as_text(scanned: &Scanned) -> String {
+fn as_text(scanned: &ScanReport) -> String {
     let mut text = String::new();
     for (what, colour, paths) in [
         ("created", "32", &scanned.created),
@@ -56,24 +56,26 @@ fn named(what: &str, colour: &str, lines: impl ExactSizeIterator<Item = String>)
     text
 }
 
-fn summary(scanned: &Scanned) -> String {
+fn summary(scanned: &ScanReport) -> String {
     let files = format!("{} in {:.2} s", count(scanned.files, "file"), scanned.took.as_secs_f64());
     let first = match scanned.basis {
-        Basis::LastScan => {
+        ScanBasis::LastScan => {
             let (created, modified, deleted) = (scanned.created.len(), scanned.modified.len(), scanned.deleted.len());
             return match (created, modified, deleted) {
                 (0, 0, 0) => format!("{files}: nothing has changed since the last scan\n"),
                 _ => format!("{files}: {created} created, {modified} modified, {deleted} deleted since the last scan\n"),
             };
         }
-        Basis::Nothing => "the first scan, to which the next one will be compared",
-        Basis::Damaged => "what the last scan left is damaged, so the next one will be compared to this",
-        Basis::OtherVersion => "the last scan was made by another version of Surehand, so the next one will be compared to this",
+        ScanBasis::Nothing => "the first scan, to which the next one will be compared",
+        ScanBasis::Damaged => "what the last scan left is damaged, so the next one will be compared to this",
+        ScanBasis::OtherVersion => {
+            "the last scan was made by another version of Surehand, so the next one will be compared to this"
+        }
     };
     format!("{files}: {first}\n")
 }
 
-fn as_json(scanned: &Scanned) -> Value {
+fn as_json(scanned: &ScanReport) -> Value {
     let unreadable = scanned.unreadable.iter().map(|(path, why)| json!({ "path": path, "why": why }));
     json!({
         "files": scanned.files,
@@ -105,7 +107,7 @@ impl ProgressLine {
         Self { next: io::stderr().is_terminal().then(|| Mutex::new(began + 3 * Self::EVERY)), began }
     }
 
-    fn show(&self, progress: Progress) {
+    fn show(&self, progress: ScanProgress) {
         // Whoever finds it taken leaves it to the other thread.
         let Some(Ok(mut next)) = self.next.as_ref().map(Mutex::try_lock) else { return };
         let now = Instant::now();
@@ -124,8 +126,8 @@ impl ProgressLine {
     }
 }
 
-fn progress_text(progress: Progress, took: Duration) -> String {
-    let Progress { files, expected, bytes_hashed } = progress;
+fn progress_text(progress: ScanProgress, took: Duration) -> String {
+    let ScanProgress { files, expected, bytes_hashed } = progress;
     let share = |expected: usize| (files.min(expected) * 100).checked_div(expected).unwrap_or(100);
     let of = expected.map(|expected| format!(" of about {expected} ({} %)", share(expected))).unwrap_or_default();
     format!("scanning: {files}{of} files, {:.1} MB hashed, {:.1} s", bytes_hashed as f64 / 1e6, took.as_secs_f64())
@@ -137,10 +139,10 @@ mod tests {
 
     #[test]
     fn progress_is_told_with_and_without_an_end_in_sight() {
-        let progress = Progress { files: 150, expected: None, bytes_hashed: 2_500_000 };
+        let progress = ScanProgress { files: 150, expected: None, bytes_hashed: 2_500_000 };
         let took = Duration::from_millis(400);
         assert_eq!(progress_text(progress, took), "scanning: 150 files, 2.5 MB hashed, 0.4 s");
-        let expected = |expected| progress_text(Progress { expected: Some(expected), ..progress }, took);
+        let expected = |expected| progress_text(ScanProgress { expected: Some(expected), ..progress }, took);
         assert_eq!(expected(200), "scanning: 150 of about 200 (75 %) files, 2.5 MB hashed, 0.4 s");
         assert_eq!(expected(100), "scanning: 150 of about 100 (100 %) files, 2.5 MB hashed, 0.4 s");
         assert_eq!(expected(0), "scanning: 150 of about 0 (100 %) files, 2.5 MB hashed, 0.4 s");

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use serde_json::Value;
 use surehand_engine::{
     Outcome, Session, SessionId, ToolNames,
-    change_log::Selection,
+    change_log::ChangeSelection,
     core::{
         Cause,
         edit::{UndoRequest, UndoTarget, Whose},
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     let selection = place::selection(&args.selection, &session)?;
     let here = session.workspace().path().to_owned();
     let elsewhere = match &selection {
-        Selection::Session(of) => place::other_roots(of, &here)?,
+        ChangeSelection::Session(of) => place::other_roots(of, &here)?,
         _ => Vec::new(),
     };
     let request = undo(selection, args.force);
@@ -64,13 +64,13 @@ fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, jso
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn undo(selection: Selection, force: bool) -> UndoRequest {
+fn undo(selection: ChangeSelection, force: bool) -> UndoRequest {
     let whose = |session: Option<SessionId>| session.map_or(Whose::Anyone, Whose::Session);
     let (which, by) = match selection {
-        Selection::Last(session) => (UndoTarget::Last, whose(session)),
-        Selection::File(path, session) => (UndoTarget::File(path.to_string()), whose(session)),
-        Selection::Change(change) => (UndoTarget::Change(change), Whose::Anyone),
-        Selection::Session(session) => (UndoTarget::All, Whose::Session(session)),
+        ChangeSelection::Last(session) => (UndoTarget::Last, whose(session)),
+        ChangeSelection::File(path, session) => (UndoTarget::File(path.to_string()), whose(session)),
+        ChangeSelection::Change(change) => (UndoTarget::Change(change), Whose::Anyone),
+        ChangeSelection::Session(session) => (UndoTarget::All, Whose::Session(session)),
     };
     UndoRequest { which, by, force }
 }

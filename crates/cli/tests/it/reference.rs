@@ -4,7 +4,7 @@
 use std::{fmt::Write, fs, path::Path, process::Command};
 
 use serde_json::Value;
-use surehand_engine::{KEYS, Repository, Tool, ToolNames, tools};
+use surehand_engine::{KEYS, RepositoryRule, Tool, ToolNames, tools};
 
 #[track_caller]
 fn check(page: &str, content: &str) {
@@ -155,8 +155,8 @@ fn settings() {
     );
     for key in KEYS {
         let repository = match key.repository {
-            Repository::Nothing => "nothing",
-            Repository::Only { what, .. } => what,
+            RepositoryRule::Nothing => "nothing",
+            RepositoryRule::Only { what, .. } => what,
         };
         writeln!(page, "| `{}` | {} | `{}` | {} | {repository} |", key.name, key.wanted, key.default, key.meaning).unwrap();
     }

@@ -7,7 +7,7 @@ use surehand_core::{
 };
 
 use crate::{
-    disk::walk::{self, FilePaths, Globs, Place, Visitor, Walked, place},
+    disk::walk::{self, FilePaths, Globs, PathTarget, WalkOutcome, WalkVisitor, path_target},
     session::Session,
 };
 
@@ -27,28 +27,28 @@ const DEFAULT_LIMIT: usize = 200;
 pub(super) fn list(session: &mut Session, call: &ListCall) -> Result<Done, Refusal> {
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT).min(session.limits().read_lines);
     let workspace = session.workspace().clone();
-    let place = place(workspace.root(), call.path.as_deref().unwrap_or_default())?;
-    let (paths, left_out) = match &place {
-        Place::File(path) => (vec![path.clone()], LeftOut::default()),
-        Place::Dir(below) => {
+    let path_target = path_target(workspace.root(), call.path.as_deref().unwrap_or_default())?;
+    let (paths, left_out) = match &path_target {
+        PathTarget::File(path) => (vec![path.clone()], LeftOut::default()),
+        PathTarget::Dir(below) => {
             let walked = walk(Tool::ListFiles, session, below.as_ref(), call.glob.as_deref(), FilePaths::default)?;
             let mut paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
             paths.sort_unstable();
             (paths, walked.left_out)
         }
     };
-    let scope = Scope { area: place.area(), glob: call.glob.clone() };
+    let scope = Scope { area: path_target.area(), glob: call.glob.clone() };
     Ok(Done::Listed(Listing::of(&paths, scope, limit, left_out)))
 }
 
 /// Walks the workspace from a directory down.
-pub(super) fn walk<V: Visitor>(
+pub(super) fn walk<V: WalkVisitor>(
     tool: Tool,
     session: &Session,
     below: Option<&RelPath>,
     glob: Option<&str>,
     visitor: impl Fn() -> V + Sync,
-) -> Result<Walked<V>, Refusal> {
+) -> Result<WalkOutcome<V>, Refusal> {
     let globs = glob.map_or_else(|| Ok(Globs::all()), Globs::of);
     let bad = |error| Refusal::of_call(Cause::BadArguments { why: format!("{}: glob: {error}", tool.name()) });
     let (course, root) = (&session.course, session.workspace().root());

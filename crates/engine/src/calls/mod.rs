@@ -19,7 +19,7 @@ pub use self::{
     state::StateFormat,
     tasks::{NewTask, SetTask, TasksCall},
 };
-use crate::{call_progress::Course, session::Session};
+use crate::{call_progress::CallProgress, session::Session};
 
 /// What a session is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,11 +59,11 @@ impl Call {
 impl Session {
     /// Carries out a call. Whatever it asks for, this answers.
     pub fn run(&mut self, call: &Call) -> Outcome {
-        self.run_with(&Course::default(), call)
+        self.run_with(&CallProgress::default(), call)
     }
 
     /// The same for a call whose progress is followed, and which may be cancelled, from elsewhere.
-    pub(crate) fn run_with(&mut self, course: &Course, call: &Call) -> Outcome {
+    pub(crate) fn run_with(&mut self, course: &CallProgress, call: &Call) -> Outcome {
         self.begin_call(course);
         let result = self.carry_out(call);
         match call {

@@ -21,7 +21,7 @@ use surehand_core::{
 
 use super::list::{check_is_wanted, walk};
 use crate::{
-    disk::walk::{Entry, Kind, Place, Visitor, place},
+    disk::walk::{EntryKind, PathTarget, WalkEntry, WalkVisitor, path_target},
     session::Session,
 };
 
@@ -54,16 +54,16 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
     let workspace = session.workspace().clone();
     let limits = &workspace.config().limits;
     let show = Show { numbers: Numbers::with_anchors(call.anchors), context: call.context, limit, limits };
-    let place = place(workspace.root(), call.path.as_deref().unwrap_or_default())?;
-    let candidates = match &place {
-        Place::File(path) => Candidates::one(session, path.clone())?,
-        Place::Dir(below) => {
-            let hunter = || Hunter::new(matcher.clone(), Letters::of(&call.pattern), limits.file_bytes);
+    let path_target = path_target(workspace.root(), call.path.as_deref().unwrap_or_default())?;
+    let candidates = match &path_target {
+        PathTarget::File(path) => SearchCandidates::one(session, path.clone())?,
+        PathTarget::Dir(below) => {
+            let hunter = || FileSearcher::new(matcher.clone(), PatternLetters::of(&call.pattern), limits.file_bytes);
             let walked = walk(Tool::SearchFiles, session, below.as_ref(), call.glob.as_deref(), hunter)?;
-            Candidates::of(walked.visitors, walked.left_out)
+            SearchCandidates::of(walked.visitors, walked.left_out)
         }
     };
-    let Candidates { files, searched, binary, mut left_out } = candidates;
+    let SearchCandidates { files, searched, binary, mut left_out } = candidates;
     let mut collector = Collector::new(show);
     for (path, hits) in files {
         check_is_wanted(session)?;
@@ -74,7 +74,7 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
         }
     }
     left_out.sort();
-    let scope = Scope { area: place.area(), glob: call.glob.clone() };
+    let scope = Scope { area: path_target.area(), glob: call.glob.clone() };
     Ok(Done::Found(collector.finish(call.pattern.clone(), scope, searched, binary, left_out)))
 }
 
@@ -104,7 +104,7 @@ fn hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
     let mut searcher = searcher().line_number(true).bom_sniffing(false).build();
     let body = &text.as_str().as_bytes()[text.body_start()..];
     // It reads from memory, and the pattern was tried before.
-    let _ = searcher.search_slice(matcher, body, Hits { matcher, hits: &mut hits });
+    let _ = searcher.search_slice(matcher, body, HitCollector { matcher, hits: &mut hits });
     hits
 }
 
@@ -151,7 +151,7 @@ fn searcher() -> SearcherBuilder {
 }
 
 /// The files in which there is something, in order.
-struct Candidates {
+struct SearchCandidates {
     /// Each with the number of lines that match.
     files: Vec<(RelPath, usize)>,
     searched: usize,
@@ -159,7 +159,7 @@ struct Candidates {
     left_out: LeftOut,
 }
 
-impl Candidates {
+impl SearchCandidates {
     /// One file that was asked for by name. Whether anything is in it is seen when it is told.
     fn one(session: &mut Session, path: RelPath) -> Result<Self, Refusal> {
         let gathered = session.gather(path.as_str())?;
@@ -170,7 +170,7 @@ impl Candidates {
         }
     }
 
-    fn of(hunters: Vec<Hunter>, left_out: LeftOut) -> Self {
+    fn of(hunters: Vec<FileSearcher>, left_out: LeftOut) -> Self {
         let mut found = Self { files: Vec::new(), searched: 0, binary: 0, left_out };
         for hunter in hunters {
             found.files.extend(hunter.files);
@@ -186,23 +186,23 @@ impl Candidates {
 
 /// What a pattern is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Letters {
+enum PatternLetters {
     /// Letters that are the same bytes in nearly every encoding.
     Ascii,
     /// Others too: a file in another encoding must be decoded to be searched.
     Any,
 }
 
-impl Letters {
+impl PatternLetters {
     fn of(pattern: &str) -> Self {
-        if pattern.is_ascii() { Letters::Ascii } else { Letters::Any }
+        if pattern.is_ascii() { PatternLetters::Ascii } else { PatternLetters::Any }
     }
 }
 
 /// Searches the files that one thread of a walk comes by.
-struct Hunter {
+struct FileSearcher {
     matcher: RegexMatcher,
-    letters: Letters,
+    letters: PatternLetters,
     searcher: Searcher,
     max_bytes: u64,
     buffer: Vec<u8>,
@@ -216,9 +216,9 @@ struct Hunter {
 /// More than this is not kept for the next file.
 const KEPT_BUFFER: usize = 1 << 20;
 
-impl Visitor for Hunter {
-    fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind != Kind::File {
+impl WalkVisitor for FileSearcher {
+    fn visit(&mut self, entry: &WalkEntry<'_>) {
+        if entry.kind != EntryKind::File {
             return;
         }
         if let Err(errno) = self.search(entry) {
@@ -227,14 +227,14 @@ impl Visitor for Hunter {
     }
 }
 
-impl Hunter {
-    fn new(matcher: RegexMatcher, letters: Letters, max_bytes: u64) -> Self {
+impl FileSearcher {
+    fn new(matcher: RegexMatcher, letters: PatternLetters, max_bytes: u64) -> Self {
         let searcher = searcher().line_number(false).build();
         let (buffer, files, too_large, unreadable) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { matcher, letters, searcher, max_bytes, buffer, files, searched: 0, binary: 0, too_large, unreadable }
     }
 
-    fn search(&mut self, entry: &Entry<'_>) -> rustix::io::Result<()> {
+    fn search(&mut self, entry: &WalkEntry<'_>) -> rustix::io::Result<()> {
         let Some((file, stat)) = entry.open()? else { return Ok(()) };
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         if size > self.max_bytes {
@@ -248,14 +248,14 @@ impl Hunter {
             return Ok(());
         }
         self.searched += 1;
-        let decoded = (self.letters == Letters::Any && str::from_utf8(bytes).is_err()).then(|| Text::new(bytes.to_vec()));
+        let decoded = (self.letters == PatternLetters::Any && str::from_utf8(bytes).is_err()).then(|| Text::new(bytes.to_vec()));
         let bytes = match &decoded {
             Some(Ok(text)) => text.as_str().as_bytes(),
             _ => bytes,
         };
         let mut lines = 0;
         // It reads from memory, and the pattern was tried before.
-        let _ = self.searcher.search_slice(&self.matcher, bytes, Lines(&mut lines));
+        let _ = self.searcher.search_slice(&self.matcher, bytes, LineCounter(&mut lines));
         if lines > 0 {
             self.files.push((entry.rel_path(), lines));
         }
@@ -291,9 +291,9 @@ fn is_binary(bytes: &[u8]) -> bool {
 }
 
 /// Counts the lines that match.
-struct Lines<'a>(&'a mut usize);
+struct LineCounter<'a>(&'a mut usize);
 
-impl Sink for Lines<'_> {
+impl Sink for LineCounter<'_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, _: &SinkMatch<'_>) -> Result<bool, Self::Error> {
@@ -312,12 +312,12 @@ fn what(cause: &Cause) -> &'static str {
 }
 
 /// Collects the lines that match and where.
-struct Hits<'a> {
+struct HitCollector<'a> {
     matcher: &'a RegexMatcher,
     hits: &'a mut Vec<Hit>,
 }
 
-impl Sink for Hits<'_> {
+impl Sink for HitCollector<'_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {

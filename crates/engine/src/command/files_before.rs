@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath};
 use surehand_store::SessionId;
 
-use super::Command;
+use super::ShellCommand;
 use crate::{state_dir::make_dir, workspace::Workspace};
 
 /// The files that a command names, as they were. What it names and is not in here was not there.
@@ -39,7 +39,7 @@ const PREFIX: &str = "command-";
 
 /// For what a note of files is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(super) enum NotePurpose {
     /// Until the command has ended.
     Ended,
     /// Until what it has printed is found.
@@ -62,12 +62,17 @@ impl FilesBefore {
     }
 
     /// Keeps it. Where that is not possible, it is as if nobody had said anything of the command.
-    pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &Command<'_>, until: Until) {
+    pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &ShellCommand<'_>, until: NotePurpose) {
         let _ = self.write(workspace, &name(session, command, until));
     }
 
     /// What was kept for a command, once.
-    pub(super) fn take(workspace: &Workspace, session: &SessionId, command: &Command<'_>, until: Until) -> Option<Self> {
+    pub(super) fn take(
+        workspace: &Workspace,
+        session: &SessionId,
+        command: &ShellCommand<'_>,
+        until: NotePurpose,
+    ) -> Option<Self> {
         let (folder, name) = (folder(workspace).ok()?, name(session, command, until));
         let file =
             sys::openat(&*folder, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
@@ -93,7 +98,7 @@ fn folder(workspace: &Workspace) -> io::Result<Arc<File>> {
 }
 
 /// Commands of one session may run side by side: each has a file of its own.
-fn name(session: &SessionId, command: &Command<'_>, until: Until) -> String {
+fn name(session: &SessionId, command: &ShellCommand<'_>, until: NotePurpose) -> String {
     let what = format!("{}\0{}\0{}\0{until:?}", session.0, command.directory, command.line);
     format!("{PREFIX}{}", ContentHash::of(what.as_bytes()))
 }

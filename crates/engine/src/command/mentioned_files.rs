@@ -11,9 +11,9 @@ use std::{
 use surehand_core::{RelPath, shell::mentions::Mentions};
 
 use crate::{
-    call_progress::Course,
+    call_progress::CallProgress,
     discovery::work_tree_of,
-    disk::walk::{Entry, Globs, Kind, Place, Visitor, place, walk_on},
+    disk::walk::{EntryKind, Globs, PathTarget, WalkEntry, WalkVisitor, path_target, walk_on},
     workspace::Workspace,
 };
 
@@ -31,7 +31,7 @@ const MOST_GLOBS: usize = 4;
 
 /// What a command mentions, looked up in a workspace.
 #[derive(Debug)]
-pub(super) struct Mentioned {
+pub(super) struct MentionedFiles {
     /// Where its paths are seen from: where it runs, and the directories that it goes to.
     bases: Vec<String>,
     /// Files that it names.
@@ -42,24 +42,24 @@ pub(super) struct Mentioned {
     pub(super) absent: HashSet<RelPath>,
     /// What has been looked up.
     known: HashSet<String>,
-    reach: Reach,
+    reach: CommandReach,
     /// Whether files in these directories are in reach.
     reached: RefCell<HashMap<Option<RelPath>, bool>>,
 }
 
 /// Which of the files below the root a session answers for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum CommandReach {
     /// All.
     Everything,
     /// Not those of a repository in the repository: they have a workspace of their own.
     OwnTree,
 }
 
-impl Mentioned {
+impl MentionedFiles {
     /// Looks up the paths of a command that runs in this directory.
-    pub(super) fn of(workspace: &Workspace, directory: &str, mentions: &Mentions, reach: Reach) -> Self {
-        let located = |place: &String| Path::new(directory).join(place).to_string_lossy().into_owned();
+    pub(super) fn of(workspace: &Workspace, directory: &str, mentions: &Mentions, reach: CommandReach) -> Self {
+        let located = |path_target: &String| Path::new(directory).join(path_target).to_string_lossy().into_owned();
         let bases = [directory.to_owned()].into_iter().chain(mentions.directories.iter().map(located)).take(MOST_BASES).collect();
         let mut mentioned = Self {
             bases,
@@ -83,10 +83,10 @@ impl Mentioned {
             if !self.known.insert(spelling.clone()) {
                 continue;
             }
-            match place(workspace.root(), &spelling) {
-                Ok(Place::File(path)) if !self.reaches(workspace, &path) => {}
-                Ok(Place::File(path)) => add(&mut self.files, path),
-                Ok(Place::Dir(directory)) => add(&mut self.directories, directory),
+            match path_target(workspace.root(), &spelling) {
+                Ok(PathTarget::File(path)) if !self.reaches(workspace, &path) => {}
+                Ok(PathTarget::File(path)) => add(&mut self.files, path),
+                Ok(PathTarget::Dir(directory)) => add(&mut self.directories, directory),
                 Err(_) => self.absent.extend(workspace.root().spell(&spelling)),
             }
         }
@@ -100,7 +100,7 @@ impl Mentioned {
         for directory in self.directories.iter().filter(|directory| directory.is_some()) {
             found.extend(files_below(workspace, directory.as_ref(), &Globs::all(), &|_| true, &walked));
         }
-        let Ok(Place::Dir(here)) = place(workspace.root(), &self.bases[0]) else { return Vec::new() };
+        let Ok(PathTarget::Dir(here)) = path_target(workspace.root(), &self.bases[0]) else { return Vec::new() };
         for glob in mentions.globs.iter().take(MOST_GLOBS) {
             let name = glob.rsplit('/').next().unwrap_or(glob);
             if let Ok(globs) = Globs::of(name) {
@@ -126,7 +126,7 @@ impl Mentioned {
             let tree = work_tree_of(&workspace.path().join(path.as_str()), &workspace.config().state);
             tree.is_none_or(|tree| tree == workspace.path())
         };
-        self.reach == Reach::Everything || *self.reached.borrow_mut().entry(path.parent()).or_insert_with(is_own)
+        self.reach == CommandReach::Everything || *self.reached.borrow_mut().entry(path.parent()).or_insert_with(is_own)
     }
 }
 
@@ -147,23 +147,23 @@ fn files_below(
     if walked.load(Ordering::Relaxed) > MOST_WALKED {
         return Vec::new();
     }
-    let course = Course::default();
-    let finder = || Finder { fits, found: Vec::new(), walked, course: &course };
+    let course = CallProgress::default();
+    let finder = || NameFinder { fits, found: Vec::new(), walked, course: &course };
     let done = walk_on(&course, workspace.root(), below, globs, finder);
     done.map(|done| done.visitors.into_iter().flat_map(|finder| finder.found).collect()).unwrap_or_default()
 }
 
-struct Finder<'a> {
+struct NameFinder<'a> {
     fits: &'a (dyn Fn(&str) -> bool + Sync),
     found: Vec<RelPath>,
     walked: &'a AtomicUsize,
-    course: &'a Course,
+    course: &'a CallProgress,
 }
 
-impl Visitor for Finder<'_> {
-    fn visit(&mut self, entry: &Entry<'_>) {
+impl WalkVisitor for NameFinder<'_> {
+    fn visit(&mut self, entry: &WalkEntry<'_>) {
         let name = entry.path.rsplit('/').next().unwrap_or(entry.path);
-        if entry.kind == Kind::File && (self.fits)(name) {
+        if entry.kind == EntryKind::File && (self.fits)(name) {
             self.found.push(entry.rel_path());
         }
         if self.walked.fetch_add(1, Ordering::Relaxed) > MOST_WALKED {

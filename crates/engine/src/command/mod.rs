@@ -15,31 +15,31 @@ use surehand_core::{
 use surehand_store::{ChangeId, Event, Record};
 
 use self::{
-    files_before::{FileBefore, FilesBefore, Until},
-    mentioned_files::{Mentioned, Reach},
+    files_before::{FileBefore, FilesBefore, NotePurpose},
+    mentioned_files::{CommandReach, MentionedFiles},
 };
 use crate::{
     change_log::fresh_change,
     session::Session,
-    stale_views::{Changed, who},
+    stale_views::{StaleView, who},
     time::now,
-    watch::{Cursor, Hints},
+    watch::{HintCursor, WatchHints},
 };
 
 /// A command that is running. What had changed before it began is not its doing.
 #[derive(Debug, Default)]
-pub struct Running {
+pub struct RunningCommand {
     changed_before: HashMap<RelPath, Outside>,
     /// What the files were that it names; `None` if it only reads, and where nobody said that it began.
     named_before: Option<FilesBefore>,
-    cursor: Option<Cursor>,
+    cursor: Option<HintCursor>,
     /// Only these files, and those that it names, are looked at when it has ended; `None` is all that the session has seen.
     among: Option<Vec<RelPath>>,
 }
 
 /// A command that is about to run or has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Command<'a> {
+pub struct ShellCommand<'a> {
     /// As it was given to the shell.
     pub line: &'a str,
     /// Where it ran: absolute, or relative to the workspace root.
@@ -60,7 +60,7 @@ const MOST_MOVED: usize = 200;
 /// A larger file is not kept before a command that may change it, unless the session has seen it.
 const MOST_KEPT: u64 = 256 * 1024;
 
-impl Running {
+impl RunningCommand {
     /// Whether a change of a file can be put down to the command: it may write, and what the file was when it began is known.
     fn may_have_changed(&self, path: &RelPath) -> bool {
         let Some(named) = &self.named_before else { return false };
@@ -72,21 +72,21 @@ impl Running {
     }
 
     /// A foreign command is told to the workspace of every file that it is about.
-    fn reach(&self) -> Reach {
-        if self.among.is_some() { Reach::OwnTree } else { Reach::Everything }
+    fn reach(&self) -> CommandReach {
+        if self.among.is_some() { CommandReach::OwnTree } else { CommandReach::Everything }
     }
 }
 
 /// A file that a command has changed, as far as that is settled.
-struct OwnChange<'a> {
-    command: &'a Command<'a>,
+struct CommandChange<'a> {
+    command: &'a ShellCommand<'a>,
     change: &'a ChangeId,
     own_text: &'a OwnText,
 }
 
 impl Session {
     /// Says that a command is about to run.
-    pub fn command_begins(&mut self, command: &Command<'_>) -> Running {
+    pub fn command_begins(&mut self, command: &ShellCommand<'_>) -> RunningCommand {
         self.listen(&[]);
         let changed_before = self.on_the_lookout(|lookout, ground| lookout.peek(ground)).unwrap_or_default();
         let cursor = self.workspace().watch().map(|watch| {
@@ -94,38 +94,38 @@ impl Session {
             watch.hints(&mut cursor);
             cursor
         });
-        let named_before = (!shell::only_reads(command.line)).then(|| self.named_files(command, Reach::Everything));
-        Running { changed_before, named_before, cursor, among: None }
+        let named_before = (!shell::only_reads(command.line)).then(|| self.named_files(command, CommandReach::Everything));
+        RunningCommand { changed_before, named_before, cursor, among: None }
     }
 
     /// The same where another process will say that it has ended.
-    pub(crate) fn foreign_command_begins(&mut self, command: &Command<'_>) {
+    pub(crate) fn foreign_command_begins(&mut self, command: &ShellCommand<'_>) {
         if !shell::only_reads(command.line) {
-            let before = self.named_files(command, Reach::OwnTree);
-            before.keep(self.workspace(), &self.id(), command, Until::Ended);
+            let before = self.named_files(command, CommandReach::OwnTree);
+            before.keep(self.workspace(), &self.id(), command, NotePurpose::Ended);
         }
     }
 
     /// Says that a command has just printed something that is not known yet: until [`Session::printed`], the files that it names are
     /// noted as they are.
-    pub(crate) fn prints_later(&mut self, command: &Command<'_>) {
-        let files = self.named_files(command, Reach::OwnTree);
-        files.keep(self.workspace(), &self.id(), command, Until::Printed);
+    pub(crate) fn prints_later(&mut self, command: &ShellCommand<'_>) {
+        let files = self.named_files(command, CommandReach::OwnTree);
+        files.keep(self.workspace(), &self.id(), command, NotePurpose::Printed);
     }
 
     /// Says that a command has run that another process may have said the beginning of. It is held against these files and those that
     /// it names.
-    pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &Command<'_>) -> CommandEffects {
-        let named_before = FilesBefore::take(self.workspace(), &self.id(), command, Until::Ended);
-        self.command_ended(Running { named_before, among: Some(among), ..Running::default() }, command)
+    pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &ShellCommand<'_>) -> CommandEffects {
+        let named_before = FilesBefore::take(self.workspace(), &self.id(), command, NotePurpose::Ended);
+        self.command_ended(RunningCommand { named_before, among: Some(among), ..Running::default() }, command)
     }
 
     /// The files that a command names, as they are. What the session has not seen of them is kept, if it is little: when the command has
     /// run it is nowhere else.
-    fn named_files(&mut self, command: &Command<'_>, reach: Reach) -> FilesBefore {
+    fn named_files(&mut self, command: &ShellCommand<'_>, reach: CommandReach) -> FilesBefore {
         let mut before = FilesBefore::default();
         let workspace = self.workspace().clone();
-        let mentioned = Mentioned::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
+        let mentioned = MentionedFiles::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
         // What is already where a file may be moved to was not moved there.
         let sources: Vec<RelPath> = mentioned.files.iter().take(MOST_NAMED).cloned().collect();
         let taken = sources.iter().flat_map(|from| destinations(from, &mentioned)).take(MOST_DESTINATIONS);
@@ -147,12 +147,12 @@ impl Session {
     }
 
     /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
-    pub fn command_ended(&mut self, running: Running, command: &Command<'_>) -> CommandEffects {
+    pub fn command_ended(&mut self, running: RunningCommand, command: &ShellCommand<'_>) -> CommandEffects {
         let mentions = mentions::in_command(command.line);
         let workspace = self.workspace().clone();
-        let mentioned = Mentioned::of(&workspace, command.directory, &mentions, running.reach());
+        let mentioned = MentionedFiles::of(&workspace, command.directory, &mentions, running.reach());
         let (change, own_text) = (fresh_change(), OwnText::of(command.line));
-        let own = OwnChange { command, change: &change, own_text: &own_text };
+        let own = CommandChange { command, change: &change, own_text: &own_text };
         let changed = self.changed_by(&running, &own, &mentioned);
         let has_changed_unseen =
             running.named_before.as_ref().is_some_and(|before| self.take_unseen(before, &own, &mentioned, &changed));
@@ -165,16 +165,16 @@ impl Session {
     }
 
     /// Says what something has printed that changed no files, perhaps some time ago.
-    pub(crate) fn printed(&mut self, printed: &Command<'_>) -> Vec<Lines> {
+    pub(crate) fn printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
-        let mentioned = Mentioned::of(&workspace, printed.directory, &mentions, Reach::OwnTree);
-        let then = FilesBefore::take(&workspace, &self.id(), printed, Until::Printed).unwrap_or_default();
+        let mentioned = MentionedFiles::of(&workspace, printed.directory, &mentions, CommandReach::OwnTree);
+        let then = FilesBefore::take(&workspace, &self.id(), printed, NotePurpose::Printed).unwrap_or_default();
         self.count_as_read(printed, &mentions, mentioned, &then)
     }
 
     /// The files that the session has seen and that are something else now, with who did it.
-    fn changed_by(&mut self, running: &Running, own: &OwnChange<'_>, mentioned: &Mentioned) -> Vec<ChangedFile> {
+    fn changed_by(&mut self, running: &RunningCommand, own: &CommandChange<'_>, mentioned: &MentionedFiles) -> Vec<ChangedFile> {
         let id = self.id();
         let mut files = Vec::new();
         for mut changed in self.changed_files(running, mentioned) {
@@ -195,7 +195,7 @@ impl Session {
     }
 
     /// What the session has seen and is something else now.
-    fn changed_files(&mut self, running: &Running, mentioned: &Mentioned) -> Vec<Changed> {
+    fn changed_files(&mut self, running: &RunningCommand, mentioned: &MentionedFiles) -> Vec<StaleView> {
         let Some(among) = &running.among else {
             self.listen(&[]);
             return self.on_the_lookout(|lookout, ground| lookout.look_at_all(ground)).unwrap_or_default();
@@ -214,7 +214,7 @@ impl Session {
     }
 
     /// What a file was when the command began.
-    fn before(&self, running: &Running, changed: &Changed) -> Outside {
+    fn before(&self, running: &RunningCommand, changed: &StaleView) -> Outside {
         let named = match running.named_before.as_ref().map(|before| before.get(&changed.path)) {
             Some(FileBefore::Version(version)) => Some(Outside::Version(version)),
             Some(FileBefore::Absent | FileBefore::Unknown) | None => None,
@@ -223,7 +223,13 @@ impl Session {
     }
 
     /// Records what the session's own command did to a file that it has seen, and lets the view follow.
-    fn take_own_change(&mut self, own: &OwnChange<'_>, changed: &Changed, mentioned: &Mentioned, running: &Running) {
+    fn take_own_change(
+        &mut self,
+        own: &CommandChange<'_>,
+        changed: &StaleView,
+        mentioned: &MentionedFiles,
+        running: &RunningCommand,
+    ) {
         let mut event = self.command_event(changed, own);
         if let (Outside::Version(version), Outside::Gone) = (changed.was, changed.now) {
             event.moved_to = self.follow_move(&changed.path, version, mentioned, running);
@@ -235,7 +241,7 @@ impl Session {
 
     /// Carries the view of a file over to what the command made of it: lines that are the same are still seen, and those that the
     /// command itself says are known. If somebody else changed the file before, nothing is carried, and the gate refuses what is stale.
-    fn follow_change(&mut self, own: &OwnChange<'_>, changed: &Changed) {
+    fn follow_change(&mut self, own: &CommandChange<'_>, changed: &StaleView) {
         let Ok(gathered) = self.gather(changed.path.as_str()) else { return };
         let (Present::Text(now), Some(view)) = (gathered.present, gathered.view) else { return };
         if Outside::Version(now.version()) != changed.now {
@@ -257,7 +263,13 @@ impl Session {
     }
 
     /// Where a file is that a command has moved: the same content under a name that the command has. The view goes along.
-    fn follow_move(&mut self, from: &RelPath, version: ContentHash, mentioned: &Mentioned, running: &Running) -> Option<RelPath> {
+    fn follow_move(
+        &mut self,
+        from: &RelPath,
+        version: ContentHash,
+        mentioned: &MentionedFiles,
+        running: &RunningCommand,
+    ) -> Option<RelPath> {
         let before = running.named_before.as_ref()?;
         let was_there = |path: &RelPath| before.get(path) != FileBefore::Absent;
         let to = destinations(from, mentioned).into_iter().filter(|to| !was_there(to)).find(|to| {
@@ -274,7 +286,13 @@ impl Session {
 
     /// Takes in what a command did to files that it names and that the session has not seen: it is recorded, and the session knows
     /// what the command itself says. Gives whether there was something.
-    fn take_unseen(&mut self, before: &FilesBefore, own: &OwnChange<'_>, mentioned: &Mentioned, changed: &[ChangedFile]) -> bool {
+    fn take_unseen(
+        &mut self,
+        before: &FilesBefore,
+        own: &CommandChange<'_>,
+        mentioned: &MentionedFiles,
+        changed: &[ChangedFile],
+    ) -> bool {
         let (workspace, id) = (self.workspace().clone(), self.id());
         let mut has_changed = false;
         for path in &mentioned.files {
@@ -285,7 +303,7 @@ impl Session {
             };
             let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
             let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
-            let change = Changed { path: path.clone(), was, now: Outside::Version(now.version()) };
+            let change = StaleView { path: path.clone(), was, now: Outside::Version(now.version()) };
             if change.was == change.now || who(&workspace, &id, &change) != By::Unknown {
                 continue;
             }
@@ -309,7 +327,7 @@ impl Session {
     }
 
     /// What a command did to a file: kept like any other change, so that it can be looked at and taken back.
-    fn command_event(&mut self, changed: &Changed, own: &OwnChange<'_>) -> Event {
+    fn command_event(&mut self, changed: &StaleView, own: &CommandChange<'_>) -> Event {
         let path = &changed.path;
         let [before, after] = [changed.was, changed.now].map(|outside| match outside {
             Outside::Version(version) => Some(version),
@@ -336,16 +354,16 @@ impl Session {
     }
 
     /// Other files in which something happened meanwhile, as far as the watcher can tell. It need not have been the command.
-    fn touched(&self, cursor: Option<Cursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
+    fn touched(&self, cursor: Option<HintCursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
         let (Some(watch), Some(mut cursor)) = (self.workspace().watch(), cursor) else { return Vec::new() };
-        let Hints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };
+        let WatchHints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };
         paths.into_iter().filter(|path| changed.iter().all(|file| file.path != *path)).collect()
     }
 }
 
 /// Where a command may have moved a file to: a name that it has, the same base name in a directory that it has, or the same place below
 /// such a directory, if it has a directory above the file.
-fn destinations(from: &RelPath, mentioned: &Mentioned) -> Vec<RelPath> {
+fn destinations(from: &RelPath, mentioned: &MentionedFiles) -> Vec<RelPath> {
     let mut places: Vec<String> = mentioned.files.iter().map(RelPath::to_string).collect();
     let above = mentioned.absent.iter().filter_map(|gone| Some((gone, from.relative_to(gone)?)));
     let above: Vec<(&RelPath, RelPath)> = above.collect();

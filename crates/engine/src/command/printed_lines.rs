@@ -9,9 +9,9 @@ use surehand_core::{
 };
 
 use super::{
-    Command,
+    ShellCommand,
     files_before::{FileBefore, FilesBefore},
-    mentioned_files::Mentioned,
+    mentioned_files::MentionedFiles,
 };
 use crate::session::Session;
 
@@ -32,9 +32,9 @@ impl Session {
     /// noted.
     pub(super) fn count_as_read(
         &mut self,
-        command: &Command<'_>,
+        command: &ShellCommand<'_>,
         mentions: &Mentions,
-        mut mentioned: Mentioned,
+        mut mentioned: MentionedFiles,
         then: &FilesBefore,
     ) -> Vec<Lines> {
         let mut printed = Printed::new(command.line, command.output);

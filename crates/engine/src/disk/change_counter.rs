@@ -18,7 +18,7 @@ const NAME: &str = "generation";
 
 /// What the file says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Generation {
+pub(crate) struct ChangeCounter {
     /// How often something has changed.
     pub changed: u64,
     /// What `changed` was when it was last exported.
@@ -27,7 +27,7 @@ pub(crate) struct Generation {
 
 /// The file, open for one who changes the numbers often.
 #[derive(Debug)]
-pub(crate) struct GenerationFile {
+pub(crate) struct ChangeCounterFile {
     /// The part of the state directory that it is in.
     dir: Arc<File>,
     file: File,
@@ -35,12 +35,12 @@ pub(crate) struct GenerationFile {
 
 /// The numbers, while nobody else may change them.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct LockedCounter<'a> {
     file: &'a File,
-    now: Generation,
+    now: ChangeCounter,
 }
 
-impl Generation {
+impl ChangeCounter {
     /// What it is now; zero where nobody has counted yet.
     pub(crate) fn look(dir: &File) -> Self {
         state_dir::open_file(dir, NAME, u64::MAX).map(|file| Self::read(&file)).unwrap_or_default()
@@ -56,7 +56,7 @@ impl Generation {
     }
 }
 
-impl GenerationFile {
+impl ChangeCounterFile {
     /// The file in this directory, which is made if there is none.
     pub(crate) fn open(dir: &Arc<File>) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -71,11 +71,11 @@ impl GenerationFile {
     }
 
     /// Takes its lock. `None` if somebody else has it for longer than that, because he was stopped.
-    pub(crate) fn hold(&self, patience: Duration) -> io::Result<Option<Held<'_>>> {
+    pub(crate) fn hold(&self, patience: Duration) -> io::Result<Option<LockedCounter<'_>>> {
         let until = Instant::now() + patience;
         loop {
             match self.file.try_lock() {
-                Ok(()) => return Ok(Some(Held { file: &self.file, now: Generation::read(&self.file) })),
+                Ok(()) => return Ok(Some(LockedCounter { file: &self.file, now: ChangeCounter::read(&self.file) })),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_micros(100)),
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -84,8 +84,8 @@ impl GenerationFile {
     }
 }
 
-impl Held<'_> {
-    pub(crate) fn now(&self) -> Generation {
+impl LockedCounter<'_> {
+    pub(crate) fn now(&self) -> ChangeCounter {
         self.now
     }
 
@@ -109,7 +109,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedCounter<'_> {
     fn drop(&mut self) {
         // If it stays, others wait a while and go on.
         let _ = self.file.unlock();
@@ -124,23 +124,23 @@ mod tests {
     fn changes_are_counted_by_all_and_exported_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Arc::new(File::open(dir.path()).unwrap());
-        assert_eq!(Generation::look(&dir), Generation::default());
+        assert_eq!(ChangeCounter::look(&dir), ChangeCounter::default());
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let file = GenerationFile::open(&dir).unwrap();
+                    let file = ChangeCounterFile::open(&dir).unwrap();
                     (0..50).for_each(|_| file.hold(Duration::from_secs(60)).unwrap().unwrap().advance());
                 });
             }
         });
-        let counted = Generation::look(&dir);
+        let counted = ChangeCounter::look(&dir);
         assert_eq!((counted.changed & 0xffff, counted.exported), (200, 0));
-        let (one, other) = (GenerationFile::open(&dir).unwrap(), GenerationFile::open(&dir).unwrap());
+        let (one, other) = (ChangeCounterFile::open(&dir).unwrap(), ChangeCounterFile::open(&dir).unwrap());
         let mut held = one.hold(Duration::ZERO).unwrap().unwrap();
         assert!(other.hold(Duration::ZERO).unwrap().is_none(), "somebody has it");
         held.mark_exported();
         drop(held);
         assert!(other.hold(Duration::ZERO).unwrap().is_some());
-        assert_eq!(Generation::look(&dir), Generation { exported: counted.changed, ..counted });
+        assert_eq!(ChangeCounter::look(&dir), ChangeCounter { exported: counted.changed, ..counted });
     }
 }

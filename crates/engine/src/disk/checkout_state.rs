@@ -16,9 +16,9 @@ use rustix::{fs as sys, io::Errno};
 use surehand_core::Notice;
 
 use super::{
-    change_counter::GenerationFile,
-    export_dir::Export,
-    rescue::{Displaced, Rescued, SecondLook},
+    change_counter::ChangeCounterFile,
+    export_dir::ExportDir,
+    rescue::{DisplacedFile, RescueDir, SecondLookResult},
     working_copy::RootInTree,
 };
 use crate::{
@@ -28,33 +28,33 @@ use crate::{
 
 /// What a workspace shares with its recorder thread.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct CheckoutState {
     tree: WorkTree,
     home: StateHome,
-    handles: Mutex<Handles>,
+    handles: Mutex<StateHandles>,
     /// The device that it is on.
     device: u64,
-    pub(crate) rescued: Rescued,
-    pub(crate) displaced: Mutex<VecDeque<(Instant, Displaced)>>,
+    pub(crate) rescued: RescueDir,
+    pub(crate) displaced: Mutex<VecDeque<(Instant, DisplacedFile)>>,
     /// Held while displaced files are looked at: they are in nobody's list then.
     pub(crate) tidying: Mutex<()>,
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
     work_dir: String,
-    export: Export,
+    export: ExportDir,
     own_announcements: AtomicU64,
 }
 
 /// The open directories of the state.
 #[derive(Debug, Clone)]
-enum Handles {
+enum StateHandles {
     /// It is in use.
-    Open(Arc<Parts>),
+    Open(Arc<StateParts>),
     /// It is only looked at; without a directory there is none yet.
     Look(Option<Arc<StateDir>>),
 }
 
 #[derive(Debug)]
-struct Parts {
+struct StateParts {
     dir: Arc<StateDir>,
     staged: Arc<File>,
     locks: Arc<File>,
@@ -65,22 +65,22 @@ struct Parts {
 /// How long a displaced file is kept before the second look.
 pub(crate) const SECOND_LOOK_AFTER: Duration = Duration::from_millis(250);
 
-impl State {
+impl CheckoutState {
     pub(crate) fn open(place: &RootInTree, dir: StateDir, home: &StateHome) -> io::Result<Self> {
-        let parts = Arc::new(Parts::open(Arc::new(dir))?);
-        let rescued = Rescued::of(parts.dir.clone())?;
+        let parts = Arc::new(StateParts::open(Arc::new(dir))?);
+        let rescued = RescueDir::of(parts.dir.clone())?;
         let device = rescued.clock().stamp(&sys::fstat(&**parts.dir.checkout())?).device;
-        Ok(Self { device, ..Self::new(place, home, Handles::Open(parts), rescued)? })
+        Ok(Self { device, ..Self::new(place, home, StateHandles::Open(parts), rescued)? })
     }
 
     pub(crate) fn look(place: &RootInTree, dir: Option<StateDir>, home: &StateHome) -> io::Result<Self> {
-        Self::new(place, home, Handles::Look(dir.map(Arc::new)), Rescued::none())
+        Self::new(place, home, StateHandles::Look(dir.map(Arc::new)), RescueDir::none())
     }
 
-    fn new(place: &RootInTree, home: &StateHome, handles: Handles, rescued: Rescued) -> io::Result<Self> {
+    fn new(place: &RootInTree, home: &StateHome, handles: StateHandles, rescued: RescueDir) -> io::Result<Self> {
         let root = Arc::new(File::from(place.tree_root.dir().try_clone_to_owned()?));
         Ok(Self {
-            export: Export::new(root, place.tree.git.as_ref().map(|git| git.own.clone())),
+            export: ExportDir::new(root, place.tree.git.as_ref().map(|git| git.own.clone())),
             tree: place.tree.clone(),
             home: home.clone(),
             handles: Mutex::new(handles),
@@ -96,13 +96,13 @@ impl State {
 
     /// Whether it can only be looked at.
     pub(crate) fn is_read_only(&self) -> bool {
-        matches!(*lock(&self.handles), Handles::Look(_))
+        matches!(*lock(&self.handles), StateHandles::Look(_))
     }
 
     /// Makes the state directory again if it, or a part of it, was removed while it is open. Says whether that was so.
     pub(crate) fn revive(&self) -> io::Result<bool> {
         let mut handles = lock(&self.handles);
-        let Handles::Open(parts) = &*handles else { return Ok(false) };
+        let StateHandles::Open(parts) = &*handles else { return Ok(false) };
         let is_gone = |part: &Arc<File>| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0);
         // They go with the whole. A checkout in use is never set aside, so there is nothing else to look at.
         if ![&parts.journals, &parts.staged, &parts.locks].into_iter().any(is_gone) {
@@ -110,7 +110,7 @@ impl State {
         }
         let dir = Arc::new(StateDir::open(&self.tree, &self.home).map_err(io::Error::other)?);
         self.rescued.moved(dir.clone());
-        *handles = Handles::Open(Arc::new(Parts::open(dir)?));
+        *handles = StateHandles::Open(Arc::new(StateParts::open(dir)?));
         Ok(true)
     }
 
@@ -122,8 +122,8 @@ impl State {
     /// The state directory as it was opened; `None` where there is none yet.
     pub(crate) fn state_dir(&self) -> Option<Arc<StateDir>> {
         match &*lock(&self.handles) {
-            Handles::Open(parts) => Some(parts.dir.clone()),
-            Handles::Look(dir) => dir.clone(),
+            StateHandles::Open(parts) => Some(parts.dir.clone()),
+            StateHandles::Look(dir) => dir.clone(),
         }
     }
 
@@ -185,10 +185,10 @@ impl State {
         self.parts().outbox.clone()
     }
 
-    fn parts(&self) -> Arc<Parts> {
+    fn parts(&self) -> Arc<StateParts> {
         match &*lock(&self.handles) {
-            Handles::Open(parts) => parts.clone(),
-            Handles::Look(_) => unreachable!("a commit is refused where the state is only looked at"),
+            StateHandles::Open(parts) => parts.clone(),
+            StateHandles::Look(_) => unreachable!("a commit is refused where the state is only looked at"),
         }
     }
 
@@ -206,14 +206,14 @@ impl State {
     /// Lets all processes know that the store has something new, also this one. Whoever holds the lock just now is about to look.
     pub(crate) fn announce(&self) {
         const PATIENCE: Duration = Duration::from_millis(20);
-        let file = self.dir().and_then(|dir| GenerationFile::open(&dir));
+        let file = self.dir().and_then(|dir| ChangeCounterFile::open(&dir));
         if let Ok(Ok(Some(mut held))) = file.as_ref().map(|file| file.hold(PATIENCE)) {
             held.advance();
         }
     }
 
     /// What other programs may read, in the work tree.
-    pub(crate) fn export(&self) -> &Export {
+    pub(crate) fn export(&self) -> &ExportDir {
         &self.export
     }
 
@@ -240,9 +240,9 @@ impl State {
                 continue;
             }
             match displaced.look(&self.rescued) {
-                Ok(SecondLook::Untouched) if displaced.remove() => {}
-                Ok(SecondLook::Untouched | SecondLook::InUse) | Err(_) => left.push_back((since, displaced)),
-                Ok(SecondLook::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
+                Ok(SecondLookResult::Untouched) if displaced.remove() => {}
+                Ok(SecondLookResult::Untouched | SecondLookResult::InUse) | Err(_) => left.push_back((since, displaced)),
+                Ok(SecondLookResult::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),
             }
         }
         let mut displaced = lock(&self.displaced);
@@ -251,7 +251,7 @@ impl State {
     }
 }
 
-impl Parts {
+impl StateParts {
     fn open(dir: Arc<StateDir>) -> io::Result<Self> {
         let part = |name: &str| make_dir(dir.checkout(), name);
         Ok(Self { staged: part("staged")?, locks: part("locks")?, journals: part("journal")?, outbox: part("outbox")?, dir })

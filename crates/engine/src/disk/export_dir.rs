@@ -38,16 +38,16 @@ const MAX_READ_BACK: u64 = 1 << 28;
 
 /// The directory in one work tree.
 #[derive(Debug)]
-pub(crate) struct Export {
+pub(crate) struct ExportDir {
     root: Arc<File>,
     /// The git directory of this checkout, where there is one.
     git_dir: Option<PathBuf>,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<GitTracking>>,
 }
 
 /// A directory and an index of git that were compared, and whether git tracks something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct GitTracking {
     directory: u64,
     index: Option<(u64, u64, i64, i64)>,
     is_tracked: bool,
@@ -55,12 +55,12 @@ struct Known {
 
 /// Whether a directory is as it was when it was last looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Checked {
+enum LastCheck {
     Before,
     Now,
 }
 
-impl Export {
+impl ExportDir {
     /// The directory in this work tree.
     pub(crate) fn new(root: Arc<File>, git_dir: Option<PathBuf>) -> Self {
         Self { root, git_dir, known: Mutex::new(None) }
@@ -141,7 +141,7 @@ impl Export {
             }
             opened => opened.map_err(|errno| io::Error::other(why(errno)))?,
         };
-        if self.check(&dir, state)? == Checked::Now {
+        if self.check(&dir, state)? == LastCheck::Now {
             ignore_itself(&dir)?;
         }
         Ok(dir)
@@ -149,18 +149,18 @@ impl Export {
 
     /// A directory of another user, or one that git tracks, is not ours to write into. To find the latter out is to read git's
     /// index, so it is remembered until that changes.
-    fn check(&self, dir: &File, state: &File) -> io::Result<Checked> {
+    fn check(&self, dir: &File, state: &File) -> io::Result<LastCheck> {
         let stat = sys::fstat(dir)?;
         if stat.st_uid != effective_user() {
             return Err(io::Error::other("belongs to another user"));
         }
-        let Some(git_dir) = &self.git_dir else { return Ok(Checked::Now) };
+        let Some(git_dir) = &self.git_dir else { return Ok(LastCheck::Now) };
         #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
         let index = sys::stat(git_dir.join("index"))
             .ok()
             .map(|stat| (stat.st_ino as u64, stat.st_size as u64, stat.st_mtime as i64, stat.st_mtime_nsec as i64));
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
-        let mut now = Known { directory: stat.st_ino as u64, index, is_tracked: false };
+        let mut now = GitTracking { directory: stat.st_ino as u64, index, is_tracked: false };
         let mut known = self.known.lock().expect("nobody panics while holding it");
         if known.is_none() {
             *known = read_known(state);
@@ -168,7 +168,7 @@ impl Export {
         let tracked = || io::Error::other("is tracked by git");
         match known.as_ref().filter(|known| (known.directory, known.index) == (now.directory, now.index)) {
             Some(known) if known.is_tracked => return Err(tracked()),
-            Some(_) => return Ok(Checked::Before),
+            Some(_) => return Ok(LastCheck::Before),
             None => now.is_tracked = git::tracks(git_dir, EXPORT_DIR),
         }
         // If this cannot be written, the index is read again next time.
@@ -177,13 +177,13 @@ impl Export {
             .and_then(|content| replace_file::put((state, "export.new"), (state, KNOWN), &content));
         let is_tracked = now.is_tracked;
         *known = Some(now);
-        if is_tracked { Err(tracked()) } else { Ok(Checked::Now) }
+        if is_tracked { Err(tracked()) } else { Ok(LastCheck::Now) }
     }
 }
 
 const KNOWN: &str = "export";
 
-fn read_known(state: &File) -> Option<Known> {
+fn read_known(state: &File) -> Option<GitTracking> {
     let mut text = String::new();
     state_dir::open_file(state, KNOWN, 4096).ok()?.read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()

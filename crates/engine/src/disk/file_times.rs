@@ -11,7 +11,7 @@ use surehand_core::{Stamp, stamp::settled_at};
 
 /// Takes stamps.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Clock {
+pub(crate) struct FileClock {
     /// The device that was tried out, with what its file times are worth.
     tried: Option<(u64, ChangeTimes)>,
 }
@@ -27,7 +27,7 @@ enum ChangeTimes {
     Settable,
 }
 
-impl Clock {
+impl FileClock {
     /// Finds out by trying, on a file of ours, what the file times of its device are worth.
     ///
     /// Newer systems give a file a fine time whenever its times have been looked at since the last change. Others count in
@@ -102,7 +102,7 @@ mod tests {
 
     /// The stamp of a file that was last changed at `changed`, looked at a minute later.
     fn stamp(times: Option<ChangeTimes>, modified: i64, changed: i64) -> Stamp {
-        let clock = Clock { tried: times.map(|times| (1, times)) };
+        let clock = FileClock { tried: times.map(|times| (1, times)) };
         let stamp = Stamp { device: 1, inode: 2, size: 3, modified, changed, taken: 0 };
         Stamp { taken: clock.taken(&stamp, changed + 60 * SECOND), ..stamp }
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_exact_time_settles_at_once() {
-        let clock = Clock { tried: Some((1, ChangeTimes::Exact)) };
+        let clock = FileClock { tried: Some((1, ChangeTimes::Exact)) };
         let stamp = Stamp { device: 1, inode: 2, size: 3, modified: SECOND, changed: SECOND, taken: 0 };
         assert!(!Stamp { taken: clock.taken(&stamp, SECOND), ..stamp }.is_racy());
         let elsewhere = Stamp { device: 2, modified: 0, ..stamp };

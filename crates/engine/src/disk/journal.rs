@@ -17,7 +17,7 @@ use super::metadata::Metadata;
 /// How a file gets its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum How {
+pub(crate) enum CommitMethod {
     /// Old and new are exchanged in one call.
     Swap,
     /// The new one is renamed over the old one, where the file system cannot exchange.
@@ -34,14 +34,14 @@ pub(crate) enum How {
 
 /// One file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Intent {
+pub(crate) struct CommitIntent {
     /// The file.
     pub path: String,
     /// The name that it is moved to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// How it is written.
-    pub how: How,
+    pub how: CommitMethod,
     /// What it is before; `None` for a new file.
     pub base: Option<ContentHash>,
     /// What it is to be; `None` when it is deleted.
@@ -50,7 +50,7 @@ pub(crate) struct Intent {
     /// goes if it is taken back.
     pub staged: Option<String>,
     /// Where the staged file is.
-    pub place: StagePlace,
+    pub place: StagingPlace,
     /// The inode of the new file, by which it is told from one that somebody else has made; that of the file itself when it is
     /// deleted or moved.
     pub inode: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Intent {
 /// Where a file is staged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StagePlace {
+pub(crate) enum StagingPlace {
     /// In the state directory.
     State,
     /// In a directory of this name in `.surehand` of the work tree.
@@ -73,12 +73,12 @@ pub(crate) enum StagePlace {
     Beside,
 }
 
-impl StagePlace {
+impl StagingPlace {
     /// What the names of files staged there by the process of this journal begin with.
     pub(crate) fn prefix(&self, journal: &str) -> String {
         match self {
-            StagePlace::State | StagePlace::Tree(_) => format!("{journal}-"),
-            StagePlace::Beside => format!(".surehand-{journal}-"),
+            StagingPlace::State | StagingPlace::Tree(_) => format!("{journal}-"),
+            StagingPlace::Beside => format!(".surehand-{journal}-"),
         }
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Entry {
+pub(crate) enum JournalEntry {
     /// Always the first: the key of the checkout, which only its owner can read. A journal without it is nobody's.
     Start {
         /// The key.
@@ -107,7 +107,7 @@ pub(crate) enum Entry {
         /// Its number in this journal.
         commit: u64,
         /// What it does.
-        files: Vec<Intent>,
+        files: Vec<CommitIntent>,
     },
     /// A commit is about to make directories.
     Make {
@@ -125,7 +125,7 @@ pub(crate) enum Entry {
         /// The name of the staged file.
         staged: String,
         /// Where it is.
-        place: StagePlace,
+        place: StagingPlace,
     },
     /// A commit is complete, or undone.
     End {
@@ -162,14 +162,14 @@ impl Journal {
     /// Starts a journal of a checkout under this name.
     pub(crate) fn start(dir: Arc<File>, name: String, checkout: &str) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
-        let opening = line(&Entry::Start { checkout: checkout.to_owned() });
+        let opening = line(&JournalEntry::Start { checkout: checkout.to_owned() });
         let mut journal = Self { dir, file, name, opening: opening.clone(), next: 0, size: 0, open: 0, is_name_synced: false };
         journal.write_line(&opening)?;
         Ok(journal)
     }
 
     /// Adds a line that counts as long as the process lives.
-    pub(crate) fn begin_with(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(crate) fn begin_with(&mut self, entry: &JournalEntry) -> io::Result<()> {
         let line = line(entry);
         self.opening.extend_from_slice(&line);
         self.write_line(&line)
@@ -199,7 +199,7 @@ impl Journal {
     }
 
     /// Adds a line; with `sync`, waits until it is on the disk.
-    pub(crate) fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
+    pub(crate) fn write(&mut self, entry: &JournalEntry, sync: bool) -> io::Result<()> {
         self.write_line(&line(entry))?;
         if sync && !std::mem::replace(&mut self.is_name_synced, true) {
             self.dir.sync_all()?;
@@ -235,7 +235,7 @@ impl Journal {
     }
 }
 
-fn line(entry: &Entry) -> Vec<u8> {
+fn line(entry: &JournalEntry) -> Vec<u8> {
     let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
     line.push(b'\n');
     line
@@ -255,7 +255,7 @@ pub(crate) fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 }
 
 /// The entries of a journal. A last line that was cut off by the crash was never acted upon and is left out.
-pub(crate) fn entries(content: &[u8]) -> Vec<Entry> {
+pub(crate) fn entries(content: &[u8]) -> Vec<JournalEntry> {
     content
         .split_inclusive(|byte| *byte == b'\n')
         .filter(|line| line.ends_with(b"\n"))
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_line_that_was_cut_off_is_left_out() {
-        let end = |commit| Entry::End { commit, done: true, carried_over: Vec::new() };
+        let end = |commit| JournalEntry::End { commit, done: true, carried_over: Vec::new() };
         let mut content = serde_json::to_vec(&end(1)).unwrap();
         content.push(b'\n');
         content.extend(serde_json::to_vec(&end(2)).unwrap());

@@ -15,7 +15,7 @@ use surehand_core::{ContentHash, RelPath};
 
 /// Locks that are held until this goes out of scope.
 #[derive(Debug)]
-pub(crate) struct Locks {
+pub(crate) struct PathLocks {
     files: Vec<(u8, File)>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct LockPool {
     idle: Mutex<HashMap<u8, File>>,
 }
 
-impl Locks {
+impl PathLocks {
     /// Leaves the name of a journal in the locks: whoever finds it there has got them from somebody who died before taking it
     /// away, and that journal says what was left half done.
     pub(crate) fn mark(&self, journal: &str) -> io::Result<()> {
@@ -76,7 +76,7 @@ impl LockPool {
         paths: &[&RelPath],
         identities: &[(u64, u64)],
         patience: Duration,
-    ) -> io::Result<Option<Locks>> {
+    ) -> io::Result<Option<PathLocks>> {
         let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
         let mut stripes: Vec<u8> =
             paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
@@ -97,7 +97,7 @@ impl LockPool {
             }
             files.push((stripe, file));
         }
-        Ok(Some(Locks { files }))
+        Ok(Some(PathLocks { files }))
     }
 
     /// A lock file that nobody else in this process uses: two users of one open file would both hold its lock.
@@ -110,7 +110,7 @@ impl LockPool {
     }
 
     /// Lets go of locks and keeps their files for the next time.
-    pub(crate) fn give_back(&self, locks: Locks) {
+    pub(crate) fn give_back(&self, locks: PathLocks) {
         for (stripe, file) in locks.files {
             if file.unlock().is_ok() {
                 self.idle().insert(stripe, file);

@@ -14,13 +14,13 @@ use rustix::{
 use surehand_core::{Cause, Refusal, RelPath, Stamp};
 
 use super::{
-    file_times::Clock,
-    root_dir::{Root, refuse_io},
+    file_times::FileClock,
+    root_dir::{RootDir, refuse_io},
 };
 
 /// A file as it was at one moment.
 #[derive(Debug)]
-pub(crate) struct FileNow {
+pub(crate) struct FileSnapshot {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// What the system said about it then.
@@ -31,7 +31,7 @@ pub(crate) struct FileNow {
 
 /// What was found at a path.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundPath {
     /// Nothing.
     Nothing,
     /// A regular file, open.
@@ -46,35 +46,35 @@ pub(crate) enum Found {
 }
 
 /// Opens what is at a path. [`Errno::LOOP`] inside says that there is a link on the way: settle the path first.
-pub(crate) fn find(root: &Root, path: &RelPath) -> Result<Found, Errno> {
+pub(crate) fn find(root: &RootDir, path: &RelPath) -> Result<FoundPath, Errno> {
     let opened = open_patiently(|| root.open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY));
     let fd = match opened {
         Ok(fd) => fd,
-        Err(Errno::NOENT) => return Ok(Found::Nothing),
-        Err(Errno::NOTDIR) => return Ok(Found::Nothing),
+        Err(Errno::NOENT) => return Ok(FoundPath::Nothing),
+        Err(Errno::NOTDIR) => return Ok(FoundPath::Nothing),
         Err(Errno::LOOP) => return Err(Errno::LOOP),
-        Err(Errno::NXIO) => return Ok(Found::Other(Cause::NotAFile { kind: "a socket or device" })),
-        Err(errno) => return Ok(Found::Other(Cause::Io { why: format!("cannot open: {}", io::Error::from(errno)) })),
+        Err(Errno::NXIO) => return Ok(FoundPath::Other(Cause::NotAFile { kind: "a socket or device" })),
+        Err(errno) => return Ok(FoundPath::Other(Cause::Io { why: format!("cannot open: {}", io::Error::from(errno)) })),
     };
     let stat = match sys::fstat(&fd) {
         Ok(stat) => stat,
-        Err(errno) => return Ok(Found::Other(Cause::Io { why: format!("cannot stat: {}", io::Error::from(errno)) })),
+        Err(errno) => return Ok(FoundPath::Other(Cause::Io { why: format!("cannot stat: {}", io::Error::from(errno)) })),
     };
     Ok(match kind_of(&stat) {
-        None => Found::File { file: File::from(fd), stat: Box::new(stat) },
-        Some(kind) => Found::Other(Cause::NotAFile { kind }),
+        None => FoundPath::File { file: File::from(fd), stat: Box::new(stat) },
+        Some(kind) => FoundPath::Other(Cause::NotAFile { kind }),
     })
 }
 
 /// What the system says about a file, without opening it. A link on the way is followed: only to be compared with what is known of a
 /// file, whose device and inode nothing else has.
-pub(crate) fn stat_of_file(root: &Root, path: &RelPath) -> Option<Stat> {
+pub(crate) fn stat_of_file(root: &RootDir, path: &RelPath) -> Option<Stat> {
     let stat = sys::statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     kind_of(&stat).is_none().then_some(stat)
 }
 
 /// The stamp of a directory, the root being the empty one: it changes when an entry comes or goes. `None` where there is none.
-pub(crate) fn stamp_of_directory(root: &Root, directory: &str, clock: Clock) -> Option<Stamp> {
+pub(crate) fn stamp_of_directory(root: &RootDir, directory: &str, clock: FileClock) -> Option<Stamp> {
     let directory = if directory.is_empty() { "." } else { directory };
     let stat = sys::statat(root.dir(), directory, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| clock.stamp(&stat))
@@ -106,7 +106,7 @@ pub(crate) fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> 
 }
 
 /// The bytes of an open file, read again if it changed meanwhile.
-pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clock) -> Result<FileNow, Refusal> {
+pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: FileClock) -> Result<FileSnapshot, Refusal> {
     use std::io::Seek;
     let failed = |error: io::Error| refuse_io(path, "read", &error);
     let look = |file: &File| sys::fstat(file).map(|stat| (clock.stamp(&stat), stat)).map_err(|errno| failed(errno.into()));
@@ -122,7 +122,7 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Clo
         let (after, stat) = look(file)?;
         // The stamp from before the read: a change between the read and the second look may have left the same times.
         if before.agrees_with(&after) && bytes.len() as u64 == after.size {
-            return Ok(FileNow { bytes, stamp: before, links: link_count(&stat) });
+            return Ok(FileSnapshot { bytes, stamp: before, links: link_count(&stat) });
         }
         before = after;
     }

@@ -29,9 +29,9 @@ use surehand_core::{ContentHash, Notice, RelPath};
 
 use super::{
     commit::{NEW_COPY, OLD_NAME, rename_to_free_name},
-    journal::{Entry, How, Intent, StagePlace, entries, is_plain_name},
+    journal::{CommitIntent, CommitMethod, JournalEntry, StagingPlace, entries, is_plain_name},
     read_file::open_patiently,
-    rescue::{Displaced, Heir, SecondLook},
+    rescue::{DisplacedFile, ReplacementFile, SecondLookResult},
     staging,
     working_copy::{TREE_STAGING, WorkingCopy},
 };
@@ -95,18 +95,18 @@ pub(crate) fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
         Err(error) => Err(error),
     };
     let entries = entries(&content);
-    let is_open = |entry: &Entry| matches!(entry, Entry::Begin { commit, .. } if !has_ended(&entries, *commit));
+    let is_open = |entry: &JournalEntry| matches!(entry, JournalEntry::Begin { commit, .. } if !has_ended(&entries, *commit));
     // One that cannot be read may tell of anything.
     read.is_err() || (is_of_this_checkout(copy, &entries) && entries.iter().any(is_open))
 }
 
 /// Whether a journal was written for this checkout, by somebody who may read its key.
-fn is_of_this_checkout(copy: &WorkingCopy, entries: &[Entry]) -> bool {
-    matches!(entries.first(), Some(Entry::Start { checkout }) if checkout == copy.state().key().as_str())
+fn is_of_this_checkout(copy: &WorkingCopy, entries: &[JournalEntry]) -> bool {
+    matches!(entries.first(), Some(JournalEntry::Start { checkout }) if checkout == copy.state().key().as_str())
 }
 
-fn has_ended(entries: &[Entry], number: u64) -> bool {
-    entries.iter().any(|entry| matches!(entry, Entry::End { commit, .. } if *commit == number))
+fn has_ended(entries: &[JournalEntry], number: u64) -> bool {
+    entries.iter().any(|entry| matches!(entry, JournalEntry::End { commit, .. } if *commit == number))
 }
 
 /// What is in a directory of the state, by name.
@@ -152,7 +152,7 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     if !is_of_this_checkout(copy, &entries) {
         return Ok(());
     }
-    let mut taking = Taking { copy, journal: name, file, entries, notices };
+    let mut taking = JournalRecovery { copy, journal: name, file, entries, notices };
     if taking.take_up()? {
         taking.remove_staging_directories();
         // While its lock is held: a process that is just starting a journal of this name must not come in between.
@@ -162,15 +162,15 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
 }
 
 /// A journal that is being taken up.
-struct Taking<'a> {
+struct JournalRecovery<'a> {
     copy: &'a WorkingCopy,
     journal: &'a str,
     file: File,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     notices: &'a mut Vec<Notice>,
 }
 
-impl Taking<'_> {
+impl JournalRecovery<'_> {
     /// `true` when nothing of it has to wait for a later start.
     fn take_up(&mut self) -> io::Result<bool> {
         // Names of staged files that must wait for a later start.
@@ -178,12 +178,12 @@ impl Taking<'_> {
         // What is half done comes first: only then may the mark of this journal go from the locks.
         for half_done in [true, false] {
             for place in 0..self.entries.len() {
-                let Entry::Begin { commit, files } = self.entries[place].clone() else { continue };
+                let JournalEntry::Begin { commit, files } = self.entries[place].clone() else { continue };
                 if self.has_ended(commit) == half_done {
                     continue;
                 }
                 let files = self.with_what_was_carried_over(commit, files);
-                let files: Vec<Intent> = files.into_iter().filter(|file| self.is_sound(file)).collect();
+                let files: Vec<CommitIntent> = files.into_iter().filter(|file| self.is_sound(file)).collect();
                 self.settle(commit, &files, &mut waiting)?;
             }
         }
@@ -198,9 +198,9 @@ impl Taking<'_> {
 
     /// The files of a commit with the metadata that was carried over before it ended: it is not to be carried over again, over what somebody
     /// has changed since.
-    fn with_what_was_carried_over(&self, number: u64, mut files: Vec<Intent>) -> Vec<Intent> {
+    fn with_what_was_carried_over(&self, number: u64, mut files: Vec<CommitIntent>) -> Vec<CommitIntent> {
         for entry in &self.entries {
-            let Entry::End { commit, carried_over, .. } = entry else { continue };
+            let JournalEntry::End { commit, carried_over, .. } = entry else { continue };
             for (nth, metadata) in carried_over.iter().filter(|_| *commit == number) {
                 if let Some(file) = files.get_mut(*nth) {
                     file.metadata = Some(metadata.clone());
@@ -211,7 +211,7 @@ impl Taking<'_> {
     }
 
     /// Whether the process of this journal can have meant it: no file of git or of the state, no name that it did not give.
-    fn is_sound(&self, file: &Intent) -> bool {
+    fn is_sound(&self, file: &CommitIntent) -> bool {
         let may_touch = |path: &str| RelPath::new(path).is_ok_and(|path| !self.copy.is_protected(&path));
         let is_staged = |name: &String| is_plain_name(name) && name.starts_with(&file.place.prefix(self.journal));
         may_touch(&file.path)
@@ -221,8 +221,8 @@ impl Taking<'_> {
     }
 
     /// A directory for staging in the tree must have been announced, under a name that we give.
-    fn knows_place(&self, place: &StagePlace) -> bool {
-        let StagePlace::Tree(dir) = place else { return true };
+    fn knows_place(&self, place: &StagingPlace) -> bool {
+        let StagingPlace::Tree(dir) = place else { return true };
         let random = dir.strip_prefix(TREE_STAGING).unwrap_or_default();
         let is_ours = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_ours && self.staging_directories().any(|name| name == dir)
@@ -230,19 +230,19 @@ impl Taking<'_> {
 
     fn staging_directories(&self) -> impl Iterator<Item = &String> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::StageDir { name } => Some(name),
+            JournalEntry::StageDir { name } => Some(name),
             _ => None,
         })
     }
 
     fn remove_staging_directories(&self) {
-        for name in self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone()))) {
+        for name in self.staging_directories().filter(|name| self.knows_place(&StagingPlace::Tree((*name).clone()))) {
             self.copy.state().export().remove_made(name);
         }
     }
 
     /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
-    fn settle(&mut self, commit: u64, files: &[Intent], waiting: &mut Vec<String>) -> io::Result<()> {
+    fn settle(&mut self, commit: u64, files: &[CommitIntent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
         let locks_dir = self.copy.state().locks();
         let pool = self.copy.lock_pool();
@@ -256,8 +256,8 @@ impl Taking<'_> {
         if !self.has_ended(commit) {
             let done = self.finish_or_undo(&self.look(files, &paths)?)?;
             // Not again at the next start, when it would be somebody else's files that are looked at.
-            let mut line =
-                serde_json::to_vec(&Entry::End { commit, done, carried_over: Vec::new() }).expect("an entry is plain data");
+            let mut line = serde_json::to_vec(&JournalEntry::End { commit, done, carried_over: Vec::new() })
+                .expect("an entry is plain data");
             line.push(b'\n');
             self.file.write_all(&line)?;
         }
@@ -271,19 +271,19 @@ impl Taking<'_> {
         Ok(())
     }
 
-    fn look<'a>(&self, files: &'a [Intent], paths: &'a [RelPath]) -> io::Result<Vec<Left<'a>>>
+    fn look<'a>(&self, files: &'a [CommitIntent], paths: &'a [RelPath]) -> io::Result<Vec<LeftFile<'a>>>
     where
         Self: 'a,
     {
-        files.iter().zip(paths).map(|(intent, path)| Left::look(self.copy, intent, path)).collect()
+        files.iter().zip(paths).map(|(intent, path)| LeftFile::look(self.copy, intent, path)).collect()
     }
 
     /// `true` when the commit turned out to be complete.
-    fn finish_or_undo(&mut self, files: &[Left<'_>]) -> io::Result<bool> {
+    fn finish_or_undo(&mut self, files: &[LeftFile<'_>]) -> io::Result<bool> {
         let told = |path: &RelPath| self.copy.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
         let paths = files.iter().map(|file| told(file.path)).collect();
-        if files.iter().all(Left::is_done) {
-            files.iter().for_each(Left::drop_first_name);
+        if files.iter().all(LeftFile::is_done) {
+            files.iter().for_each(LeftFile::drop_first_name);
             self.notices.push(Notice::Completed { paths });
             return Ok(true);
         }
@@ -301,18 +301,19 @@ impl Taking<'_> {
     /// `false` where one of the files may not be removed now.
     fn remove_what_was_never_swapped(&self) -> bool {
         let mut is_removed = true;
-        let begun =
-            |number: &u64| self.entries.iter().any(|entry| matches!(entry, Entry::Begin { commit, .. } if commit == number));
+        let begun = |number: &u64| {
+            self.entries.iter().any(|entry| matches!(entry, JournalEntry::Begin { commit, .. } if commit == number))
+        };
         // What was made last goes first: a directory must be empty.
         for entry in self.entries.iter().rev() {
             match entry {
-                Entry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
+                JournalEntry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
                     let dir = self.staging_directory(place, path);
                     for name in [staged.clone(), with_new(staged)] {
                         is_removed &= dir.iter().all(|dir| staging::remove(dir.as_fd(), &name));
                     }
                 }
-                Entry::Make { dirs, .. } => {
+                JournalEntry::Make { dirs, .. } => {
                     let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
                     let dirs = dirs.filter(|dir| !self.copy.is_protected(dir));
                     dirs.for_each(|dir| self.copy.tree().remove_dir_if_empty(&dir));
@@ -324,23 +325,23 @@ impl Taking<'_> {
     }
 
     /// The directory in which a file for this target was staged; `None` where it is not ours to look into, or not there.
-    fn staging_directory(&self, place: &StagePlace, target: &str) -> Option<Arc<File>> {
+    fn staging_directory(&self, place: &StagingPlace, target: &str) -> Option<Arc<File>> {
         let target = RelPath::new(target).ok().filter(|path| !self.copy.is_protected(path))?;
         match place {
-            StagePlace::State => Some(self.copy.state().staged()),
-            StagePlace::Tree(name) => self.copy.state().export().open_made(name).ok().map(Arc::new),
-            StagePlace::Beside => self.copy.tree().open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
+            StagingPlace::State => Some(self.copy.state().staged()),
+            StagingPlace::Tree(name) => self.copy.state().export().open_made(name).ok().map(Arc::new),
+            StagingPlace::Beside => self.copy.tree().open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
         }
     }
 
-    fn is_staged_name(&self, name: &str, place: &StagePlace) -> bool {
+    fn is_staged_name(&self, name: &str, place: &StagingPlace) -> bool {
         is_plain_name(name) && name.starts_with(&place.prefix(self.journal)) && self.knows_place(place)
     }
 
     /// What is left of that process in the staging directories and is in no entry could be anything: it is kept.
     fn rescue_what_nobody_names(&mut self, waiting: &[String]) -> io::Result<()> {
         let unknown = RelPath::new("unknown").expect("a name");
-        let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagePlace::Tree((*name).clone())));
+        let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagingPlace::Tree((*name).clone())));
         let in_tree = in_tree.filter_map(|name| self.copy.state().export().open_made(name).ok().map(Arc::new));
         for staged in [self.copy.state().staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
             for name in names(&staged)? {
@@ -356,7 +357,7 @@ impl Taking<'_> {
 }
 
 /// What has a name.
-enum Thing {
+enum FoundThing {
     Nothing,
     File {
         bytes: Vec<u8>,
@@ -367,75 +368,75 @@ enum Thing {
     Other,
 }
 
-impl Thing {
+impl FoundThing {
     fn look(copy: &WorkingCopy, dir: &File, name: &str) -> io::Result<Self> {
         let stat = match sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Thing::Nothing),
+            Err(Errno::NOENT) => return Ok(FoundThing::Nothing),
             Err(errno) => return Err(errno.into()),
         };
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Thing::Other);
+            return Ok(FoundThing::Other);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = match open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
             Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Ok(Thing::Nothing),
+            Err(Errno::NOENT) => return Ok(FoundThing::Nothing),
             Err(errno) => return Err(errno.into()),
         };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let stamp = copy.clock().stamp(&stat);
-        Ok(Thing::File { bytes, inode: stamp.inode, modified: stamp.modified })
+        Ok(FoundThing::File { bytes, inode: stamp.inode, modified: stamp.modified })
     }
 
     fn is(&self, version: Option<ContentHash>) -> bool {
-        matches!(self, Thing::File { bytes, .. } if Some(ContentHash::of(bytes)) == version)
+        matches!(self, FoundThing::File { bytes, .. } if Some(ContentHash::of(bytes)) == version)
     }
 
     /// Whether it is the new file of an intent, as it was written.
-    fn is_new_file_of(&self, intent: &Intent) -> bool {
+    fn is_new_file_of(&self, intent: &CommitIntent) -> bool {
         let same = |inode: u64, modified: i64| (inode, modified) == (intent.inode, intent.modified);
-        matches!(self, Thing::File { inode, modified, .. } if same(*inode, *modified)) && self.is(intent.new)
+        matches!(self, FoundThing::File { inode, modified, .. } if same(*inode, *modified)) && self.is(intent.new)
     }
 
     fn has_inode(&self, wanted: u64) -> bool {
-        matches!(self, Thing::File { inode, .. } if *inode == wanted)
+        matches!(self, FoundThing::File { inode, .. } if *inode == wanted)
     }
 }
 
 /// A file of a commit as the crash left it.
-struct Left<'a> {
+struct LeftFile<'a> {
     copy: &'a WorkingCopy,
-    intent: &'a Intent,
+    intent: &'a CommitIntent,
     path: &'a RelPath,
     /// Where the target is, if that is still there.
     dir: Option<File>,
-    target: Thing,
+    target: FoundThing,
     /// Where it was to be moved, and what is there.
-    moved: Option<(File, RelPath, Thing)>,
+    moved: Option<(File, RelPath, FoundThing)>,
     staged_dir: Arc<File>,
     /// The staged file, or the second name of the old one where it was renamed over.
     staged_name: Option<String>,
-    staged: Thing,
+    staged: FoundThing,
 }
 
-impl<'a> Left<'a> {
-    fn look(copy: &'a WorkingCopy, intent: &'a Intent, path: &'a RelPath) -> io::Result<Self> {
+impl<'a> LeftFile<'a> {
+    fn look(copy: &'a WorkingCopy, intent: &'a CommitIntent, path: &'a RelPath) -> io::Result<Self> {
         let dir = match copy.tree().open_parent(path) {
             Ok(dir) => Some(File::from(dir)),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
             Err(errno) => return Err(errno.into()),
         };
         let target = match &dir {
-            Some(dir) => Thing::look(copy, dir, path.name())?,
-            None => Thing::Nothing,
+            Some(dir) => FoundThing::look(copy, dir, path.name())?,
+            None => FoundThing::Nothing,
         };
         let moved = match intent.to.as_deref().map(RelPath::new) {
             Some(Ok(to)) => match copy.tree().open_parent(&to) {
                 Ok(dir) => {
                     let dir = File::from(dir);
-                    let thing = Thing::look(copy, &dir, to.name())?;
+                    let thing = FoundThing::look(copy, &dir, to.name())?;
                     Some((dir, to, thing))
                 }
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
@@ -444,29 +445,31 @@ impl<'a> Left<'a> {
             _ => None,
         };
         let mut staged_dir = match (&intent.place, &dir) {
-            (StagePlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
+            (StagingPlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
             // Without it nothing can be there.
-            (StagePlace::Tree(name), _) => copy.state().export().open_made(name).map_or_else(|_| copy.state().staged(), Arc::new),
+            (StagingPlace::Tree(name), _) => {
+                copy.state().export().open_made(name).map_or_else(|_| copy.state().staged(), Arc::new)
+            }
             _ => copy.state().staged(),
         };
-        let (mut staged_name, mut staged) = (intent.staged.clone(), Thing::Nothing);
+        let (mut staged_name, mut staged) = (intent.staged.clone(), FoundThing::Nothing);
         if let Some(name) = &intent.staged {
-            staged = Thing::look(copy, &staged_dir, name)?;
+            staged = FoundThing::look(copy, &staged_dir, name)?;
             let kept = format!("{name}{OLD_NAME}");
-            match (&staged, Thing::look(copy, &staged_dir, &kept)?) {
-                (_, Thing::Nothing) => {}
-                (Thing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
+            match (&staged, FoundThing::look(copy, &staged_dir, &kept)?) {
+                (_, FoundThing::Nothing) => {}
+                (FoundThing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
                 // The old file still has its first name, too.
                 _ => {
                     staging::remove(staged_dir.as_fd(), &kept);
                 }
             }
         }
-        if let (How::Create, Thing::Nothing, Some(name), Some(dir)) = (intent.how, &staged, &intent.staged, &dir) {
+        if let (CommitMethod::Create, FoundThing::Nothing, Some(name), Some(dir)) = (intent.how, &staged, &intent.staged, &dir) {
             // A new file that was taken back while its place could not be written.
             let beside = format!(".surehand-{name}");
-            let thing = Thing::look(copy, dir, &beside)?;
-            if !matches!(thing, Thing::Nothing) {
+            let thing = FoundThing::look(copy, dir, &beside)?;
+            if !matches!(thing, FoundThing::Nothing) {
                 (staged_dir, staged_name, staged) = (Arc::new(dir.try_clone()?), Some(beside), thing);
             }
         }
@@ -476,17 +479,17 @@ impl<'a> Left<'a> {
     /// Whether the new content was put in place, and what came out of it is what was expected.
     fn is_done(&self) -> bool {
         match self.intent.how {
-            How::Create => self.target.is_new_file_of(self.intent),
-            How::InPlace => self.target.is(self.intent.new),
-            How::Remove => self.staged.is(self.intent.base),
-            How::Move => self.was_moved(),
-            How::Swap | How::Rename => self.was_swapped() && self.staged.is(self.intent.base),
+            CommitMethod::Create => self.target.is_new_file_of(self.intent),
+            CommitMethod::InPlace => self.target.is(self.intent.new),
+            CommitMethod::Remove => self.staged.is(self.intent.base),
+            CommitMethod::Move => self.was_moved(),
+            CommitMethod::Swap | CommitMethod::Rename => self.was_swapped() && self.staged.is(self.intent.base),
         }
     }
 
     /// Where a file can only be moved by a second name, a crash may have left it with both.
     fn drop_first_name(&self) {
-        if let (How::Move, Some(dir), true) = (self.intent.how, &self.dir, self.target.has_inode(self.intent.inode)) {
+        if let (CommitMethod::Move, Some(dir), true) = (self.intent.how, &self.dir, self.target.has_inode(self.intent.inode)) {
             staging::remove(dir.as_fd(), self.path.name());
         }
     }
@@ -497,7 +500,7 @@ impl<'a> Left<'a> {
 
     /// Whether the staged name holds something else than the new file.
     fn was_swapped(&self) -> bool {
-        !matches!(self.staged, Thing::Nothing) && !self.staged.has_inode(self.intent.inode)
+        !matches!(self.staged, FoundThing::Nothing) && !self.staged.has_inode(self.intent.inode)
     }
 
     /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
@@ -505,24 +508,24 @@ impl<'a> Left<'a> {
         let Some(dir) = &self.dir else { return Ok(self.keep_what_has_no_place()) };
         let is_ours = self.target.is_new_file_of(self.intent);
         match self.intent.how {
-            How::Create if is_ours => self.take_out(dir),
-            How::Create => Ok(matches!(self.target, Thing::Nothing)),
-            How::Swap | How::Rename if !self.was_swapped() => Ok(true),
-            How::Swap | How::Rename if is_ours => self.exchange_back(dir),
-            How::Swap | How::Rename => Ok(false),
-            How::InPlace => self.restore_in_place(dir),
-            How::Remove => self.put_back(dir),
-            How::Move => self.move_back(dir),
+            CommitMethod::Create if is_ours => self.take_out(dir),
+            CommitMethod::Create => Ok(matches!(self.target, FoundThing::Nothing)),
+            CommitMethod::Swap | CommitMethod::Rename if !self.was_swapped() => Ok(true),
+            CommitMethod::Swap | CommitMethod::Rename if is_ours => self.exchange_back(dir),
+            CommitMethod::Swap | CommitMethod::Rename => Ok(false),
+            CommitMethod::InPlace => self.restore_in_place(dir),
+            CommitMethod::Remove => self.put_back(dir),
+            CommitMethod::Move => self.move_back(dir),
         }
     }
 
     /// The directory is gone, perhaps because it was empty without the file, and what was taken out of it has no place to go back to.
     fn keep_what_has_no_place(&self) -> bool {
         let was_taken_out = match self.intent.how {
-            How::Remove => !matches!(self.staged, Thing::Nothing),
-            How::Swap | How::Rename => self.was_swapped(),
-            How::Move => return !self.was_moved(),
-            How::Create | How::InPlace => false,
+            CommitMethod::Remove => !matches!(self.staged, FoundThing::Nothing),
+            CommitMethod::Swap | CommitMethod::Rename => self.was_swapped(),
+            CommitMethod::Move => return !self.was_moved(),
+            CommitMethod::Create | CommitMethod::InPlace => false,
         };
         if let (Some(name), true) = (&self.staged_name, was_taken_out) {
             self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
@@ -532,7 +535,7 @@ impl<'a> Left<'a> {
 
     /// A file that was taken out gets its place back. If somebody has made another one since, that stays and this one is kept.
     fn put_back(&self, dir: &File) -> io::Result<bool> {
-        let (Some(name), false) = (&self.staged_name, matches!(self.staged, Thing::Nothing)) else { return Ok(true) };
+        let (Some(name), false) = (&self.staged_name, matches!(self.staged, FoundThing::Nothing)) else { return Ok(true) };
         if !self.staged.has_inode(self.intent.inode) && !self.staged.is(self.intent.base) {
             // Not the file that was taken from there.
             self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
@@ -562,7 +565,7 @@ impl<'a> Left<'a> {
     }
 
     /// A created file, moved out first and looked at then: what somebody puts there meanwhile is not touched. Somebody may have
-    /// opened it, so it is left where [`Left::clear`] looks at it again.
+    /// opened it, so it is left where [`LeftFile::clear`] looks at it again.
     fn take_out(&self, dir: &File) -> io::Result<bool> {
         let Some(name) = &self.intent.staged else { return Ok(false) };
         if self.staged.has_inode(self.intent.inode) {
@@ -579,7 +582,7 @@ impl<'a> Left<'a> {
             }
             Err(errno) => return Err(errno.into()),
         };
-        if Thing::look(self.copy, home, name)?.is_new_file_of(self.intent) {
+        if FoundThing::look(self.copy, home, name)?.is_new_file_of(self.intent) {
             if *name == beside {
                 staging::remove(home.as_fd(), name);
             }
@@ -604,15 +607,17 @@ impl<'a> Left<'a> {
 
     /// Old bytes come back only into a file that holds our new ones, or a mixture of both that nobody else can have made.
     fn restore_in_place(&self, dir: &File) -> io::Result<bool> {
-        let Thing::File { bytes: now, .. } = &self.target else { return Ok(false) };
-        let (Thing::File { bytes: base, .. }, true) = (&self.staged, self.staged.is(self.intent.base)) else { return Ok(false) };
+        let FoundThing::File { bytes: now, .. } = &self.target else { return Ok(false) };
+        let (FoundThing::File { bytes: base, .. }, true) = (&self.staged, self.staged.is(self.intent.base)) else {
+            return Ok(false);
+        };
         if now == base {
             return Ok(true);
         }
         let copy = with_new(self.intent.staged.as_deref().unwrap_or_default());
-        let is_torn = match Thing::look(self.copy, &self.staged_dir, &copy)? {
-            Thing::File { bytes: new, .. } => is_mixture(now, &new, base),
-            Thing::Nothing | Thing::Other => false,
+        let is_torn = match FoundThing::look(self.copy, &self.staged_dir, &copy)? {
+            FoundThing::File { bytes: new, .. } => is_mixture(now, &new, base),
+            FoundThing::Nothing | FoundThing::Other => false,
         };
         if !is_torn {
             return Ok(false);
@@ -630,7 +635,7 @@ impl<'a> Left<'a> {
     /// open, or nothing may be removed now: then it must wait.
     fn clear(&self, notices: &mut Vec<Notice>) -> io::Result<bool> {
         let Some(name) = &self.staged_name else { return Ok(true) };
-        if self.intent.how == How::InPlace {
+        if self.intent.how == CommitMethod::InPlace {
             // Copies that nobody else has ever had.
             return Ok([&with_new(name), name].iter().all(|name| staging::remove(self.staged_dir.as_fd(), name)));
         }
@@ -638,31 +643,31 @@ impl<'a> Left<'a> {
             notices.push(Notice::Rescued { path: self.path.clone(), to });
             Ok(true)
         };
-        let is_new = self.staged.has_inode(self.intent.inode) && self.intent.how != How::Remove;
+        let is_new = self.staged.has_inode(self.intent.inode) && self.intent.how != CommitMethod::Remove;
         let version = match (&self.staged, is_new) {
-            (Thing::Nothing, _) => return Ok(true),
-            (Thing::Other, _) => {
+            (FoundThing::Nothing, _) => return Ok(true),
+            (FoundThing::Other, _) => {
                 return rescued(self.copy.rescued().take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
             }
-            (Thing::File { .. }, true) => self.intent.new,
-            (Thing::File { .. }, false) => self.intent.base.or(self.intent.new),
+            (FoundThing::File { .. }, true) => self.intent.new,
+            (FoundThing::File { .. }, false) => self.intent.base.or(self.intent.new),
         };
         let Some(version) = version else { return Ok(true) };
-        let displaced = Displaced::taken_back(self.staged_dir.clone(), name.clone(), self.path.clone(), version);
-        let mut displaced = Displaced { heir: self.heir()?, ..displaced };
+        let displaced = DisplacedFile::taken_back(self.staged_dir.clone(), name.clone(), self.path.clone(), version);
+        let mut displaced = DisplacedFile { heir: self.heir()?, ..displaced };
         match displaced.look(self.copy.rescued())? {
-            SecondLook::Untouched => Ok(displaced.remove()),
-            SecondLook::InUse => Ok(false),
-            SecondLook::Rescued(to) => rescued(to, notices),
+            SecondLookResult::Untouched => Ok(displaced.remove()),
+            SecondLookResult::InUse => Ok(false),
+            SecondLookResult::Rescued(to) => rescued(to, notices),
         }
     }
 }
 
-impl Left<'_> {
+impl LeftFile<'_> {
     /// The file that is in place, if the journal tells what it was given.
-    fn heir(&self) -> io::Result<Option<Heir>> {
+    fn heir(&self) -> io::Result<Option<ReplacementFile>> {
         let (Some(dir), Some(metadata)) = (&self.dir, &self.intent.metadata) else { return Ok(None) };
-        Ok(Some(Heir { dir: Arc::new(dir.try_clone()?), metadata: metadata.clone() }))
+        Ok(Some(ReplacementFile { dir: Arc::new(dir.try_clone()?), metadata: metadata.clone() }))
     }
 }
 

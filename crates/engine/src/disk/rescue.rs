@@ -27,7 +27,7 @@ use rustix::{
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use super::{
-    file_times::Clock,
+    file_times::FileClock,
     lease::{Lease, NoLease},
     metadata::Metadata,
     read_file::{link_count, open_patiently},
@@ -37,7 +37,7 @@ use crate::state_dir::{StateDir, make_dir};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
-pub(crate) struct Displaced {
+pub(crate) struct DisplacedFile {
     /// The directory that holds it.
     pub dir: Arc<File>,
     /// Its name there.
@@ -49,7 +49,7 @@ pub(crate) struct Displaced {
     /// Its stamp right after that.
     pub stamp: Option<Stamp>,
     /// The file that took its place.
-    pub heir: Option<Heir>,
+    pub heir: Option<ReplacementFile>,
     /// The file itself, open, where it has no name any more and the named one is a copy.
     pub handle: Option<File>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Displaced {
 /// The file in the place of a displaced one. What somebody changes of the mode, owner or attributes of the displaced file was meant for
 /// this one: they found it under its name a moment before the exchange.
 #[derive(Debug)]
-pub(crate) struct Heir {
+pub(crate) struct ReplacementFile {
     /// Its directory.
     pub dir: Arc<File>,
     /// What the displaced file had, and this one was given.
@@ -66,7 +66,7 @@ pub(crate) struct Heir {
 
 /// What a second look at a displaced file came to.
 #[derive(Debug)]
-pub(crate) enum SecondLook {
+pub(crate) enum SecondLookResult {
     /// It is still what it was, and nobody has it open: it is of no more use.
     Untouched,
     /// Somebody still has it open: look again later.
@@ -75,33 +75,33 @@ pub(crate) enum SecondLook {
     Rescued(String),
 }
 
-impl Displaced {
+impl DisplacedFile {
     /// A file that was taken from its place, of which nothing else is known.
     pub(crate) fn taken_back(dir: Arc<File>, name: String, path: RelPath, version: ContentHash) -> Self {
         Self { dir, name, path, version, stamp: None, heir: None, handle: None }
     }
 
     /// Looks at the file again.
-    pub(crate) fn look(&mut self, rescued: &Rescued) -> io::Result<SecondLook> {
+    pub(crate) fn look(&mut self, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         if let Some(handle) = self.handle.take() {
             return self.look_through(&handle, rescued);
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Ok(SecondLook::Untouched),
-            Err(Errno::AGAIN) => return Ok(SecondLook::InUse),
+            Err(Errno::NOENT) => return Ok(SecondLookResult::Untouched),
+            Err(Errno::AGAIN) => return Ok(SecondLookResult::InUse),
             Err(errno) => return Err(errno.into()),
         };
         // Granted only if nobody else has it open; then nobody can write into it any more, since it has no name they know.
         let lease = match Lease::take(&file) {
-            Err(NoLease::IsOpen) if rescued.leases_exist() => return Ok(SecondLook::InUse),
+            Err(NoLease::IsOpen) if rescued.leases_exist() => return Ok(SecondLookResult::InUse),
             lease => lease.ok(),
         };
         let stat = sys::fstat(&file)?;
         let stamp = rescued.clock.stamp(&stat);
         if self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy()) {
-            return Ok(SecondLook::Untouched);
+            return Ok(SecondLookResult::Untouched);
         }
         // Where it cannot be carried over there is nothing else to be done about it.
         let _ = self.carry_over_metadata(&file);
@@ -109,26 +109,26 @@ impl Displaced {
         file.read_to_end(&mut bytes)?;
         // One that has another name goes on there, and whatever was written into it is there as well.
         if ContentHash::of(&bytes) == self.version || link_count(&stat) > 1 {
-            return Ok(SecondLook::Untouched);
+            return Ok(SecondLookResult::Untouched);
         }
         if let Some(lease) = lease {
             // It may have to be copied, and our own lease would keep us waiting.
             lease.release(&file);
         }
-        rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued)
+        rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLookResult::Rescued)
     }
 
     /// The same for a file without a name: what was written into it becomes the content of the copy.
-    fn look_through(&self, mut handle: &File, rescued: &Rescued) -> io::Result<SecondLook> {
+    fn look_through(&self, mut handle: &File, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         let mut bytes = Vec::new();
         handle.rewind()?;
         handle.read_to_end(&mut bytes)?;
         if ContentHash::of(&bytes) == self.version {
-            return Ok(SecondLook::Untouched);
+            return Ok(SecondLookResult::Untouched);
         }
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         File::from(sys::openat(&*self.dir, &self.name, flags, Mode::empty())?).write_all(&bytes)?;
-        rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLook::Rescued)
+        rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLookResult::Rescued)
     }
 
     /// Gives the file in its place what was changed of the metadata of this one.
@@ -156,24 +156,24 @@ impl Displaced {
 
 /// The directory of rescued files.
 #[derive(Debug)]
-pub(crate) struct Rescued {
+pub(crate) struct RescueDir {
     /// It may be removed and made anew.
     state: Mutex<Option<Arc<StateDir>>>,
     /// A file of ours, to ask about leases: where it gets none, nobody does.
     probe: Option<File>,
-    clock: Clock,
+    clock: FileClock,
 }
 
-impl Rescued {
+impl RescueDir {
     /// The rescued files of a checkout.
     pub(crate) fn of(state: Arc<StateDir>) -> io::Result<Self> {
         let probe = private_file(state.checkout())?;
-        Ok(Self { state: Mutex::new(Some(state)), clock: Clock::try_out(&probe), probe: Some(probe) })
+        Ok(Self { state: Mutex::new(Some(state)), clock: FileClock::try_out(&probe), probe: Some(probe) })
     }
 
     /// Where nothing is written, nothing is rescued.
     pub(crate) fn none() -> Self {
-        Self { state: Mutex::new(None), clock: Clock::default(), probe: None }
+        Self { state: Mutex::new(None), clock: FileClock::default(), probe: None }
     }
 
     /// The state directory was made anew.
@@ -187,7 +187,7 @@ impl Rescued {
     }
 
     /// The clock of the file system that holds the state.
-    pub(crate) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> FileClock {
         self.clock
     }
 
@@ -255,9 +255,9 @@ mod tests {
         let Ok(away) = tempfile::tempdir_in("/dev/shm") else { return };
         let tree = WorkTree::without_git(home.path().to_owned());
         let state_home = StateHome { fixed: Some(home.path().join("state")), ..StateHome::default() };
-        let rescued = Rescued::of(Arc::new(StateDir::open(&tree, &state_home).unwrap())).unwrap();
+        let rescued = RescueDir::of(Arc::new(StateDir::open(&tree, &state_home).unwrap())).unwrap();
         fs::write(away.path().join("staged"), "theirs").unwrap();
-        let mut displaced = Displaced {
+        let mut displaced = DisplacedFile {
             dir: Arc::new(File::open(away.path()).unwrap()),
             name: "staged".to_owned(),
             path: RelPath::new("a.txt").unwrap(),
@@ -267,7 +267,7 @@ mod tests {
             handle: None,
         };
         let began = Instant::now();
-        let SecondLook::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };
+        let SecondLookResult::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };
         assert_eq!(fs::read_to_string(to).unwrap(), "theirs");
         assert!(!away.path().join("staged").exists());
         assert!(began.elapsed().as_secs() < 5, "it waited {:?}", began.elapsed());

@@ -20,7 +20,7 @@ use surehand_core::{Cause, Refusal, RelPath, path::BadPath};
 
 /// An open directory tree.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(crate) struct RootDir {
     path: PathBuf,
     /// As it was given, for absolute paths spelled through a link above the root.
     given: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Root {
 
 /// What has become of the directory that a workspace was opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootNow {
+pub enum RootStatus {
     /// It is where it was.
     Same,
     /// Another directory is in its place.
@@ -38,7 +38,7 @@ pub enum RootNow {
     Gone,
 }
 
-impl Root {
+impl RootDir {
     /// Opens a directory as a root.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let given = std::path::absolute(path)?;
@@ -53,14 +53,14 @@ impl Root {
     }
 
     /// What is at its path now. The directory that is open keeps its number, so another one is told from it.
-    pub(crate) fn now(&self) -> RootNow {
-        let Ok(open) = sys::fstat(&self.dir) else { return RootNow::Same };
+    pub(crate) fn now(&self) -> RootStatus {
+        let Ok(open) = sys::fstat(&self.dir) else { return RootStatus::Same };
         match sys::stat(&self.path) {
-            Ok(there) if (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino) => RootNow::Same,
-            Ok(there) if sys::FileType::from_raw_mode(there.st_mode) == sys::FileType::Directory => RootNow::Another,
-            Err(Errno::NOENT) if open.st_nlink == 0 => RootNow::Gone,
+            Ok(there) if (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino) => RootStatus::Same,
+            Ok(there) if sys::FileType::from_raw_mode(there.st_mode) == sys::FileType::Directory => RootStatus::Another,
+            Err(Errno::NOENT) if open.st_nlink == 0 => RootStatus::Gone,
             // It was moved away, or cannot be looked at: what is open is still the tree.
-            Ok(_) | Err(_) => RootNow::Same,
+            Ok(_) | Err(_) => RootStatus::Same,
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn spellings_of_one_file_are_one_path() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = RootDir::open(dir.path()).unwrap();
         let absolute = dir.path().join("src/./x/../a.rs");
         for spelling in ["src/a.rs", "./src//a.rs", absolute.to_str().unwrap()] {
             assert_eq!(root.spell(spelling).unwrap().as_str(), "src/a.rs");
@@ -320,23 +320,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("project");
         fs::create_dir(&path).unwrap();
-        let root = Root::open(&path).unwrap();
-        assert_eq!(root.now(), RootNow::Same);
+        let root = RootDir::open(&path).unwrap();
+        assert_eq!(root.now(), RootStatus::Same);
         fs::remove_dir(&path).unwrap();
-        assert_eq!(root.now(), RootNow::Gone);
+        assert_eq!(root.now(), RootStatus::Gone);
         fs::create_dir(&path).unwrap();
-        assert_eq!(root.now(), RootNow::Another);
-        let root = Root::open(&path).unwrap();
+        assert_eq!(root.now(), RootStatus::Another);
+        let root = RootDir::open(&path).unwrap();
         fs::rename(&path, dir.path().join("moved")).unwrap();
-        assert_eq!(root.now(), RootNow::Same, "nothing is in its place");
+        assert_eq!(root.now(), RootStatus::Same, "nothing is in its place");
         fs::create_dir(&path).unwrap();
-        assert_eq!(root.now(), RootNow::Another);
+        assert_eq!(root.now(), RootStatus::Another);
     }
 
     #[test]
     fn a_directory_may_be_spelled_as_one() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = RootDir::open(dir.path()).unwrap();
         let absolute = dir.path().to_str().unwrap();
         for (spelling, place) in [("src/", "src"), ("./src//a/..", "src"), (&*format!("{absolute}/src/"), "src")] {
             assert_eq!(root.spell_place(spelling).unwrap().unwrap().as_str(), place, "{spelling}");
@@ -357,7 +357,7 @@ mod tests {
         symlink(elsewhere.path(), dir.path().join("out")).unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
         symlink("../", dir.path().join("real/up")).unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = RootDir::open(dir.path()).unwrap();
         let settle = |path: &str| root.settle(&RelPath::new(path).unwrap());
         assert_eq!(settle("alias/a").unwrap().as_str(), "real/a");
         assert_eq!(settle("absolute").unwrap().as_str(), "real/a");
@@ -375,7 +375,7 @@ mod tests {
         fs::write(dir.path().join("real/deep/a"), "").unwrap();
         symlink("real", dir.path().join("alias")).unwrap();
         symlink("a", dir.path().join("real/deep/b")).unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = RootDir::open(dir.path()).unwrap();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW;
         for open in [open_beneath, open_by_steps] {
             assert!(open(root.dir(), "real/deep/a", flags).is_ok());

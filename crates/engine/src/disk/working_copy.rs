@@ -19,15 +19,15 @@ use rustix::fs as sys;
 use surehand_core::{Notice, RelPath};
 
 use super::{
-    checkout_state::{State, lock},
-    commit::{Durability, Probe},
+    checkout_state::{CheckoutState, lock},
+    commit::{CommitProbe, Durability},
     export_dir::is_internal,
-    file_times::Clock,
-    journal::{Entry, Journal, StagePlace},
+    file_times::FileClock,
+    journal::{Journal, JournalEntry, StagingPlace},
     path_locks::LockPool,
     recovery::recover,
-    rescue::{Displaced, Rescued},
-    root_dir::Root,
+    rescue::{DisplacedFile, RescueDir},
+    root_dir::RootDir,
 };
 use crate::{
     git::{self, WorkTree},
@@ -37,10 +37,10 @@ use crate::{
 
 /// A root in its work tree, with the state that belongs to it.
 pub(crate) struct WorkingCopy {
-    root: Arc<Root>,
+    root: Arc<RootDir>,
     root_dir: Arc<File>,
     /// The work tree that the root is in; mostly the root itself.
-    tree: Arc<Root>,
+    tree: Arc<RootDir>,
     /// The way from the tree to the root.
     below: Option<RelPath>,
     /// Directories of the tree that hold what git and we believe, under whatever name.
@@ -48,14 +48,14 @@ pub(crate) struct WorkingCopy {
     /// Whether the root itself lies in such a directory.
     is_all_protected: bool,
     durability: Durability,
-    state: Arc<State>,
+    state: Arc<CheckoutState>,
     journal: Mutex<Option<Journal>>,
     lock_pool: LockPool,
     /// As whom we make files.
     owner: (u32, u32),
-    probe: Option<Probe>,
+    probe: Option<CommitProbe>,
     can_exchange: AtomicBool,
-    /// Where files are staged at least; see [`Staging`].
+    /// Where files are staged at least; see [`StagingLevel`].
     staging: AtomicU8,
     /// The directory for staging in the tree, once it was needed.
     tree_staging: Mutex<Option<(Arc<File>, String)>>,
@@ -63,7 +63,7 @@ pub(crate) struct WorkingCopy {
 
 /// Where files are staged, from the best place to the last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Staging {
+pub(crate) enum StagingLevel {
     /// In the state directory.
     InState = 0,
     /// In a directory of the tree, because the state is on another file system.
@@ -83,7 +83,12 @@ const MAX_DISPLACED: usize = 256;
 
 impl WorkingCopy {
     /// A working copy. `home` names the directories of the user that no tool may write.
-    pub(crate) fn new(place: RootInTree, state: Arc<State>, home: &StateHome, durability: Durability) -> io::Result<Self> {
+    pub(crate) fn new(
+        place: RootInTree,
+        state: Arc<CheckoutState>,
+        home: &StateHome,
+        durability: Durability,
+    ) -> io::Result<Self> {
         let (protected, is_all_protected) = place.protected(home, state.path().as_deref());
         let root_dir = place.root.dir().try_clone_to_owned()?;
         Ok(Self {
@@ -99,19 +104,19 @@ impl WorkingCopy {
             owner: (effective_user(), rustix::process::getegid().as_raw()),
             probe: None,
             can_exchange: AtomicBool::new(true),
-            staging: AtomicU8::new(Staging::InState as u8),
+            staging: AtomicU8::new(StagingLevel::InState as u8),
             tree_staging: Mutex::new(None),
             state,
         })
     }
 
     /// The same with a probe that is asked after every step of a commit.
-    pub(crate) fn with_probe(self, probe: Option<Probe>) -> Self {
+    pub(crate) fn with_probe(self, probe: Option<CommitProbe>) -> Self {
         Self { probe, ..self }
     }
 
     /// The tree.
-    pub(crate) fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &RootDir {
         &self.root
     }
 
@@ -121,7 +126,7 @@ impl WorkingCopy {
     }
 
     /// The work tree that the root is in.
-    pub(crate) fn tree(&self) -> &Root {
+    pub(crate) fn tree(&self) -> &RootDir {
         &self.tree
     }
 
@@ -156,17 +161,17 @@ impl WorkingCopy {
     }
 
     /// The state directory.
-    pub(crate) fn state(&self) -> &Arc<State> {
+    pub(crate) fn state(&self) -> &Arc<CheckoutState> {
         &self.state
     }
 
     /// Takes stamps of files.
-    pub(crate) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> FileClock {
         self.state.rescued.clock()
     }
 
     /// The rescued files.
-    pub(crate) fn rescued(&self) -> &Rescued {
+    pub(crate) fn rescued(&self) -> &RescueDir {
         &self.state.rescued
     }
 
@@ -181,18 +186,18 @@ impl WorkingCopy {
     }
 
     /// The best place for staging that may still work.
-    pub(crate) fn staging(&self) -> Staging {
+    pub(crate) fn staging(&self) -> StagingLevel {
         match self.staging.load(Ordering::Relaxed) {
-            0 => Staging::InState,
-            1 => Staging::InTree,
-            _ => Staging::Beside,
+            0 => StagingLevel::InState,
+            1 => StagingLevel::InTree,
+            _ => StagingLevel::Beside,
         }
     }
 
     /// A file that was staged in this directory turned out to be on another file system than its target: from now on a worse place
     /// is taken. Only the system's answer tells: a bind mount has the same device number and is another one all the same.
     pub(crate) fn staged_too_far(&self, dir: &Arc<File>) {
-        let next = if self.tree_staging_name(dir).is_some() { Staging::Beside } else { Staging::InTree };
+        let next = if self.tree_staging_name(dir).is_some() { StagingLevel::Beside } else { StagingLevel::InTree };
         self.staging.fetch_max(next as u8, Ordering::Relaxed);
     }
 
@@ -203,18 +208,18 @@ impl WorkingCopy {
             return Ok(staging.clone());
         }
         let name = format!("{TREE_STAGING}{:016x}", random()?);
-        let entry = Entry::StageDir { name: name.clone() };
+        let entry = JournalEntry::StageDir { name: name.clone() };
         self.with_journal(|journal| journal.begin_with(&entry))?;
         let dir = Arc::new(self.state.export().make_private(&*self.state.dir()?, &name)?);
         Ok(staging.insert((dir, name)).clone())
     }
 
     /// Where a file of this name in this directory is staged.
-    pub(crate) fn place_of(&self, dir: &Arc<File>, name: &str) -> StagePlace {
+    pub(crate) fn place_of(&self, dir: &Arc<File>, name: &str) -> StagingPlace {
         match self.tree_staging_name(dir) {
-            Some(name) => StagePlace::Tree(name),
-            None if name.starts_with('.') => StagePlace::Beside,
-            None => StagePlace::State,
+            Some(name) => StagingPlace::Tree(name),
+            None if name.starts_with('.') => StagingPlace::Beside,
+            None => StagingPlace::State,
         }
     }
 
@@ -229,7 +234,7 @@ impl WorkingCopy {
     }
 
     /// What is asked after every step of a commit.
-    pub(crate) fn probe(&self) -> Option<&Probe> {
+    pub(crate) fn probe(&self) -> Option<&CommitProbe> {
         self.probe.as_ref()
     }
 
@@ -285,7 +290,7 @@ impl WorkingCopy {
     }
 
     /// Keeps a displaced file for a second look.
-    pub(crate) fn displace(&self, displaced: Displaced) {
+    pub(crate) fn displace(&self, displaced: DisplacedFile) {
         lock(&self.state.displaced).push_back((Instant::now(), displaced));
     }
 
@@ -339,11 +344,11 @@ impl WorkingCopy {
 #[derive(Debug)]
 pub(crate) struct RootInTree {
     /// The root.
-    pub root: Arc<Root>,
+    pub root: Arc<RootDir>,
     /// The work tree, as git has it.
     pub tree: WorkTree,
     /// The top of the work tree.
-    pub tree_root: Arc<Root>,
+    pub tree_root: Arc<RootDir>,
     /// The way from there to the root; `None` where both are one.
     pub below: Option<RelPath>,
 }
@@ -351,7 +356,7 @@ pub(crate) struct RootInTree {
 impl RootInTree {
     /// Finds the work tree around a root. `home` is the home directory, which is a work tree only if it is the root.
     pub(crate) fn find(root: &Path, home: Option<&Path>) -> io::Result<Self> {
-        let root = Arc::new(Root::open(root)?);
+        let root = Arc::new(RootDir::open(root)?);
         // Whoever names the home directory means it.
         let home = home.filter(|home| !git::is_same_file(home, root.path()));
         let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree::without_git(root.path().to_owned()));
@@ -362,7 +367,7 @@ impl RootInTree {
             let tree = WorkTree::without_git(root.path().to_owned());
             return Ok(Self { tree_root: root.clone(), root, tree, below: None });
         }
-        let tree_root = if below.is_some() { Arc::new(Root::open(&tree.root)?) } else { root.clone() };
+        let tree_root = if below.is_some() { Arc::new(RootDir::open(&tree.root)?) } else { root.clone() };
         Ok(Self { root, tree, tree_root, below })
     }
 

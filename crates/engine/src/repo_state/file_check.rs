@@ -3,7 +3,7 @@
 use surehand_core::{ContentHash, RelPath, Stamp};
 
 use crate::disk::{
-    read_file::{Found, find, read_whole, stat_of_file},
+    read_file::{FoundPath, find, read_whole, stat_of_file},
     walk::threads,
     working_copy::WorkingCopy,
 };
@@ -31,7 +31,7 @@ pub(crate) fn look(copy: &WorkingCopy, path: &RelPath, known: Option<(ContentHas
             return Some((hash, stamp));
         }
     }
-    let Ok(Found::File { mut file, .. }) = find(copy.tree(), path) else { return None };
+    let Ok(FoundPath::File { mut file, .. }) = find(copy.tree(), path) else { return None };
     let now = read_whole(path, &mut file, u64::MAX, copy.clock()).ok()?;
     Some((ContentHash::of(&now.bytes), now.stamp))
 }

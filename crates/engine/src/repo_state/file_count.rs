@@ -11,12 +11,12 @@ use surehand_core::{ContentHash, FileState, FileStatus, RelPath, Stamp};
 
 use super::file_check::look;
 use crate::{
-    call_progress::Course,
+    call_progress::CallProgress,
     disk::{
         walk::{FilePaths, Globs, walk_on},
         working_copy::WorkingCopy,
     },
-    scan_index::Index,
+    scan_index::ScanIndex,
 };
 
 /// So many files are told one by one.
@@ -24,7 +24,7 @@ pub(super) const FEW: usize = 64;
 
 /// The files of a root. What is ignored is not counted.
 #[derive(Debug)]
-pub(super) struct Census {
+pub(super) struct FileCount {
     /// By directory, with a slash at its end; the root's is empty.
     counts: Vec<(String, usize)>,
     /// All paths, as digests.
@@ -33,10 +33,10 @@ pub(super) struct Census {
     few: Vec<(RelPath, Option<(ContentHash, Stamp)>)>,
 }
 
-impl Census {
+impl FileCount {
     /// Walks through the root.
     pub(super) fn take(copy: &WorkingCopy) -> io::Result<Self> {
-        let walked = walk_on(&Course::default(), copy.root(), None, &Globs::all(), FilePaths::default)?;
+        let walked = walk_on(&CallProgress::default(), copy.root(), None, &Globs::all(), FilePaths::default)?;
         let paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         paths.iter().for_each(|path| *counts.entry(directory(path)).or_default() += 1);
@@ -45,7 +45,7 @@ impl Census {
     }
 }
 
-impl Census {
+impl FileCount {
     /// Whether each file is told by itself.
     pub(super) fn is_few(&self) -> bool {
         !self.few.is_empty()
@@ -53,13 +53,13 @@ impl Census {
 }
 
 /// The files that somebody touched.
-pub(super) struct Touched<'a> {
+pub(super) struct TouchedPaths<'a> {
     pub copy: &'a WorkingCopy,
     /// By their paths in the work tree.
-    pub files: &'a BTreeMap<RelPath, super::Entry>,
+    pub files: &'a BTreeMap<RelPath, super::RepoEntry>,
 }
 
-impl<'a> Touched<'a> {
+impl<'a> TouchedPaths<'a> {
     /// Their paths in the root.
     fn paths(&self) -> impl Iterator<Item = Cow<'a, RelPath>> + use<'a> {
         let copy = self.copy;
@@ -73,16 +73,16 @@ impl<'a> Touched<'a> {
 
 /// Files that nobody touched.
 #[derive(Debug, Default)]
-pub(super) struct Untouched {
+pub(super) struct UntouchedFiles {
     /// By directory.
     pub counts: Vec<(String, usize)>,
     /// Each of them, if they are few.
     pub few: Vec<FileState>,
 }
 
-impl Untouched {
+impl UntouchedFiles {
     /// As they are, but for those that somebody touched.
-    pub(super) fn of_census(census: &mut Census, touched: &Touched<'_>) -> Self {
+    pub(super) fn of_census(census: &mut FileCount, touched: &TouchedPaths<'_>) -> Self {
         let is_counted = |path: &RelPath| census.paths.contains(&digest(path));
         let counts = without(census.counts.clone(), touched.paths().filter(|path| is_counted(path)));
         let mut few = Vec::new();
@@ -95,7 +95,7 @@ impl Untouched {
     }
 
     /// As the last scan found them.
-    pub(super) fn of_index(index: &Index, touched: &Touched<'_>) -> Self {
+    pub(super) fn of_index(index: &ScanIndex, touched: &TouchedPaths<'_>) -> Self {
         let counts = without(index.counts(), touched.paths().filter(|path| index.known(path).is_some()));
         if counts.iter().map(|(_, files)| files).sum::<usize>() > FEW {
             return Self { counts, few: Vec::new() };

@@ -92,13 +92,13 @@ pub(super) fn put_together<'a>(
 /// The paths that are named in what was exported. Nothing else in it is believed.
 pub(super) fn named_paths(content: &[u8]) -> Vec<RelPath> {
     #[derive(Deserialize)]
-    struct Exported {
-        files: Vec<Entry>,
+    struct ExportedState {
+        files: Vec<ExportedEntry>,
     }
     #[derive(Deserialize)]
-    struct Entry {
+    struct ExportedEntry {
         path: String,
     }
-    let entries = serde_json::from_slice::<Exported>(content).map(|exported| exported.files).unwrap_or_default();
+    let entries = serde_json::from_slice::<ExportedState>(content).map(|exported| exported.files).unwrap_or_default();
     entries.into_iter().filter_map(|entry| RelPath::new(&entry.path).ok()).collect()
 }

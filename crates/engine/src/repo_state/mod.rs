@@ -25,7 +25,7 @@ use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFi
 pub use self::json::{rfc3339, to_json};
 use self::{
     file_check::in_parallel,
-    file_count::{Census, Touched, Untouched},
+    file_count::{FileCount, TouchedPaths, UntouchedFiles},
     json::{FileJson, json_of, named_paths, put_together},
 };
 pub(crate) use self::{
@@ -34,13 +34,13 @@ pub(crate) use self::{
 };
 use crate::{
     disk::{
-        change_counter::{Generation, GenerationFile, Held},
+        change_counter::{ChangeCounter, ChangeCounterFile, LockedCounter},
         export_dir::EXPORT_DIR,
         working_copy::WorkingCopy,
     },
-    scan_index::Index,
+    scan_index::ScanIndex,
     time::now,
-    watch::{Cursor, Hints, Watch},
+    watch::{FileWatcher, HintCursor, WatchHints},
 };
 
 /// The name of the exported file.
@@ -66,7 +66,7 @@ pub(crate) struct RepoSources<'a> {
     /// Knows what was touched and what there is to do.
     pub store: &'a dyn RepoStore,
     /// Names the files that may have changed, where the tree is watched.
-    pub watch: Option<&'a Watch>,
+    pub watch: Option<&'a FileWatcher>,
 }
 
 /// Whose tasks are meant. By default those that a person sees: the whole list of the story that is worked on.
@@ -87,7 +87,7 @@ impl TaskScope {
 
 /// Whether the store learns of a touch from an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ToldBy {
+pub(crate) enum TouchSource {
     /// It does, if the touch is a change.
     Event,
     /// It does not.
@@ -96,7 +96,7 @@ pub(crate) enum ToldBy {
 
 /// When the state is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum ExportPace {
     /// At once.
     Now,
     /// At once if it is small and changes come at a human pace, else a moment later.
@@ -105,15 +105,15 @@ pub(crate) enum Pace {
 
 /// What is known of the files of a workspace.
 #[derive(Debug)]
-pub(crate) struct Repo {
-    files: BTreeMap<RelPath, Entry>,
+pub(crate) struct RepoStateCache {
+    files: BTreeMap<RelPath, RepoEntry>,
     plan: Plan,
     /// Up to where the store was read; `None` before it was needed.
     read_to: Option<Turn>,
     /// The generation that is in memory, and how often this process had announced its own reads by then.
     generation: u64,
     announced: u64,
-    generation_file: Option<Arc<GenerationFile>>,
+    generation_file: Option<Arc<ChangeCounterFile>>,
     /// Whether the store knows something that is not in memory, whatever the generation says.
     is_stale: bool,
     /// Whether what is exported is behind.
@@ -124,13 +124,13 @@ pub(crate) struct Repo {
     /// The reads that the store was told of, as digests of path and version.
     told: HashSet<u64>,
     /// How far we have heard the watcher.
-    cursor: Option<Cursor>,
+    cursor: Option<HintCursor>,
     /// What the last scan found, as long as that is the last one.
-    index: Option<(Option<(u64, i64)>, Index)>,
+    index: Option<(Option<(u64, i64)>, ScanIndex)>,
     /// All of it as it was last shown, while nothing has changed.
     listed: Option<Arc<FileList>>,
     /// The files that were there when they were counted.
-    census: Option<Census>,
+    census: Option<FileCount>,
     /// How many changes may still be written at once, when that was last asked.
     room: f64,
     asked: Instant,
@@ -144,7 +144,7 @@ pub(crate) struct Repo {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RepoEntry {
     state: FileState,
     at: Millis,
     stamp: Option<Stamp>,
@@ -152,7 +152,7 @@ struct Entry {
     json: Option<String>,
 }
 
-impl Entry {
+impl RepoEntry {
     fn tracked(&self) -> Tracked {
         let FileState { hash, status, changed_outside, .. } = self.state;
         Tracked { version: hash, status, changed_outside, at: self.at }
@@ -167,7 +167,7 @@ impl Entry {
 /// About how many bytes an entry takes besides the path.
 const ENTRY_BYTES: usize = 200;
 
-impl Repo {
+impl RepoStateCache {
     /// One that has not looked at anything yet.
     pub(crate) fn new(below: Option<RelPath>) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Repo {
         &mut self,
         store: &dyn RepoStore,
         touched: Vec<TouchedFile>,
-        told_by: ToldBy,
+        told_by: TouchSource,
         stamp_of: impl Fn(&RelPath) -> Option<Stamp>,
     ) -> bool {
         let mut is_change = false;
@@ -209,7 +209,7 @@ impl Repo {
             is_change |= touch.is_change();
             let is_news = match touch {
                 Touch::Read(version) => self.told.insert(digest(&path, version)),
-                _ => told_by == ToldBy::Nobody,
+                _ => told_by == TouchSource::Nobody,
             };
             let (at, stamp) = (now(), stamp_of(&path));
             if is_news {
@@ -279,7 +279,7 @@ impl Repo {
         let listed = self.listed.take().filter(|_| self.census.as_ref().is_none_or(|census| !census.is_few()));
         let list = listed.unwrap_or_else(|| {
             let touched = self.files.values().filter_map(|entry| in_root(copy, &entry.state)).collect();
-            let Untouched { counts, few } = self.untouched(copy);
+            let UntouchedFiles { counts, few } = self.untouched(copy);
             Arc::new(FileList::new(touched, counts, few))
         });
         self.listed.insert(list).clone()
@@ -287,26 +287,26 @@ impl Repo {
 
     /// Counts the files that are there, which takes a walk through the tree.
     pub(crate) fn count_files(&mut self, copy: &WorkingCopy) -> io::Result<()> {
-        self.census = Some(Census::take(copy)?);
+        self.census = Some(FileCount::take(copy)?);
         self.listed = None;
         Ok(())
     }
 
     /// The files that were counted, or that the last scan found, and that nobody touched.
-    fn untouched(&mut self, copy: &WorkingCopy) -> Untouched {
-        let touched = Touched { copy, files: &self.files };
+    fn untouched(&mut self, copy: &WorkingCopy) -> UntouchedFiles {
+        let touched = TouchedPaths { copy, files: &self.files };
         if let Some(census) = &mut self.census {
-            return Untouched::of_census(census, &touched);
+            return UntouchedFiles::of_census(census, &touched);
         }
-        self.index.as_ref().map(|(_, index)| Untouched::of_index(index, &touched)).unwrap_or_default()
+        self.index.as_ref().map(|(_, index)| UntouchedFiles::of_index(index, &touched)).unwrap_or_default()
     }
 
     /// Reads what the last scan found, if there was one since.
     fn look_at_index(&mut self, copy: &WorkingCopy) {
-        let stamp = Index::stamp(copy);
+        let stamp = ScanIndex::stamp(copy);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
             // An index that cannot be read is as good as none.
-            self.index = Index::load(copy).ok().map(|index| (stamp, index));
+            self.index = ScanIndex::load(copy).ok().map(|index| (stamp, index));
             self.listed = None;
         }
     }
@@ -328,7 +328,7 @@ impl Repo {
     }
 
     /// Takes over what is in the store and not in memory. If no process has changed anything, that is one look at a number.
-    fn catch_up(&mut self, sources: &RepoSources<'_>, generation: Generation) -> Result<(), StoreError> {
+    fn catch_up(&mut self, sources: &RepoSources<'_>, generation: ChangeCounter) -> Result<(), StoreError> {
         if !self.is_stale && self.is_current(sources.copy, generation) {
             return Ok(());
         }
@@ -346,7 +346,7 @@ impl Repo {
     }
 
     /// Whether everything up to this generation is in memory: nobody has announced anything since but this process itself.
-    fn is_current(&mut self, copy: &WorkingCopy, generation: Generation) -> bool {
+    fn is_current(&mut self, copy: &WorkingCopy, generation: ChangeCounter) -> bool {
         let announced = copy.state().own_announcements();
         let is_current = generation.changed == self.generation.wrapping_add(announced - self.announced);
         if is_current {
@@ -355,8 +355,8 @@ impl Repo {
         is_current
     }
 
-    fn look_at_generation(&self, copy: &WorkingCopy) -> Generation {
-        copy.state().dir().map(|dir| Generation::look(&dir)).unwrap_or_default()
+    fn look_at_generation(&self, copy: &WorkingCopy) -> ChangeCounter {
+        copy.state().dir().map(|dir| ChangeCounter::look(&dir)).unwrap_or_default()
     }
 
     /// Where the store has nothing and something was exported, the store was lost. The exported file says which files to look at; what was
@@ -378,7 +378,7 @@ impl Repo {
     }
 
     /// Lets other processes know that something has changed, and exports it.
-    pub(crate) fn announce(&mut self, sources: &RepoSources<'_>, pace: Pace) -> Result<(), ExportError> {
+    pub(crate) fn announce(&mut self, sources: &RepoSources<'_>, pace: ExportPace) -> Result<(), ExportError> {
         let state = sources.copy.state();
         let (false, Ok(dir)) = (state.is_read_only(), state.dir()) else { return Ok(()) };
         self.is_behind = true;
@@ -391,15 +391,15 @@ impl Repo {
         self.is_stale |= !self.is_current(sources.copy, held.now());
         held.advance();
         self.generation = held.now().changed;
-        let is_time = pace == Pace::Now || (self.bytes <= WRITTEN_AT_ONCE && self.has_time());
+        let is_time = pace == ExportPace::Now || (self.bytes <= WRITTEN_AT_ONCE && self.has_time());
         if is_time && !is_left_to_others { self.export(sources, &dir, held) } else { Ok(()) }
     }
 
     /// The file with the generation, which stays open.
-    fn generation_file(&mut self, dir: &Arc<File>) -> io::Result<Arc<GenerationFile>> {
+    fn generation_file(&mut self, dir: &Arc<File>) -> io::Result<Arc<ChangeCounterFile>> {
         let file = match self.generation_file.take().filter(|file| file.is_in(dir)) {
             Some(file) => file,
-            None => Arc::new(GenerationFile::open(dir)?),
+            None => Arc::new(ChangeCounterFile::open(dir)?),
         };
         Ok(self.generation_file.insert(file).clone())
     }
@@ -408,7 +408,7 @@ impl Repo {
     pub(crate) fn persist(&mut self, sources: &RepoSources<'_>) -> Result<(), ExportError> {
         let state = sources.copy.state();
         let (false, Some(_), Ok(dir)) = (state.is_read_only(), self.read_to, state.dir()) else { return Ok(()) };
-        let generation = Generation::look(&dir);
+        let generation = ChangeCounter::look(&dir);
         if !self.is_behind && generation.exported == generation.changed {
             return Ok(());
         }
@@ -419,14 +419,14 @@ impl Repo {
         }
     }
 
-    /// Whether [`Repo::persist`] would first have to read what the store has learnt.
+    /// Whether [`RepoStateCache::persist`] would first have to read what the store has learnt.
     pub(crate) fn is_stale(&mut self, copy: &WorkingCopy) -> bool {
         self.is_stale || !self.is_current(copy, self.look_at_generation(copy))
     }
 
     /// Exports everything that is known, also by other processes. Where `.surehand` is not ours to write into, there is nothing to read
     /// for other programs, and `surehand doctor` says so.
-    fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: Held<'_>) -> Result<(), ExportError> {
+    fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: LockedCounter<'_>) -> Result<(), ExportError> {
         self.catch_up(sources, held.now())?;
         self.last_updated = now();
         let state = sources.copy.state();
@@ -463,18 +463,18 @@ impl Repo {
     fn validate(&mut self, sources: &RepoSources<'_>) {
         let hints = match sources.watch {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
-            None => Hints::Everything,
+            None => WatchHints::Everything,
         };
-        if hints != Hints::Paths(Vec::new()) {
+        if hints != WatchHints::Paths(Vec::new()) {
             self.look_at_files(sources, |path, _| hints.covers(path));
         }
     }
 
     /// Looks at these files of the root.
-    fn look_at_files(&mut self, sources: &RepoSources<'_>, is_wanted: impl Fn(&RelPath, &Entry) -> bool) {
+    fn look_at_files(&mut self, sources: &RepoSources<'_>, is_wanted: impl Fn(&RelPath, &RepoEntry) -> bool) {
         let is_wanted =
-            |(path, entry): &(&RelPath, &Entry)| sources.copy.in_root(path).is_some_and(|path| is_wanted(&path, entry));
-        let wanted: Vec<(&RelPath, &Entry)> = self.files.iter().filter(is_wanted).collect();
+            |(path, entry): &(&RelPath, &RepoEntry)| sources.copy.in_root(path).is_some_and(|path| is_wanted(&path, entry));
+        let wanted: Vec<(&RelPath, &RepoEntry)> = self.files.iter().filter(is_wanted).collect();
         let found = in_parallel(&wanted, |(path, entry)| {
             let known = entry.stamp.as_ref().map(|stamp| (entry.state.hash, stamp));
             let found = look(sources.copy, path, known);
@@ -499,7 +499,7 @@ impl Repo {
 
     /// What a touch makes of what is known of a file.
     fn next(&self, path: &RelPath, touch: &Touch, at: Millis) -> Option<Tracked> {
-        let known = |path: &RelPath| self.files.get(path).map(Entry::tracked);
+        let known = |path: &RelPath| self.files.get(path).map(RepoEntry::tracked);
         Tracked::after(known(path), touch, at, known)
     }
 
@@ -508,7 +508,7 @@ impl Repo {
         if self.read_to.is_none() {
             return;
         }
-        let known = self.files.get(path).map(Entry::tracked);
+        let known = self.files.get(path).map(RepoEntry::tracked);
         match (self.next(path, touch, at).or(known), stamp) {
             (Some(next), stamp) if Some(next) != known || stamp.is_some() => self.put(path.clone(), next, stamp),
             _ => {}
@@ -530,12 +530,12 @@ impl Repo {
         match before {
             Some(before) if before.state == state => (before.at, before.stamp) = (at, stamp),
             Some(before) => {
-                *before = Entry { state, at, stamp, json: None };
+                *before = RepoEntry { state, at, stamp, json: None };
                 (self.is_behind, self.listed) = (true, None);
             }
             None => {
                 self.bytes += state.path.as_str().len() + ENTRY_BYTES;
-                self.files.insert(state.path.clone(), Entry { state, at, stamp, json: None });
+                self.files.insert(state.path.clone(), RepoEntry { state, at, stamp, json: None });
                 (self.is_behind, self.listed) = (true, None);
             }
         }

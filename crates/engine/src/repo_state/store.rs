@@ -4,7 +4,7 @@ use surehand_store::{Plan, Record, StoreError, TrackedFiles, Turn};
 
 use crate::{
     disk::working_copy::WorkingCopy,
-    outbox::{self, Whose},
+    outbox::{self, OutboxOwners},
     recorder::{SharedStore, lock_store},
     store_handle::{StoreHandle, tracked_in_root, tracked_in_tree},
 };
@@ -56,7 +56,7 @@ pub(crate) struct WritersStore<'a> {
 impl RepoStore for WritersStore<'_> {
     fn settle(&self) {
         if let (SharedStore::Database(store), true) = (self.store, self.is_in_state_directory) {
-            outbox::bring(self.copy, &mut lock_store(store), Whose::Everybodys);
+            outbox::bring(self.copy, &mut lock_store(store), OutboxOwners::Everybodys);
         }
     }
 

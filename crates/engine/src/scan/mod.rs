@@ -10,21 +10,21 @@ use std::{
 
 use surehand_core::RelPath;
 
-use self::worker::{Hashed, Looker, Scene, Seen, Tally, What};
-pub use crate::scan_index::Basis;
+use self::worker::{HashResult, HashedFile, ScanInput, ScanTally, ScanWorker, SeenFiles};
+pub use crate::scan_index::ScanBasis;
 use crate::{
-    disk::walk::{Fate, Globs, SecondLook, walk},
-    scan_index::{self, Index, Writer, join, split},
+    disk::walk::{FileRecheck, Globs, RecheckResult, walk},
+    scan_index::{self, IndexWriter, ScanIndex, join, split},
     workspace::Workspace,
 };
 
 /// What a scan has found. Paths are sorted.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Scanned {
+pub struct ScanReport {
     /// What there was to compare with. Where there was nothing, every file is known for the first time: none of them is named
     /// below.
-    pub basis: Basis,
+    pub basis: ScanBasis,
     /// How many files are known now.
     pub files: usize,
     /// Files that were not known: new ones, those that are no longer ignored, and those that could not be read before.
@@ -47,16 +47,16 @@ pub struct Scanned {
     pub took: Duration,
 }
 
-impl Scanned {
+impl ScanReport {
     /// Whether there was nothing to compare with.
     pub fn is_first(&self) -> bool {
-        self.basis != Basis::LastScan
+        self.basis != ScanBasis::LastScan
     }
 }
 
 /// How far a scan is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct ScanProgress {
     /// How many files were looked at.
     pub files: usize,
     /// How many there were at the last scan.
@@ -91,17 +91,17 @@ pub enum ScanError {
 ///
 /// Several scans may run at once, in one process or more. Each reports what has changed since the scan that had ended when it
 /// began, so two of them may report the same change.
-pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Result<Scanned, ScanError> {
+pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> Result<ScanReport, ScanError> {
     let began = Instant::now();
     let root = || workspace.root().path().display().to_string();
     let bad_index = |error| ScanError::Index { root: root(), error };
     let bad_walk = |error| ScanError::Walk { root: root(), error };
     let copy = workspace.working_copy();
     copy.revive_state().map_err(bad_index)?;
-    let index = Index::load(copy).map_err(bad_index)?;
+    let index = ScanIndex::load(copy).map_err(bad_index)?;
     let mut found = look(workspace, &index, progress).map_err(bad_walk)?;
     let lost = look_again(workspace, &index, &mut found.seen).map_err(bad_walk)?;
-    let is_news = index.basis() != Basis::LastScan || !found.hashed.is_empty() || !lost.is_empty();
+    let is_news = index.basis() != ScanBasis::LastScan || !found.hashed.is_empty() || !lost.is_empty();
     let files = if is_news {
         found.hashed.sort_unstable_by(|a, b| split(&a.path).cmp(&split(&b.path)));
         // A directory that changes while it is listed may give a name twice.
@@ -111,31 +111,31 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(Progress) + Sync)) -> Resu
         index.files()
     };
     let scanned = report(index.basis(), files, found, lost);
-    Ok(Scanned { took: began.elapsed(), ..scanned })
+    Ok(ScanReport { took: began.elapsed(), ..scanned })
 }
 
 /// What the threads of a scan have found together.
-struct Findings {
+struct ScanFindings {
     /// Which of the known files are to be kept: those that were seen.
-    seen: Seen,
-    hashed: Vec<Hashed>,
+    seen: SeenFiles,
+    hashed: Vec<HashedFile>,
     bytes_hashed: u64,
     unreadable: Vec<(String, String)>,
     unnamed: usize,
 }
 
-fn look(workspace: &Workspace, index: &Index, progress: &(dyn Fn(Progress) + Sync)) -> io::Result<Findings> {
-    let expected = (index.basis() == Basis::LastScan).then(|| index.files());
-    let scene = Scene { index, clock: workspace.clock(), tally: Tally::new(expected, progress) };
-    let walked = walk(workspace.root(), None, &Globs::all(), || Looker::new(&scene))?;
-    let mut found = Findings {
-        seen: Seen::of(index.files()),
+fn look(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanProgress) + Sync)) -> io::Result<ScanFindings> {
+    let expected = (index.basis() == ScanBasis::LastScan).then(|| index.files());
+    let scene = ScanInput { index, clock: workspace.clock(), tally: ScanTally::new(expected, progress) };
+    let walked = walk(workspace.root(), None, &Globs::all(), || ScanWorker::new(&scene))?;
+    let mut found = ScanFindings {
+        seen: SeenFiles::of(index.files()),
         hashed: Vec::new(),
         bytes_hashed: 0,
         unreadable: walked.left_out.unreadable,
         unnamed: walked.left_out.unnamed,
     };
-    for looker in walked.visitors.into_iter().map(Looker::end) {
+    for looker in walked.visitors.into_iter().map(ScanWorker::end) {
         found.seen.add(&looker.seen);
         found.hashed.extend(looker.hashed);
         found.bytes_hashed += looker.bytes_hashed;
@@ -147,7 +147,7 @@ fn look(workspace: &Workspace, index: &Index, progress: &(dyn Fn(Progress) + Syn
 
 /// Looks again for the known files that the walk did not find. Those that are there after all count as seen; the others are
 /// given with what became of them.
-fn look_again(workspace: &Workspace, index: &Index, seen: &mut Seen) -> io::Result<Vec<(String, Fate)>> {
+fn look_again(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFiles) -> io::Result<Vec<(String, RecheckResult)>> {
     let mut lost = Vec::new();
     let mut second_look = None;
     for dir in index.dirs() {
@@ -157,13 +157,13 @@ fn look_again(workspace: &Workspace, index: &Index, seen: &mut Seen) -> io::Resu
         }
         let look = match &mut second_look {
             Some(look) => look,
-            none => none.insert(SecondLook::of(workspace.root())?),
+            none => none.insert(FileRecheck::of(workspace.root())?),
         };
         let names: Vec<&str> = unseen.iter().map(|&nth| dir.name(nth).unwrap_or_default()).collect();
         for ((nth, name), fate) in unseen.iter().zip(&names).zip(look.fates(dir.path, &names)) {
             match fate {
-                Fate::Kept => seen.mark(dir.first + nth),
-                Fate::Gone | Fate::Ignored => lost.push((join(dir.path, name), fate)),
+                RecheckResult::Kept => seen.mark(dir.first + nth),
+                RecheckResult::Gone | RecheckResult::Ignored => lost.push((join(dir.path, name), fate)),
             }
         }
     }
@@ -171,7 +171,7 @@ fn look_again(workspace: &Workspace, index: &Index, seen: &mut Seen) -> io::Resu
 }
 
 /// Writes what is known now: what was seen as it was before, but for what was hashed. Both are sorted.
-fn write<W: io::Write>(mut writer: Writer<W>, index: &Index, found: &Findings) -> io::Result<usize> {
+fn write<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, found: &ScanFindings) -> io::Result<usize> {
     let mut hashed = found.hashed.iter().map(|hashed| (split(&hashed.path), &hashed.now)).peekable();
     for dir in index.dirs() {
         for nth in (0..dir.len()).filter(|nth| found.seen.has(dir.first + nth)) {
@@ -192,30 +192,30 @@ fn write<W: io::Write>(mut writer: Writer<W>, index: &Index, found: &Findings) -
     writer.finish()
 }
 
-fn report(basis: Basis, files: usize, found: Findings, lost: Vec<(String, Fate)>) -> Scanned {
+fn report(basis: ScanBasis, files: usize, found: ScanFindings, lost: Vec<(String, RecheckResult)>) -> ScanReport {
     let path = |path: &str| RelPath::new(path).ok();
-    let hashed_as = |what: What| found.hashed.iter().filter(move |hashed| hashed.what == what);
-    let lost_as = |fate: Fate| lost.iter().filter(move |(_, was)| *was == fate);
-    let mut scanned = Scanned {
+    let hashed_as = |what: HashResult| found.hashed.iter().filter(move |hashed| hashed.what == what);
+    let lost_as = |fate: RecheckResult| lost.iter().filter(move |(_, was)| *was == fate);
+    let mut scanned = ScanReport {
         basis,
         files,
         created: Vec::new(),
-        modified: hashed_as(What::Modified).filter_map(|hashed| path(&hashed.path)).collect(),
-        deleted: lost_as(Fate::Gone).filter_map(|(lost, _)| path(lost)).collect(),
-        ignored: lost_as(Fate::Ignored).filter_map(|(lost, _)| path(lost)).collect(),
+        modified: hashed_as(HashResult::Modified).filter_map(|hashed| path(&hashed.path)).collect(),
+        deleted: lost_as(RecheckResult::Gone).filter_map(|(lost, _)| path(lost)).collect(),
+        ignored: lost_as(RecheckResult::Ignored).filter_map(|(lost, _)| path(lost)).collect(),
         unreadable: Vec::new(),
         unnamed: found.unnamed,
         hashed: found.hashed.len(),
         bytes_hashed: found.bytes_hashed,
         took: Duration::ZERO,
     };
-    if basis == Basis::LastScan {
-        scanned.created = hashed_as(What::Created).filter_map(|hashed| path(&hashed.path)).collect();
+    if basis == ScanBasis::LastScan {
+        scanned.created = hashed_as(HashResult::Created).filter_map(|hashed| path(&hashed.path)).collect();
     }
     for paths in [&mut scanned.created, &mut scanned.modified, &mut scanned.deleted, &mut scanned.ignored] {
         paths.sort_unstable();
     }
-    Scanned { unreadable: found.unreadable, ..scanned }
+    ScanReport { unreadable: found.unreadable, ..scanned }
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
     use surehand_core::{ContentHash, Stamp};
 
     use super::*;
-    use crate::{config::Config, scan_index::Known};
+    use crate::{config::Config, scan_index::IndexedFile};
 
     /// As if the file had been changed right after it was looked at, within one step of the clock.
     #[test]
@@ -237,9 +237,9 @@ mod tests {
         let scan = || scan(&workspace, &|_| ()).unwrap();
         scan();
         let path = RelPath::new("a").unwrap();
-        let (version, stamp) = Index::load(workspace.working_copy()).unwrap().known(&path).unwrap();
+        let (version, stamp) = ScanIndex::load(workspace.working_copy()).unwrap().known(&path).unwrap();
         assert_eq!(version, ContentHash::of(b"after"));
-        let racy = Known { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
+        let racy = IndexedFile { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
         scan_index::replace(workspace.working_copy(), |mut writer| {
             writer.push("", "a", &racy)?;
             writer.finish()
@@ -247,6 +247,6 @@ mod tests {
         .unwrap();
         let scanned = scan();
         assert_eq!((scanned.modified, scanned.hashed), (vec![path.clone()], 1));
-        assert_eq!(Index::load(workspace.working_copy()).unwrap().known(&path).unwrap().0, version);
+        assert_eq!(ScanIndex::load(workspace.working_copy()).unwrap().known(&path).unwrap().0, version);
     }
 }

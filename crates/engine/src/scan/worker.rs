@@ -8,53 +8,53 @@ use std::{
 use rustix::{fs as sys, io::Errno};
 use surehand_core::{ContentHash, ContentHasher, Stamp};
 
-use super::Progress;
+use super::ScanProgress;
 use crate::{
     disk::{
-        file_times::Clock,
-        walk::{Entry, Kind, Visitor},
+        file_times::FileClock,
+        walk::{EntryKind, WalkEntry, WalkVisitor},
     },
-    scan_index::{Index, Known, KnownDir, split},
+    scan_index::{IndexedDir, IndexedFile, ScanIndex, split},
 };
 
 /// What the threads of a scan share.
-pub(super) struct Scene<'a> {
-    pub index: &'a Index,
-    pub clock: Clock,
-    pub tally: Tally<'a>,
+pub(super) struct ScanInput<'a> {
+    pub index: &'a ScanIndex,
+    pub clock: FileClock,
+    pub tally: ScanTally<'a>,
 }
 
 /// How far all threads have come together.
-pub(super) struct Tally<'a> {
+pub(super) struct ScanTally<'a> {
     pub expected: Option<usize>,
     files: AtomicUsize,
     bytes: AtomicU64,
-    tell: &'a (dyn Fn(Progress) + Sync),
+    tell: &'a (dyn Fn(ScanProgress) + Sync),
 }
 
-impl<'a> Tally<'a> {
-    pub(super) fn new(expected: Option<usize>, tell: &'a (dyn Fn(Progress) + Sync)) -> Self {
+impl<'a> ScanTally<'a> {
+    pub(super) fn new(expected: Option<usize>, tell: &'a (dyn Fn(ScanProgress) + Sync)) -> Self {
         Self { expected, files: AtomicUsize::new(0), bytes: AtomicU64::new(0), tell }
     }
 
     fn add(&self, files: usize, bytes: u64) {
         let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
         let bytes_hashed = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        (self.tell)(Progress { files, expected: self.expected, bytes_hashed });
+        (self.tell)(ScanProgress { files, expected: self.expected, bytes_hashed });
     }
 }
 
 /// A file that was hashed, because it was not known or its stamp did not tell.
 #[derive(Debug)]
-pub(super) struct Hashed {
+pub(super) struct HashedFile {
     pub path: Box<str>,
-    pub now: Known,
-    pub what: What,
+    pub now: IndexedFile,
+    pub what: HashResult,
 }
 
 /// What a hash has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum HashResult {
     /// The file was not known.
     Created,
     /// It holds something else.
@@ -64,16 +64,16 @@ pub(super) enum What {
 }
 
 /// One thread of a scan, and what it has found.
-pub(super) struct Looker<'a> {
-    scene: &'a Scene<'a>,
+pub(super) struct ScanWorker<'a> {
+    scene: &'a ScanInput<'a>,
     /// The directory that was looked at last: a walk visits many files of one directory in a row.
-    dir: KnownDir<'a>,
+    dir: IndexedDir<'a>,
     dir_path: String,
     buffer: Vec<u8>,
     untold_files: usize,
     untold_bytes: u64,
-    pub seen: Seen,
-    pub hashed: Vec<Hashed>,
+    pub seen: SeenFiles,
+    pub hashed: Vec<HashedFile>,
     pub bytes_hashed: u64,
     pub unreadable: Vec<(String, String)>,
 }
@@ -85,9 +85,9 @@ const TELL_FILES: usize = 256;
 /// A file that is written to while it is read is read again so often. A long one is left for the next scan.
 const ATTEMPTS: usize = 3;
 
-impl Visitor for Looker<'_> {
-    fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind != Kind::File {
+impl WalkVisitor for ScanWorker<'_> {
+    fn visit(&mut self, entry: &WalkEntry<'_>) {
+        if entry.kind != EntryKind::File {
             return;
         }
         if let Err(errno) = self.look(entry) {
@@ -100,24 +100,24 @@ impl Visitor for Looker<'_> {
     }
 }
 
-impl<'a> Looker<'a> {
-    pub(super) fn new(scene: &'a Scene<'a>) -> Self {
+impl<'a> ScanWorker<'a> {
+    pub(super) fn new(scene: &'a ScanInput<'a>) -> Self {
         Self {
             scene,
-            dir: KnownDir::unknown(),
+            dir: IndexedDir::unknown(),
             // No directory has this path.
             dir_path: "/".to_owned(),
             buffer: Vec::new(),
             untold_files: 0,
             untold_bytes: 0,
-            seen: Seen::of(scene.index.files()),
+            seen: SeenFiles::of(scene.index.files()),
             hashed: Vec::new(),
             bytes_hashed: 0,
             unreadable: Vec::new(),
         }
     }
 
-    fn look(&mut self, entry: &Entry<'_>) -> rustix::io::Result<()> {
+    fn look(&mut self, entry: &WalkEntry<'_>) -> rustix::io::Result<()> {
         let (dir, name) = split(entry.path);
         self.enter(dir);
         let Some(nth) = self.dir.find(name) else {
@@ -138,35 +138,35 @@ impl<'a> Looker<'a> {
 
     fn enter(&mut self, dir: &str) {
         if self.dir_path != dir {
-            self.dir = self.scene.index.dir(dir).unwrap_or_else(KnownDir::unknown);
+            self.dir = self.scene.index.dir(dir).unwrap_or_else(IndexedDir::unknown);
             dir.clone_into(&mut self.dir_path);
         }
     }
 
-    fn hash(&mut self, entry: &Entry<'_>, known: Option<&Known>) -> rustix::io::Result<()> {
+    fn hash(&mut self, entry: &WalkEntry<'_>, known: Option<&IndexedFile>) -> rustix::io::Result<()> {
         // One that vanishes between two looks is found to be gone by the next scan.
         let Some((file, stat)) = entry.open()? else { return Ok(()) };
         let now = self.read(&file, self.scene.clock.stamp(&stat))?;
         let what = match known {
-            None => What::Created,
-            Some(known) if known.version == now.version => What::Same,
-            Some(_) => What::Modified,
+            None => HashResult::Created,
+            Some(known) if known.version == now.version => HashResult::Same,
+            Some(_) => HashResult::Modified,
         };
-        self.hashed.push(Hashed { path: entry.path.into(), now, what });
+        self.hashed.push(HashedFile { path: entry.path.into(), now, what });
         Ok(())
     }
 
     /// The version of an open file, with a stamp from before it was read: whatever is written after that shows in the times.
     /// Of a file that is written to all the time we know what was read, and that this must be done again.
-    fn read(&mut self, file: &OwnedFd, mut stamp: Stamp) -> rustix::io::Result<Known> {
+    fn read(&mut self, file: &OwnedFd, mut stamp: Stamp) -> rustix::io::Result<IndexedFile> {
         for attempt in 1.. {
             let (version, length) = self.read_once(file, stamp.size)?;
             let after = self.scene.clock.stamp(&sys::fstat(file)?);
             if stamp.agrees_with(&after) && length == stamp.size {
-                return Ok(Known { version, stamp });
+                return Ok(IndexedFile { version, stamp });
             }
             if attempt == ATTEMPTS || after.size > BUFFER as u64 {
-                return Ok(Known { version, stamp: Stamp { taken: after.changed, ..after } });
+                return Ok(IndexedFile { version, stamp: Stamp { taken: after.changed, ..after } });
             }
             stamp = after;
         }
@@ -210,9 +210,9 @@ impl<'a> Looker<'a> {
 
 /// Which of the known files were seen.
 #[derive(Debug, Clone)]
-pub(super) struct Seen(Vec<u64>);
+pub(super) struct SeenFiles(Vec<u64>);
 
-impl Seen {
+impl SeenFiles {
     pub(super) fn of(files: usize) -> Self {
         Self(vec![0; files.div_ceil(64)])
     }
@@ -226,7 +226,7 @@ impl Seen {
     }
 
     /// Adds what another thread has seen.
-    pub(super) fn add(&mut self, other: &Seen) {
+    pub(super) fn add(&mut self, other: &SeenFiles) {
         self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
     }
 }

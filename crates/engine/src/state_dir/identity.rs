@@ -32,7 +32,7 @@ impl CheckoutKey {
 
 /// Which tree a checkout directory belongs to. Kept in the file `root`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
+pub(super) struct TreeIdentity {
     /// The format of everything in the directory.
     format: u32,
     pub path: PathBuf,
@@ -50,7 +50,7 @@ const FORMAT: u32 = 1;
 const IDENTITY: &str = "root";
 const MAX_IDENTITY: u64 = 16 * 1024;
 
-impl Identity {
+impl TreeIdentity {
     /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another number.
     pub(super) fn is(&self, here: &Self) -> bool {
         let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
@@ -73,11 +73,11 @@ impl Identity {
     }
 }
 
-pub(super) fn identity_of(root: &Path) -> io::Result<Identity> {
+pub(super) fn identity_of(root: &Path) -> io::Result<TreeIdentity> {
     let stat = sys::stat(root)?;
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
-    Ok(Identity { format: FORMAT, path: root.to_owned(), device, inode, born: born(root), key: CheckoutKey::default() })
+    Ok(TreeIdentity { format: FORMAT, path: root.to_owned(), device, inode, born: born(root), key: CheckoutKey::default() })
 }
 
 /// When a file was made, in nanoseconds; 0 where nobody knows.
@@ -95,9 +95,9 @@ fn born(_: &Path) -> i64 {
 }
 
 /// A file that cannot be understood is treated as another tree's. One that is empty was being written when the power went.
-pub(super) fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
+pub(super) fn read_identity(checkout: &File) -> io::Result<Option<TreeIdentity>> {
     let key = CheckoutKey::default();
-    let unknown = Identity { format: FORMAT, path: PathBuf::new(), device: 0, inode: 0, born: 0, key };
+    let unknown = TreeIdentity { format: FORMAT, path: PathBuf::new(), device: 0, inode: 0, born: 0, key };
     let file = match open_file(checkout, IDENTITY, MAX_IDENTITY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -108,24 +108,24 @@ pub(super) fn read_identity(checkout: &File) -> io::Result<Option<Identity>> {
     if is_text && text.is_empty() {
         return Ok(None);
     }
-    if let Ok(Numbered { format }) = serde_json::from_str(&text)
+    if let Ok(FormatNumber { format }) = serde_json::from_str(&text)
         && format > FORMAT
     {
         let why = format!("written by a newer surehand (format {format}, this one knows {FORMAT}); update surehand");
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
-    let known = is_text.then(|| serde_json::from_str::<Identity>(&text).ok()).flatten();
+    let known = is_text.then(|| serde_json::from_str::<TreeIdentity>(&text).ok()).flatten();
     Ok(Some(known.filter(|known| known.key.as_str().len() == 32).unwrap_or(unknown)))
 }
 
 /// The one field that every format has.
 #[derive(Deserialize)]
-struct Numbered {
+struct FormatNumber {
     format: u32,
 }
 
 /// Writes the file as a whole, and waits until it is on the disk: whoever reads it sees all of it.
-pub(super) fn write_identity(checkout: &File, identity: &Identity) -> io::Result<()> {
+pub(super) fn write_identity(checkout: &File, identity: &TreeIdentity) -> io::Result<()> {
     let text = serde_json::to_vec(identity)?;
     let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

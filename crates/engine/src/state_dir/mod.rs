@@ -26,8 +26,8 @@ use surehand_core::ContentHash;
 pub(crate) use self::identity::CheckoutKey;
 pub(crate) use self::permissions::{check_file, check_private, open_dir, open_file};
 use self::{
-    identity::{Identity, identity_of, read_identity, write_identity},
-    permissions::{Missing, PRIVATE, Untrusted, foreign_owner, open_if_it_can_hold_state, open_private},
+    identity::{TreeIdentity, identity_of, read_identity, write_identity},
+    permissions::{IfMissing, PRIVATE, UntrustedDir, foreign_owner, open_if_it_can_hold_state, open_private},
 };
 use crate::{
     git::{self, GitDirs, WorkTree},
@@ -91,7 +91,7 @@ const CHECKOUTS: &str = "checkouts";
 impl StateDir {
     /// Opens the state of a work tree, and makes it if there is none.
     pub(crate) fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
-        let opened = Self::open_or_find(tree, home, Missing::Make)?.expect("it is made if it is missing");
+        let opened = Self::open_or_find(tree, home, IfMissing::Make)?.expect("it is made if it is missing");
         // One that cannot be written would only fail later.
         match opened.is_writable {
             true => Ok(opened),
@@ -104,16 +104,16 @@ impl StateDir {
 
     /// Opens the state of a work tree to look at it; `None` where there is none. Makes nothing.
     pub(crate) fn find(tree: &WorkTree, home: &StateHome) -> Result<Option<Self>, StateDirError> {
-        Self::open_or_find(tree, home, Missing::Leave)
+        Self::open_or_find(tree, home, IfMissing::Leave)
     }
 
-    fn open_or_find(tree: &WorkTree, home: &StateHome, missing: Missing) -> Result<Option<Self>, StateDirError> {
-        let Some(place) = Place::of(tree, home, missing, None)? else { return Ok(None) };
+    fn open_or_find(tree: &WorkTree, home: &StateHome, missing: IfMissing) -> Result<Option<Self>, StateDirError> {
+        let Some(place) = RepositoryPlace::of(tree, home, missing, None)? else { return Ok(None) };
         match place.open_checkout(tree, missing) {
             // Then this tree has its state elsewhere.
             Err(CheckoutError::OfAnotherTree(why)) => {
                 let passed_over = PassedOver { path: place.path, why };
-                let Some(place) = Place::of(tree, home, missing, Some(passed_over))? else { return Ok(None) };
+                let Some(place) = RepositoryPlace::of(tree, home, missing, Some(passed_over))? else { return Ok(None) };
                 place.open_checkout(tree, missing).map_err(|error| place.unusable(error))
             }
             opened => opened.map_err(|error| place.unusable(error)),
@@ -206,7 +206,7 @@ impl<E: Into<io::Error>> From<E> for CheckoutError {
 /// The state that is in the git directory of a tree and is not used, with the reason.
 pub(crate) fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
     let git = tree.git.as_ref().filter(|_| home.fixed.is_none())?;
-    match Place::in_git(git, Missing::Leave) {
+    match RepositoryPlace::in_git(git, IfMissing::Leave) {
         Err(GitPlace::PassedOver(place)) => place,
         Ok(_) | Err(GitPlace::Failed(_)) => None,
     }
@@ -217,7 +217,7 @@ pub(crate) fn why_not_made(tree: &WorkTree, home: &StateHome) -> Option<StateDir
     let unusable = |path: &Path, errno: Errno| StateDirError::Unusable { path: path.to_owned(), error: errno.into() };
     if let (Some(git), None) = (&tree.git, &home.fixed)
         && let Ok(common) = open_if_it_can_hold_state(&git.common)
-        && let Ok(_) = open_private(&common, IN_GIT, Missing::Leave)
+        && let Ok(_) = open_private(&common, IN_GIT, IfMissing::Leave)
     {
         return may_write(&common).err().map(|errno| unusable(&git.common.join(IN_GIT), errno));
     }
@@ -229,7 +229,7 @@ pub(crate) fn why_not_made(tree: &WorkTree, home: &StateHome) -> Option<StateDir
 }
 
 /// The directory for a repository's state.
-struct Place {
+struct RepositoryPlace {
     path: PathBuf,
     dir: Arc<File>,
     /// The name of the checkout in it.
@@ -237,11 +237,11 @@ struct Place {
     passed_over: Option<PassedOver>,
 }
 
-impl Place {
+impl RepositoryPlace {
     fn of(
         tree: &WorkTree,
         home: &StateHome,
-        missing: Missing,
+        missing: IfMissing,
         mut passed_over: Option<PassedOver>,
     ) -> Result<Option<Self>, StateDirError> {
         if let Some(fixed) = &home.fixed {
@@ -256,7 +256,7 @@ impl Place {
         }
         match &home.user {
             Some(user) => Self::in_home(user, tree, missing, passed_over),
-            None if missing == Missing::Leave => Ok(None),
+            None if missing == IfMissing::Leave => Ok(None),
             None => Err(StateDirError::NoPlace),
         }
     }
@@ -270,7 +270,7 @@ impl Place {
     }
 
     /// The state directory in a git directory.
-    fn in_git(git: &GitDirs, missing: Missing) -> Result<Option<Self>, GitPlace> {
+    fn in_git(git: &GitDirs, missing: IfMissing) -> Result<Option<Self>, GitPlace> {
         let path = git.common.join(IN_GIT);
         let common = match open_if_it_can_hold_state(&git.common) {
             Ok(common) => common,
@@ -279,8 +279,8 @@ impl Place {
         };
         match open_private(&common, IN_GIT, missing) {
             Ok(dir) => Ok(dir.map(|dir| Self { path, dir: Arc::new(dir), checkout: git.checkout.clone(), passed_over: None })),
-            Err(Untrusted::Foreign(why)) => Err(GitPlace::PassedOver(Some(PassedOver { path, why }))),
-            Err(Untrusted::Failed(error)) => Err(GitPlace::Failed(StateDirError::Unusable { path, error })),
+            Err(UntrustedDir::Foreign(why)) => Err(GitPlace::PassedOver(Some(PassedOver { path, why }))),
+            Err(UntrustedDir::Failed(error)) => Err(GitPlace::Failed(StateDirError::Unusable { path, error })),
         }
     }
 
@@ -288,18 +288,18 @@ impl Place {
     fn in_home(
         home: &Path,
         tree: &WorkTree,
-        missing: Missing,
+        missing: IfMissing,
         passed_over: Option<PassedOver>,
     ) -> Result<Option<Self>, StateDirError> {
         let unusable = |error| StateDirError::Unusable { path: home.to_owned(), error };
-        let foreign = |why: Untrusted| unusable(why.into());
-        if missing == Missing::Make {
+        let foreign = |why: UntrustedDir| unusable(why.into());
+        if missing == IfMissing::Make {
             make_path(home).map_err(unusable)?;
         }
         // Links on the way are the user's own; SQLite would refuse them.
         let home = match home.canonicalize() {
             Ok(home) => home,
-            Err(error) if missing == Missing::Leave && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if missing == IfMissing::Leave && error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(error)),
         };
         let path = home.join("roots").join(name_of(&tree.root));
@@ -307,7 +307,7 @@ impl Place {
         let stat = sys::fstat(&dir).map_err(|errno| unusable(errno.into()))?;
         // Its mode does not matter: what is put there by others does not belong to us.
         if stat.st_uid != effective_user() {
-            return Err(foreign(Untrusted::Foreign(foreign_owner(&stat))));
+            return Err(foreign(UntrustedDir::Foreign(foreign_owner(&stat))));
         }
         for name in ["roots", &name_of(&tree.root)] {
             match open_private(&dir, name, missing).map_err(foreign)? {
@@ -320,7 +320,7 @@ impl Place {
 
     /// Opens the part of this checkout, if it belongs to this very tree. What was left by another tree under the same name, or
     /// came along when a repository was copied, is moved aside and not touched again.
-    fn open_checkout(&self, tree: &WorkTree, missing: Missing) -> Result<Option<StateDir>, CheckoutError> {
+    fn open_checkout(&self, tree: &WorkTree, missing: IfMissing) -> Result<Option<StateDir>, CheckoutError> {
         let Some(checkouts) = open_private(&self.dir, CHECKOUTS, missing)? else { return Ok(None) };
         let here = identity_of(&tree.root)?;
         let known = match open_private(&checkouts, &self.checkout, missing)? {
@@ -329,14 +329,14 @@ impl Place {
         };
         let (checkout, key) = match known {
             Some((checkout, known)) if known.is(&here) => {
-                if !known.names(&here) && missing == Missing::Make {
+                if !known.names(&here) && missing == IfMissing::Make {
                     // It was moved, or its disk has another number today. If this cannot be written, it is next time.
                     let _ = write_identity(&checkout, &here.with_key(known.key.clone()));
                 }
                 (checkout, known.key)
             }
-            Some((_, known)) if missing == Missing::Leave && self.is_in_use_by(&known) => return Err(known.is_not(&here)),
-            _ if missing == Missing::Leave => return Ok(None),
+            Some((_, known)) if missing == IfMissing::Leave && self.is_in_use_by(&known) => return Err(known.is_not(&here)),
+            _ if missing == IfMissing::Leave => return Ok(None),
             _ => self.begin_checkout(&checkouts, here)?,
         };
         let is_writable = may_write(&checkout).is_ok();
@@ -352,19 +352,19 @@ impl Place {
     }
 
     /// Whether the tree that a checkout belongs to is there, and has this very directory: then another tree must not take it away.
-    fn is_in_use_by(&self, known: &Identity) -> bool {
+    fn is_in_use_by(&self, known: &TreeIdentity) -> bool {
         let is_there = identity_of(&known.path).is_ok_and(|now| known.is(&now));
         let git = is_there.then(|| git::discover(&known.path, None)).flatten().and_then(|tree| tree.git);
         git.is_some_and(|git| git::is_same_file(&git.common.join(IN_GIT), &self.path))
     }
 
     /// Gives a checkout its key. One process at a time: another could take the directory of the first for a foreign one.
-    fn begin_checkout(&self, checkouts: &File, here: Identity) -> Result<(File, CheckoutKey), CheckoutError> {
+    fn begin_checkout(&self, checkouts: &File, here: TreeIdentity) -> Result<(File, CheckoutKey), CheckoutError> {
         // A handle of its own, so that the lock goes with this function.
         let lock = open_dir(checkouts, ".")?;
         lock.lock()?;
         loop {
-            let checkout = open_private(checkouts, &self.checkout, Missing::Make)?.expect("it is made if it is missing");
+            let checkout = open_private(checkouts, &self.checkout, IfMissing::Make)?.expect("it is made if it is missing");
             match read_identity(&checkout)? {
                 Some(known) if known.is(&here) => return Ok((checkout, known.key)),
                 Some(known) if self.is_in_use_by(&known) => return Err(known.is_not(&here)),

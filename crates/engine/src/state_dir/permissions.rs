@@ -14,7 +14,7 @@ pub(super) const PRIVATE: u32 = 0o700;
 
 /// What to do about a directory that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum IfMissing {
     Make,
     Leave,
 }
@@ -82,30 +82,30 @@ fn is_local(_: &File) -> bool {
 }
 
 /// Why a directory is not used.
-pub enum Untrusted {
+pub enum UntrustedDir {
     /// It is not what we would have made.
     Foreign(String),
     /// The system said no.
     Failed(io::Error),
 }
 
-impl From<Errno> for Untrusted {
+impl From<Errno> for UntrustedDir {
     fn from(errno: Errno) -> Self {
         Self::Failed(errno.into())
     }
 }
 
-impl From<Untrusted> for io::Error {
-    fn from(untrusted: Untrusted) -> Self {
+impl From<UntrustedDir> for io::Error {
+    fn from(untrusted: UntrustedDir) -> Self {
         match untrusted {
-            Untrusted::Foreign(why) => Self::new(io::ErrorKind::PermissionDenied, why),
-            Untrusted::Failed(error) => error,
+            UntrustedDir::Foreign(why) => Self::new(io::ErrorKind::PermissionDenied, why),
+            UntrustedDir::Failed(error) => error,
         }
     }
 }
 
 /// Opens a directory that must be ours and closed to everybody else, or makes it.
-pub(super) fn open_private(parent: &File, name: &str, missing: Missing) -> Result<Option<File>, Untrusted> {
+pub(super) fn open_private(parent: &File, name: &str, missing: IfMissing) -> Result<Option<File>, UntrustedDir> {
     let mut is_made = false;
     loop {
         match open_dir(parent, name) {
@@ -117,11 +117,11 @@ pub(super) fn open_private(parent: &File, name: &str, missing: Missing) -> Resul
                             // This file system gives rights that nobody asked for.
                             let _ = sys::unlinkat(parent, name, AtFlags::REMOVEDIR);
                         }
-                        Err(Untrusted::Foreign(why))
+                        Err(UntrustedDir::Foreign(why))
                     }
                 };
             }
-            Err(Errno::NOENT) if missing == Missing::Leave => return Ok(None),
+            Err(Errno::NOENT) if missing == IfMissing::Leave => return Ok(None),
             Err(Errno::NOENT) if !is_made => match sys::mkdirat(parent, name, Mode::from_raw_mode(PRIVATE)) {
                 Ok(()) | Err(Errno::EXIST) => is_made = true,
                 Err(errno) => return Err(errno.into()),
@@ -129,7 +129,7 @@ pub(super) fn open_private(parent: &File, name: &str, missing: Missing) -> Resul
             Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::ACCESS)) => {
                 let what = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
                 let why = check_private(&what).err();
-                return Err(why.map_or_else(|| errno.into(), Untrusted::Foreign));
+                return Err(why.map_or_else(|| errno.into(), UntrustedDir::Foreign));
             }
             Err(errno) => return Err(errno.into()),
         }

@@ -23,14 +23,14 @@ fn describe(names: &ToolNames) -> String {
 #[serde(deny_unknown_fields)]
 struct EditLines {
     path: String,
-    edits: Vec<OneEdit>,
+    edits: Vec<LineEditArguments>,
 }
 
 /// One edit of lines.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OneEdit {
-    op: Op,
+struct LineEditArguments {
+    op: LineOperation,
     /// First line, LINE#HASH; not for append and prepend.
     at: Option<String>,
     /// Last line, for replace and delete of several.
@@ -41,7 +41,7 @@ struct OneEdit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Op {
+enum LineOperation {
     Replace,
     Delete,
     InsertBefore,
@@ -60,18 +60,18 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
 /// The arguments that mean these edits.
 pub(super) fn written(path: &str, edits: &[LineEdit]) -> Value {
     let one = |edit: &LineEdit| match edit {
-        LineEdit::Replace { at, to, text } => json!({ "op": Op::Replace.name(), "at": at, "to": to, "text": text }),
-        LineEdit::Delete { at, to } => json!({ "op": Op::Delete.name(), "at": at, "to": to }),
-        LineEdit::InsertBefore { at, text } => json!({ "op": Op::InsertBefore.name(), "at": at, "text": text }),
-        LineEdit::InsertAfter { at, text } => json!({ "op": Op::InsertAfter.name(), "at": at, "text": text }),
-        LineEdit::Append { text } => json!({ "op": Op::Append.name(), "text": text }),
-        LineEdit::Prepend { text } => json!({ "op": Op::Prepend.name(), "text": text }),
+        LineEdit::Replace { at, to, text } => json!({ "op": LineOperation::Replace.name(), "at": at, "to": to, "text": text }),
+        LineEdit::Delete { at, to } => json!({ "op": LineOperation::Delete.name(), "at": at, "to": to }),
+        LineEdit::InsertBefore { at, text } => json!({ "op": LineOperation::InsertBefore.name(), "at": at, "text": text }),
+        LineEdit::InsertAfter { at, text } => json!({ "op": LineOperation::InsertAfter.name(), "at": at, "text": text }),
+        LineEdit::Append { text } => json!({ "op": LineOperation::Append.name(), "text": text }),
+        LineEdit::Prepend { text } => json!({ "op": LineOperation::Prepend.name(), "text": text }),
     };
     json!({ "path": path, "edits": edits.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// What was meant by one edit, or which of its fields is missing or too much.
-fn line_edit(path: &str, number: usize, edit: OneEdit) -> Result<LineEdit, Refusal> {
+fn line_edit(path: &str, number: usize, edit: LineEditArguments) -> Result<LineEdit, Refusal> {
     let bad = |why: String| Refusal::of_spelling(path, Cause::BadArguments { why: format!("edit {number}: {why}") });
     let op = edit.op.name();
     let no_anchor = |given: &str| {
@@ -84,38 +84,42 @@ fn line_edit(path: &str, number: usize, edit: OneEdit) -> Result<LineEdit, Refus
     let text = || edit.text.clone().ok_or_else(|| bad(format!("{op} needs text")));
     let unused = |field: &str, given: bool| if given { Err(bad(format!("{op} takes no {field}"))) } else { Ok(()) };
     match edit.op {
-        Op::Replace => {
+        LineOperation::Replace => {
             let at = at()?;
             Ok(LineEdit::Replace { at, to: to(at)?, text: text()? })
         }
-        Op::Delete => {
+        LineOperation::Delete => {
             unused("text", edit.text.as_ref().is_some_and(|text| !text.is_empty()))?;
             let at = at()?;
             Ok(LineEdit::Delete { at, to: to(at)? })
         }
-        Op::InsertBefore | Op::InsertAfter => {
+        LineOperation::InsertBefore | LineOperation::InsertAfter => {
             unused("to", edit.to.is_some())?;
             let (at, text) = (at()?, text()?);
-            Ok(if edit.op == Op::InsertBefore { LineEdit::InsertBefore { at, text } } else { LineEdit::InsertAfter { at, text } })
+            Ok(if edit.op == LineOperation::InsertBefore {
+                LineEdit::InsertBefore { at, text }
+            } else {
+                LineEdit::InsertAfter { at, text }
+            })
         }
-        Op::Append | Op::Prepend => {
+        LineOperation::Append | LineOperation::Prepend => {
             unused("at", edit.at.is_some())?;
             unused("to", edit.to.is_some())?;
             let text = text()?;
-            Ok(if edit.op == Op::Append { LineEdit::Append { text } } else { LineEdit::Prepend { text } })
+            Ok(if edit.op == LineOperation::Append { LineEdit::Append { text } } else { LineEdit::Prepend { text } })
         }
     }
 }
 
-impl Op {
+impl LineOperation {
     fn name(self) -> &'static str {
         match self {
-            Op::Replace => "replace",
-            Op::Delete => "delete",
-            Op::InsertBefore => "insert_before",
-            Op::InsertAfter => "insert_after",
-            Op::Append => "append",
-            Op::Prepend => "prepend",
+            LineOperation::Replace => "replace",
+            LineOperation::Delete => "delete",
+            LineOperation::InsertBefore => "insert_before",
+            LineOperation::InsertAfter => "insert_after",
+            LineOperation::Append => "append",
+            LineOperation::Prepend => "prepend",
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Number, ToolDefinition, arguments, limit, schema};
+use super::{ToolDefinition, WholeNumber, arguments, limit, schema};
 use crate::calls::{Call, ListCall};
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ListFiles>, parse };
@@ -23,7 +23,7 @@ struct ListFiles {
     /// `*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js` for all others.
     glob: Option<String>,
     /// 200 by default.
-    limit: Option<Number>,
+    limit: Option<WholeNumber>,
 }
 
 fn parse(value: &Value) -> Result<Call, Refusal> {

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Reply};
 
-use crate::{call_progress::Course, calls::Call, session::Session};
+use crate::{call_progress::CallProgress, calls::Call, session::Session};
 
 /// How models call a tool.
 struct ToolDefinition {
@@ -89,7 +89,7 @@ pub fn written_arguments(call: &Call) -> Value {
 
 impl Session {
     /// Carries out a call as a model makes it. Whatever the name and the arguments are, this answers.
-    pub fn run_tool(&mut self, course: &Course, tool: &str, arguments: &Value) -> Outcome {
+    pub fn run_tool(&mut self, course: &CallProgress, tool: &str, arguments: &Value) -> Outcome {
         let parsed = match Tool::named(tool) {
             Some(tool) => parse(tool, arguments),
             None => Err(Refusal::of_call(Cause::NoSuchTool { name: tool.to_owned() })),
@@ -102,7 +102,7 @@ impl Session {
 
     /// The same, in words and as JSON for a model that has all our tools.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
-        Reply::of(&self.run_tool(&Course::default(), tool, arguments), &ToolNames::default())
+        Reply::of(&self.run_tool(&CallProgress::default(), tool, arguments), &ToolNames::default())
     }
 }
 
@@ -158,22 +158,22 @@ fn one_type_each(schema: &mut Value) {
 
 /// A whole number that a model may also write as `10.0` or as `"10"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Number(u32);
+struct WholeNumber(u32);
 
 /// The same, which counts from the end where it is negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Offset(i64);
+struct LineOffset(i64);
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        whole_number(deserializer, |number| u32::try_from(number).ok().map(Number))
+        whole_number(deserializer, |number| u32::try_from(number).ok().map(WholeNumber))
     }
 }
 
-impl<'de> Deserialize<'de> for Offset {
+impl<'de> Deserialize<'de> for LineOffset {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fits = |number: &i64| number.unsigned_abs() <= u64::from(u32::MAX);
-        whole_number(deserializer, |number| Some(number).filter(fits).map(Offset))
+        whole_number(deserializer, |number| Some(number).filter(fits).map(LineOffset))
     }
 }
 
@@ -189,7 +189,7 @@ fn whole_number<'de, D: Deserializer<'de>, T>(deserializer: D, fit: impl Fn(i64)
     whole.and_then(fit).ok_or_else(|| serde::de::Error::custom(format!("{sent} is not a whole number that fits here")))
 }
 
-impl JsonSchema for Offset {
+impl JsonSchema for LineOffset {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Offset".into()
     }
@@ -199,7 +199,7 @@ impl JsonSchema for Offset {
     }
 }
 
-impl JsonSchema for Number {
+impl JsonSchema for WholeNumber {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Number".into()
     }
@@ -210,9 +210,9 @@ impl JsonSchema for Number {
 }
 
 /// How many lines a call may show.
-fn limit(tool: Tool, asked: Option<Number>) -> Result<Option<usize>, Refusal> {
+fn limit(tool: Tool, asked: Option<WholeNumber>) -> Result<Option<usize>, Refusal> {
     match asked {
-        Some(Number(0)) => Err(Refusal::of_call(Cause::BadArguments {
+        Some(WholeNumber(0)) => Err(Refusal::of_call(Cause::BadArguments {
             why: format!("{}: limit 0 shows nothing: ask for at least one line", tool.name()),
         })),
         asked => Ok(asked.map(|asked| asked.0 as usize)),

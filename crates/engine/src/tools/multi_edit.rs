@@ -20,13 +20,13 @@ fn describe(_: &ToolNames) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MultiEdit {
-    edits: Vec<OneEdit>,
+    edits: Vec<ReplacementArguments>,
 }
 
 /// One replacement.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OneEdit {
+struct ReplacementArguments {
     path: String,
     old_string: String,
     new_string: String,
@@ -36,8 +36,8 @@ struct OneEdit {
 
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: MultiEdit = arguments(Tool::MultiEdit.name(), value)?;
-    let replacement = |edit: OneEdit| {
-        let OneEdit { path, old_string, new_string, replace_all } = edit;
+    let replacement = |edit: ReplacementArguments| {
+        let ReplacementArguments { path, old_string, new_string, replace_all } = edit;
         Replacement { path, old: old_string, new: new_string, all: replace_all }
     };
     Ok(Call::Edit(Edit::ReplaceMany(call.edits.into_iter().map(replacement).collect())))

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{Cause, LineNo, LineRange, Refusal, Tool, ToolNames};
 
-use super::{Number, Offset, ToolDefinition, arguments, schema};
+use super::{LineOffset, ToolDefinition, WholeNumber, arguments, schema};
 use crate::calls::{Call, ReadCall, WantedLines};
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ReadFile>, parse };
@@ -30,11 +30,11 @@ struct ReadFile {
     /// Relative to the workspace root, or absolute.
     path: String,
     /// First line, from 1; from the end if negative.
-    offset: Option<Offset>,
+    offset: Option<LineOffset>,
     /// How many lines.
-    limit: Option<Number>,
+    limit: Option<WholeNumber>,
     /// Several ranges, both ends included, instead of offset and limit.
-    ranges: Option<Vec<Range>>,
+    ranges: Option<Vec<RangeArguments>>,
     /// Show lines as LINE#HASH|text.
     #[serde(default)]
     anchors: bool,
@@ -43,9 +43,9 @@ struct ReadFile {
 /// A range of lines, both ends included.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Range {
-    start: Number,
-    end: Number,
+struct RangeArguments {
+    start: WholeNumber,
+    end: WholeNumber,
 }
 
 fn parse(value: &Value) -> Result<Call, Refusal> {
@@ -71,16 +71,16 @@ fn wanted(call: &ReadFile) -> Result<WantedLines, Refusal> {
     let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
     // An empty list is what some models send for "all".
     if let Some(ranges) = call.ranges.as_ref().filter(|ranges| !ranges.is_empty()) {
-        let range = |range: &Range| match (LineNo::new(range.start.0), LineNo::new(range.end.0)) {
+        let range = |range: &RangeArguments| match (LineNo::new(range.start.0), LineNo::new(range.end.0)) {
             (Some(start), Some(end)) if start <= end => Ok(LineRange { start, end }),
             (Some(start), Some(end)) => Err(bad(format!("the range {start}-{end} ends before it starts"))),
             _ => Err(bad(format!("the range {}-{}: lines are counted from 1", range.start.0, range.end.0))),
         };
         return Ok(WantedLines::These(ranges.iter().map(range).collect::<Result<_, _>>()?));
     }
-    let Offset(offset) = call.offset.unwrap_or(Offset(1));
+    let LineOffset(offset) = call.offset.unwrap_or(LineOffset(1));
     let limit = match call.limit {
-        Some(Number(0)) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
+        Some(WholeNumber(0)) => return Err(bad("limit 0 shows nothing: ask for at least one line".to_owned())),
         limit => limit.map(|limit| limit.0),
     };
     let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

@@ -22,12 +22,12 @@ fn describe(_: &ToolNames) -> String {
 struct RepoStateArguments {
     /// json for all of it.
     #[serde(default)]
-    format: Format,
+    format: FormatArgument,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+enum FormatArgument {
     #[default]
     Text,
     Json,
@@ -36,7 +36,7 @@ enum Format {
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: RepoStateArguments = arguments(Tool::RepoState.name(), value)?;
     Ok(Call::State(match call.format {
-        Format::Text => StateFormat::Summary,
-        Format::Json => StateFormat::Json,
+        FormatArgument::Text => StateFormat::Summary,
+        FormatArgument::Json => StateFormat::Json,
     }))
 }

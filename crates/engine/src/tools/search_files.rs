@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{Number, ToolDefinition, arguments, limit, schema};
+use super::{ToolDefinition, WholeNumber, arguments, limit, schema};
 use crate::calls::{Call, SearchCall};
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<SearchFiles>, parse };
@@ -27,10 +27,10 @@ struct SearchFiles {
     /// `*.rs`, `src/**`, `!*.min.js`.
     glob: Option<String>,
     /// Matching lines to show; 100 by default.
-    limit: Option<Number>,
+    limit: Option<WholeNumber>,
     /// Lines around each match.
     #[schemars(range(min = 0))]
-    context: Option<Number>,
+    context: Option<WholeNumber>,
     #[serde(default)]
     case_insensitive: bool,
     /// The pattern is plain text.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Refusal, TaskStatus, Tool, ToolNames};
 
-use super::{Number, ToolDefinition, arguments, schema};
+use super::{ToolDefinition, WholeNumber, arguments, schema};
 use crate::calls::{Call, NewTask, SetTask, TasksCall};
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<UpdateTasks>, parse };
@@ -25,7 +25,7 @@ fn describe(names: &ToolNames) -> String {
 struct UpdateTasks {
     add: Option<Vec<TaskToAdd>>,
     set: Option<Vec<TaskToSet>>,
-    remove: Option<Vec<Number>>,
+    remove: Option<Vec<WholeNumber>>,
     /// A name or number.
     story: Option<String>,
 }
@@ -36,7 +36,7 @@ struct UpdateTasks {
 struct TaskToAdd {
     description: String,
     /// 1 comes first.
-    priority: Option<Number>,
+    priority: Option<WholeNumber>,
 }
 
 /// A task to change.
@@ -44,23 +44,23 @@ struct TaskToAdd {
 #[serde(deny_unknown_fields)]
 struct TaskToSet {
     #[schemars(with = "Number")]
-    id: Numbers,
-    status: Option<Status>,
+    id: TaskNumbers,
+    status: Option<StatusArgument>,
     description: Option<String>,
-    priority: Option<Number>,
+    priority: Option<WholeNumber>,
 }
 
 /// One number, as the schema says; several are understood as well.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a number or a list of numbers")]
-enum Numbers {
-    One(Number),
-    Many(Vec<Number>),
+enum TaskNumbers {
+    One(WholeNumber),
+    Many(Vec<WholeNumber>),
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum StatusArgument {
     Pending,
     InProgress,
     Completed,
@@ -72,16 +72,16 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
     let new = |task: TaskToAdd| NewTask { description: task.description, priority: task.priority.map(|priority| priority.0) };
     let set = |task: TaskToSet| {
         let ids = match task.id {
-            Numbers::One(id) => vec![id.0],
-            Numbers::Many(ids) => ids.into_iter().map(|id| id.0).collect(),
+            TaskNumbers::One(id) => vec![id.0],
+            TaskNumbers::Many(ids) => ids.into_iter().map(|id| id.0).collect(),
         };
         let set = SetTask {
             id: 0,
             status: task.status.map(|status| match status {
-                Status::Pending => TaskStatus::Pending,
-                Status::InProgress => TaskStatus::InProgress,
-                Status::Completed => TaskStatus::Completed,
-                Status::Cancelled => TaskStatus::Cancelled,
+                StatusArgument::Pending => TaskStatus::Pending,
+                StatusArgument::InProgress => TaskStatus::InProgress,
+                StatusArgument::Completed => TaskStatus::Completed,
+                StatusArgument::Cancelled => TaskStatus::Cancelled,
             }),
             description: task.description,
             priority: task.priority.map(|priority| priority.0),

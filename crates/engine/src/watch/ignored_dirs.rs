@@ -18,14 +18,14 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// The rules in force.
 #[derive(Debug)]
-pub(super) struct Ignored {
+pub(super) struct IgnoredDirs {
     /// By directory.
     rules: HashMap<Arc<str>, Gitignore>,
     /// Those of the directories above the root, with the way from there to the root.
     above: Vec<(Gitignore, String)>,
 }
 
-impl Ignored {
+impl IgnoredDirs {
     /// The rules for a root, so far without those in it.
     pub(super) fn new(root: &Path) -> Self {
         Self { rules: HashMap::new(), above: rules_above(root).unwrap_or_default() }
@@ -115,7 +115,7 @@ mod tests {
             fs::create_dir_all(repository.path().join(dir)).unwrap();
             fs::write(repository.path().join(dir).join(RULES), text).unwrap();
         }
-        let mut found = Ignored::new(&root);
+        let mut found = IgnoredDirs::new(&root);
         for (dir, _) in rules {
             let dir = repository.path().join(dir).canonicalize().unwrap();
             if let Ok(inside) = dir.strip_prefix(root.canonicalize().unwrap()) {

@@ -26,32 +26,32 @@ use rustix::{
 use surehand_core::RelPath;
 
 use super::{
-    Progress, Trouble,
-    ignored_dirs::{Ignored, RULES, read_rules},
-    recent_paths::Recent,
+    PlacingProgress, WatchTrouble,
+    ignored_dirs::{IgnoredDirs, RULES, read_rules},
+    recent_paths::RecentPaths,
 };
-use crate::disk::root_dir::Root;
+use crate::disk::root_dir::RootDir;
 
 /// A watched tree.
 #[derive(Debug)]
-pub(super) struct Tree {
-    root: Root,
+pub(super) struct WatchedTree {
+    root: RootDir,
     inotify: Arc<OwnedFd>,
-    watched: HashMap<WatchId, Watched>,
+    watched: HashMap<WatchId, WatchedDir>,
     /// The same by path. The root's is empty.
     ids: BTreeMap<Arc<str>, WatchId>,
     /// The directories that are still to be watched.
-    to_place: Vec<(Arc<str>, Reach)>,
+    to_place: Vec<(Arc<str>, WatchDepth)>,
     /// The devices whose file systems tell of every change.
     local_devices: Vec<u64>,
-    ignored: Ignored,
+    ignored: IgnoredDirs,
     /// Ignored directories that were asked for, with those above them.
     wanted: BTreeSet<Arc<str>>,
     /// Directories that cannot be watched. They are in every answer.
     unwatched: BTreeSet<RelPath>,
     /// Files that may be changed under another name. They are in every answer.
     several_names: BTreeSet<RelPath>,
-    recent: Recent,
+    recent: RecentPaths,
     most_directories: usize,
     /// Events were lost, or the rules have changed.
     begin_again: bool,
@@ -60,14 +60,14 @@ pub(super) struct Tree {
 type WatchId = i32;
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedDir {
     path: Arc<str>,
-    reach: Reach,
+    reach: WatchDepth,
 }
 
 /// How much of a directory is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum WatchDepth {
     /// All that is in it and not ignored.
     Beneath,
     /// Itself, and in it only what is wanted.
@@ -112,30 +112,30 @@ const BUFFER: usize = 32 << 10;
 /// Fewer events than these fit into the buffer, whatever names they carry: an event is 16 bytes and a name of at most 256.
 const FEW_EVENTS: usize = BUFFER / (16 + 256);
 
-impl Tree {
+impl WatchedTree {
     /// A tree of which nothing is watched yet.
-    pub(super) fn open(root: &Path, most_directories: usize) -> Result<Self, Trouble> {
-        let root = Root::open(root).map_err(|error| Trouble::System { act: "open the workspace directory", error })?;
-        let ignored = Ignored::new(root.path());
+    pub(super) fn open(root: &Path, most_directories: usize) -> Result<Self, WatchTrouble> {
+        let root = RootDir::open(root).map_err(|error| WatchTrouble::System { act: "open the workspace directory", error })?;
+        let ignored = IgnoredDirs::new(root.path());
         Ok(Self {
             root,
             inotify: Arc::new(new_inotify()?),
             watched: HashMap::new(),
             ids: BTreeMap::new(),
-            to_place: vec![("".into(), Reach::Beneath)],
+            to_place: vec![("".into(), WatchDepth::Beneath)],
             local_devices: Vec::new(),
             ignored,
             wanted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             several_names: BTreeSet::new(),
-            recent: Recent::default(),
+            recent: RecentPaths::default(),
             most_directories: most_directories.min(fair_share().unwrap_or(usize::MAX)),
             begin_again: false,
         })
     }
 
     /// Lays all watches that are missing, or as many as it can before it is told to stop. Every reader has missed something.
-    pub(super) fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
+    pub(super) fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), WatchTrouble> {
         if self.begin_again {
             self.reset()?;
         }
@@ -149,19 +149,19 @@ impl Tree {
     }
 
     /// Reads what has happened so far, and watches the directories that are new.
-    pub(super) fn catch_up(&mut self) -> Result<Progress, Trouble> {
+    pub(super) fn catch_up(&mut self) -> Result<PlacingProgress, WatchTrouble> {
         self.read_events()?;
         if self.begin_again {
             if self.watched.len() > MOST_AT_ONCE {
-                return Ok(Progress::MoreToDo);
+                return Ok(PlacingProgress::MoreToDo);
             }
             self.reset()?;
         }
         for _ in 0..MOST_AT_ONCE {
-            let Some((path, reach)) = self.to_place.pop() else { return Ok(Progress::Done) };
+            let Some((path, reach)) = self.to_place.pop() else { return Ok(PlacingProgress::Done) };
             self.place(&path, reach)?;
         }
-        Ok(if self.to_place.is_empty() { Progress::Done } else { Progress::MoreToDo })
+        Ok(if self.to_place.is_empty() { PlacingProgress::Done } else { PlacingProgress::MoreToDo })
     }
 
     /// What a reader has not been told yet, in order. `None` if that is not known.
@@ -174,14 +174,14 @@ impl Tree {
     }
 
     /// Watches the directory of a file, and those above it: whoever moves one of these moves the file.
-    pub(super) fn also(&mut self, path: &RelPath) -> Result<(), Trouble> {
+    pub(super) fn also(&mut self, path: &RelPath) -> Result<(), WatchTrouble> {
         if has_several_names(&self.root, path) {
             self.several_names.insert(path.clone());
         }
         let above = std::iter::successors(path.parent(), RelPath::parent);
         let missing: Vec<RelPath> = above.take_while(|dir| !self.ids.contains_key(dir.as_str())).collect();
         let Some(outermost) = missing.last() else { return Ok(()) };
-        self.to_place.push((outermost.as_str().into(), Reach::Itself));
+        self.to_place.push((outermost.as_str().into(), WatchDepth::Itself));
         self.wanted.extend(missing.iter().map(|dir| dir.as_str().into()));
         while let Some((path, reach)) = self.to_place.pop() {
             self.place(&path, reach)?;
@@ -192,7 +192,7 @@ impl Tree {
     }
 
     /// Drops all watches, to begin again at the root. The descriptor is kept: to close it takes the kernel 10 ms and more.
-    fn reset(&mut self) -> Result<(), Trouble> {
+    fn reset(&mut self) -> Result<(), WatchTrouble> {
         for id in std::mem::take(&mut self.watched).into_keys() {
             self.remove_watch(id);
         }
@@ -200,38 +200,38 @@ impl Tree {
         // Every watch that goes says so. So many goodbyes may be too much for the queue, and we would begin again and again.
         self.read_events()?;
         self.begin_again = false;
-        self.ignored = Ignored::new(self.root.path());
+        self.ignored = IgnoredDirs::new(self.root.path());
         self.local_devices.clear();
         self.unwatched.clear();
-        self.to_place = vec![("".into(), Reach::Beneath)];
+        self.to_place = vec![("".into(), WatchDepth::Beneath)];
         self.recent.miss();
         Ok(())
     }
 
     /// Watches one directory and puts those in it on the list.
-    fn place(&mut self, path: &Arc<str>, reach: Reach) -> Result<(), Trouble> {
+    fn place(&mut self, path: &Arc<str>, reach: WatchDepth) -> Result<(), WatchTrouble> {
         let at = if path.is_empty() { "." } else { path };
         let dir = match self.root.open_at(at, OFlags::RDONLY | OFlags::DIRECTORY) {
             Ok(dir) => dir,
             // It is gone again, or something else is in its place, or nothing in it can have a path of ours.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) if !path.is_empty() => return Ok(()),
-            Err(Errno::MFILE | Errno::NFILE) => return Err(Trouble::NoWatcherLeft),
+            Err(Errno::MFILE | Errno::NFILE) => return Err(WatchTrouble::NoWatcherLeft),
             Err(errno) => return self.give_up(path, system("open a directory", errno)),
         };
         if !self.is_local(&dir) {
-            return self.give_up(path, Trouble::NotLocal);
+            return self.give_up(path, WatchTrouble::NotLocal);
         }
         match self.add_watch(path, &dir) {
             Ok(id) => self.enrol(id, path, reach),
-            Err(Errno::NOSPC) => return Err(Trouble::NoWatchLeft),
+            Err(Errno::NOSPC) => return Err(WatchTrouble::NoWatchLeft),
             Err(errno) => return self.give_up(path, system("watch a directory", errno)),
         }
         if self.watched.len() > self.most_directories {
-            return Err(Trouble::TooManyDirectories { limit: self.most_directories });
+            return Err(WatchTrouble::TooManyDirectories { limit: self.most_directories });
         }
         match reach {
-            Reach::Beneath => self.list(path, dir),
-            Reach::Itself => {
+            WatchDepth::Beneath => self.list(path, dir),
+            WatchDepth::Itself => {
                 self.list_wanted(path);
                 Ok(())
             }
@@ -239,7 +239,7 @@ impl Tree {
     }
 
     /// A directory that cannot be watched is in every answer. Only without the root there is nothing to answer.
-    fn give_up(&mut self, path: &str, trouble: Trouble) -> Result<(), Trouble> {
+    fn give_up(&mut self, path: &str, trouble: WatchTrouble) -> Result<(), WatchTrouble> {
         let path = RelPath::new(path).map_err(|_| trouble)?;
         self.unwatched.insert(path);
         Ok(())
@@ -264,8 +264,8 @@ impl Tree {
         inotify::add_watch(&*self.inotify, format!("/proc/self/fd/{}", dir.as_raw_fd()), changes)
     }
 
-    fn enrol(&mut self, id: WatchId, path: &Arc<str>, reach: Reach) {
-        let before = self.watched.insert(id, Watched { path: path.clone(), reach });
+    fn enrol(&mut self, id: WatchId, path: &Arc<str>, reach: WatchDepth) {
+        let before = self.watched.insert(id, WatchedDir { path: path.clone(), reach });
         if let Some(before) = before.filter(|before| before.path != *path) {
             // One directory under two paths: it was moved, which we are about to read, or it is mounted twice. Its events
             // come under the new path only.
@@ -278,7 +278,7 @@ impl Tree {
         }
     }
 
-    fn list(&mut self, path: &Arc<str>, dir: OwnedFd) -> Result<(), Trouble> {
+    fn list(&mut self, path: &Arc<str>, dir: OwnedFd) -> Result<(), WatchTrouble> {
         let listed = match list(dir) {
             Ok(listed) => listed,
             Err(errno) => return self.give_up(path, system("list a directory", errno)),
@@ -286,25 +286,25 @@ impl Tree {
         self.ignored.set(path, listed.rules);
         for name in listed.directories {
             let path = join(path, &name);
-            self.to_place.extend(self.reach_of(&path, Reach::Beneath).map(|reach| (path, reach)));
+            self.to_place.extend(self.reach_of(&path, WatchDepth::Beneath).map(|reach| (path, reach)));
         }
         Ok(())
     }
 
     fn list_wanted(&mut self, dir: &str) {
         let in_dir = self.wanted.iter().filter(|path| parent(path) == Some(dir));
-        self.to_place.extend(in_dir.map(|path| (path.clone(), Reach::Itself)));
+        self.to_place.extend(in_dir.map(|path| (path.clone(), WatchDepth::Itself)));
     }
 
     /// Whether a directory is to be watched, by how the one it is in is.
-    fn reach_of(&self, path: &str, reach_of_parent: Reach) -> Option<Reach> {
-        if reach_of_parent == Reach::Beneath && !self.ignored.is_ignored(path) {
-            return Some(Reach::Beneath);
+    fn reach_of(&self, path: &str, reach_of_parent: WatchDepth) -> Option<WatchDepth> {
+        if reach_of_parent == WatchDepth::Beneath && !self.ignored.is_ignored(path) {
+            return Some(WatchDepth::Beneath);
         }
-        self.wanted.contains(path).then_some(Reach::Itself)
+        self.wanted.contains(path).then_some(WatchDepth::Itself)
     }
 
-    fn read_events(&mut self) -> Result<(), Trouble> {
+    fn read_events(&mut self) -> Result<(), WatchTrouble> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(self.inotify.clone(), &mut buffer);
         let mut count = 0;
@@ -328,17 +328,17 @@ impl Tree {
         }
         // We hold the root open, and a directory that is held is not reported as removed.
         let is_gone = count > 0 && fstat(self.root.dir()).is_ok_and(|stat| stat.st_nlink == 0);
-        if is_gone { Err(Trouble::RootGone) } else { Ok(()) }
+        if is_gone { Err(WatchTrouble::RootGone) } else { Ok(()) }
     }
 
-    fn take_in(&mut self, event: &inotify::Event<'_>) -> Result<(), Trouble> {
+    fn take_in(&mut self, event: &inotify::Event<'_>) -> Result<(), WatchTrouble> {
         let what = event.events();
         if what.contains(ReadFlags::QUEUE_OVERFLOW) {
             self.begin_again = true;
             return Ok(());
         }
         // A watch that was taken away: the hint that was given then covers what it has to say.
-        let Some(Watched { path, reach }) = self.watched.get(&event.wd()) else { return Ok(()) };
+        let Some(WatchedDir { path, reach }) = self.watched.get(&event.wd()) else { return Ok(()) };
         let (path, reach) = (path.clone(), *reach);
         match event.file_name() {
             Some(name) => self.take_in_entry(&path, reach, name, what),
@@ -351,7 +351,7 @@ impl Tree {
     }
 
     /// Something happened to an entry of a directory.
-    fn take_in_entry(&mut self, dir: &str, reach: Reach, name: &CStr, what: ReadFlags) {
+    fn take_in_entry(&mut self, dir: &str, reach: WatchDepth, name: &CStr, what: ReadFlags) {
         // What has no path of ours, nobody can have read.
         let Ok(name) = name.to_str() else { return };
         let path = join(dir, name);
@@ -360,7 +360,7 @@ impl Tree {
             let is_there = what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::ATTRIB);
             let reach = self.reach_of(&path, reach).filter(|_| is_there);
             self.to_place.extend(reach.map(|reach| (path.clone(), reach)));
-        } else if name == RULES && reach == Reach::Beneath {
+        } else if name == RULES && reach == WatchDepth::Beneath {
             self.begin_again = true;
         }
         if let Ok(path) = RelPath::new(&path) {
@@ -368,17 +368,17 @@ impl Tree {
         }
     }
 
-    fn take_in_root(&mut self, what: ReadFlags) -> Result<(), Trouble> {
+    fn take_in_root(&mut self, what: ReadFlags) -> Result<(), WatchTrouble> {
         let gone = ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
         if what.intersects(gone) {
-            return Err(Trouble::RootGone);
+            return Err(WatchTrouble::RootGone);
         }
         self.recent.miss();
         Ok(())
     }
 
     /// The kernel took a watch away: the directory was removed, or its file system unmounted and another is to be seen.
-    fn take_in_lost(&mut self, path: Arc<str>, reach: Reach) {
+    fn take_in_lost(&mut self, path: Arc<str>, reach: WatchDepth) {
         self.leave(&path);
         self.recent.note(RelPath::new(&path).expect("it was opened by this name and is not the root"));
         self.to_place.push((path, reach));
@@ -409,9 +409,9 @@ impl Tree {
     }
 }
 
-fn new_inotify() -> Result<OwnedFd, Trouble> {
+fn new_inotify() -> Result<OwnedFd, WatchTrouble> {
     inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(|errno| match errno {
-        Errno::MFILE | Errno::NFILE => Trouble::NoWatcherLeft,
+        Errno::MFILE | Errno::NFILE => WatchTrouble::NoWatcherLeft,
         errno => system("watch files", errno),
     })
 }
@@ -422,19 +422,19 @@ fn fair_share() -> Option<usize> {
     Some(limit.trim().parse::<usize>().ok()? / 2)
 }
 
-fn has_several_names(root: &Root, path: &RelPath) -> bool {
+fn has_several_names(root: &RootDir, path: &RelPath) -> bool {
     statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_nlink > 1)
 }
 
 /// What is to know of a directory.
-struct Listed {
+struct ListedDir {
     directories: Vec<String>,
     rules: Option<Gitignore>,
 }
 
-fn list(dir: OwnedFd) -> rustix::io::Result<Listed> {
+fn list(dir: OwnedFd) -> rustix::io::Result<ListedDir> {
     let mut dir = Dir::new(dir)?;
-    let mut listed = Listed { directories: Vec::new(), rules: None };
+    let mut listed = ListedDir { directories: Vec::new(), rules: None };
     let mut has_rules = false;
     while let Some(entry) = dir.read() {
         let entry = entry?;
@@ -462,6 +462,6 @@ fn parent(path: &str) -> Option<&str> {
     if path.is_empty() { None } else { Some(path.rsplit_once('/').map_or("", |(parent, _)| parent)) }
 }
 
-fn system(act: &'static str, errno: Errno) -> Trouble {
-    Trouble::System { act, error: errno.into() }
+fn system(act: &'static str, errno: Errno) -> WatchTrouble {
+    WatchTrouble::System { act, error: errno.into() }
 }

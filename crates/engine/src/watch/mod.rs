@@ -1,10 +1,10 @@
 //! Watches a workspace for a long-running door and gives hints: which paths may have changed since somebody last asked. A hint
 //! decides nothing; whoever gets one looks at the content.
 //!
-//! What had happened before [`Watch::hints`] was called is in its answer, because the events are read on the caller's thread.
-//! A thread of its own only lays watches on a large tree, and while it does, the answer is [`Hints::Everything`]. So it is
+//! What had happened before [`FileWatcher::hints`] was called is in its answer, because the events are read on the caller's thread.
+//! A thread of its own only lays watches on a large tree, and while it does, the answer is [`WatchHints::Everything`]. So it is
 //! whenever hints cannot be had, or not be relied on. Three kinds of change nobody reports, and hints do not cover them: one
-//! through a memory map that is still open, one made under another name of the file (see [`Watch::also`]), and a file system
+//! through a memory map that is still open, one made under another name of the file (see [`FileWatcher::also`]), and a file system
 //! mounted or unmounted in the tree.
 
 #[cfg(target_os = "linux")]
@@ -29,11 +29,11 @@ use std::{
 
 use surehand_core::RelPath;
 
-use inotify::Tree;
+use inotify::WatchedTree;
 
 /// What may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hints {
+pub(crate) enum WatchHints {
     /// Nothing but these: written, created, removed, renamed or touched, or perhaps not even that. In order, each once. A
     /// directory stands for all that is in it.
     Paths(Vec<RelPath>),
@@ -41,7 +41,7 @@ pub(crate) enum Hints {
     Everything,
 }
 
-impl Hints {
+impl WatchHints {
     /// Whether this file may have changed.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let Self::Paths(paths) = self else { return true };
@@ -51,14 +51,14 @@ impl Hints {
 
 /// How far a reader has come. Everyone who asks has their own.
 #[derive(Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct HintCursor {
     next: u64,
 }
 
 /// Why there are no hints.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum WatchTrouble {
     /// The system gives out no more watchers, or the process may open no more files.
     #[error("no file watcher is left (fs.inotify.max_user_instances, or the limit of open files)")]
     NoWatcherLeft,
@@ -91,40 +91,40 @@ pub enum Trouble {
 }
 
 /// Tries to watch a tree, and gives why that cannot be done, if it cannot.
-pub fn try_watching(root: &Path) -> Option<Trouble> {
-    let watch = Watch::start(root);
+pub fn try_watching(root: &Path) -> Option<WatchTrouble> {
+    let watch = FileWatcher::start(root);
     watch.wait();
     watch.trouble()
 }
 
 /// A watched directory tree.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    shared: Arc<Shared>,
+pub(crate) struct FileWatcher {
+    shared: Arc<SharedTree>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the thread that lays watches and those who ask have in common.
 #[derive(Debug)]
-struct Shared {
-    inner: Mutex<Inner>,
+struct SharedTree {
+    inner: Mutex<WatcherState>,
     closed: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Inner {
-    phase: Phase,
+struct WatcherState {
+    phase: WatcherPhase,
     /// What to watch besides, while the thread has the tree.
     asked: Vec<RelPath>,
-    trouble: Option<Trouble>,
+    trouble: Option<WatchTrouble>,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum WatcherPhase {
     /// The thread has the tree.
     Placing,
     /// Every watch is in place.
-    Watching(Box<Tree>),
+    Watching(Box<WatchedTree>),
     /// There are no hints.
     Lost,
 }
@@ -132,53 +132,53 @@ enum Phase {
 /// How far the tree came while somebody waited.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no tree"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum PlacingProgress {
     /// All watches are in place.
     Done,
-    /// [`Tree::place_all`] has to be called.
+    /// [`WatchedTree::place_all`] has to be called.
     MoreToDo,
 }
 
 /// More directories than this are not watched: each costs the kernel about a kilobyte.
 const MOST_DIRECTORIES: usize = 50_000;
 
-impl Watch {
+impl FileWatcher {
     /// Starts to watch. This costs a thread and never fails: where nothing can be watched every answer is
-    /// [`Hints::Everything`], and [`Watch::trouble`] tells why.
+    /// [`WatchHints::Everything`], and [`FileWatcher::trouble`] tells why.
     pub(crate) fn start(root: &Path) -> Self {
         Self::start_with(root, MOST_DIRECTORIES)
     }
 
     fn start_with(root: &Path, most_directories: usize) -> Self {
-        let inner = Mutex::new(Inner { phase: Phase::Placing, asked: Vec::new(), trouble: None });
-        let shared = Arc::new(Shared { inner, closed: AtomicBool::new(false) });
+        let inner = Mutex::new(WatcherState { phase: WatcherPhase::Placing, asked: Vec::new(), trouble: None });
+        let shared = Arc::new(SharedTree { inner, closed: AtomicBool::new(false) });
         let watch = Self { shared, thread: Mutex::new(None) };
         let root: PathBuf = root.to_owned();
-        watch.place_in_background(&mut watch.shared.lock(), move || Tree::open(&root, most_directories).map(Box::new));
+        watch.place_in_background(&mut watch.shared.lock(), move || WatchedTree::open(&root, most_directories).map(Box::new));
         watch
     }
 
-    /// A reader who has looked at nothing yet: the first answer is [`Hints::Everything`].
-    pub(crate) fn cursor(&self) -> Cursor {
-        Cursor::default()
+    /// A reader who has looked at nothing yet: the first answer is [`WatchHints::Everything`].
+    pub(crate) fn cursor(&self) -> HintCursor {
+        HintCursor::default()
     }
 
     /// What may have changed since this reader asked last. What was done before the call is in the answer, also what we did
     /// ourselves.
-    pub(crate) fn hints(&self, cursor: &mut Cursor) -> Hints {
+    pub(crate) fn hints(&self, cursor: &mut HintCursor) -> WatchHints {
         let mut inner = self.shared.lock();
         // A cursor that is told so here stays where it is. Once the watches are in place it is told so once more, since
         // there was no watch yet where something may have changed meanwhile.
-        let Phase::Watching(tree) = &mut inner.phase else { return Hints::Everything };
+        let WatcherPhase::Watching(tree) = &mut inner.phase else { return WatchHints::Everything };
         match tree.catch_up() {
-            Ok(Progress::Done) => tree.since(&mut cursor.next).map_or(Hints::Everything, Hints::Paths),
-            Ok(Progress::MoreToDo) => {
+            Ok(PlacingProgress::Done) => tree.since(&mut cursor.next).map_or(WatchHints::Everything, WatchHints::Paths),
+            Ok(PlacingProgress::MoreToDo) => {
                 self.hand_over(&mut inner);
-                Hints::Everything
+                WatchHints::Everything
             }
             Err(trouble) => {
                 inner.lose(trouble);
-                Hints::Everything
+                WatchHints::Everything
             }
         }
     }
@@ -189,18 +189,18 @@ impl Watch {
     pub(crate) fn also(&self, path: &RelPath) {
         let mut inner = self.shared.lock();
         match &mut inner.phase {
-            Phase::Placing => inner.asked.push(path.clone()),
-            Phase::Watching(tree) => {
+            WatcherPhase::Placing => inner.asked.push(path.clone()),
+            WatcherPhase::Watching(tree) => {
                 if let Err(trouble) = tree.also(path) {
                     inner.lose(trouble);
                 }
             }
-            Phase::Lost => {}
+            WatcherPhase::Lost => {}
         }
     }
 
     /// Why there are no hints, told once.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn trouble(&self) -> Option<WatchTrouble> {
         self.shared.lock().trouble.take()
     }
 
@@ -213,13 +213,17 @@ impl Watch {
     }
 
     /// Leaves the tree to the thread: there is too much to do for somebody who waits for an answer.
-    fn hand_over(&self, inner: &mut Inner) {
-        if let Phase::Watching(tree) = std::mem::replace(&mut inner.phase, Phase::Placing) {
+    fn hand_over(&self, inner: &mut WatcherState) {
+        if let WatcherPhase::Watching(tree) = std::mem::replace(&mut inner.phase, WatcherPhase::Placing) {
             self.place_in_background(inner, move || Ok(tree));
         }
     }
 
-    fn place_in_background(&self, inner: &mut Inner, open: impl FnOnce() -> Result<Box<Tree>, Trouble> + Send + 'static) {
+    fn place_in_background(
+        &self,
+        inner: &mut WatcherState,
+        open: impl FnOnce() -> Result<Box<WatchedTree>, WatchTrouble> + Send + 'static,
+    ) {
         let shared = self.shared.clone();
         let run = move || {
             if let Err(trouble) = open().and_then(|tree| shared.place(tree)) {
@@ -228,31 +232,31 @@ impl Watch {
         };
         match std::thread::Builder::new().name("surehand-watch".to_owned()).spawn(run) {
             Ok(thread) => *self.thread.lock().expect("nobody panics while holding it") = Some(thread),
-            Err(error) => inner.lose(Trouble::System { act: "start a thread", error }),
+            Err(error) => inner.lose(WatchTrouble::System { act: "start a thread", error }),
         }
     }
 }
 
-impl Drop for Watch {
+impl Drop for FileWatcher {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::Relaxed);
         self.wait();
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl SharedTree {
+    fn lock(&self) -> MutexGuard<'_, WatcherState> {
         self.inner.lock().expect("nobody panics while holding it")
     }
 
     /// Lays all watches, then gives the tree to those who ask.
-    fn place(&self, mut tree: Box<Tree>) -> Result<(), Trouble> {
+    fn place(&self, mut tree: Box<WatchedTree>) -> Result<(), WatchTrouble> {
         let is_closed = || self.closed.load(Ordering::Relaxed);
         loop {
             tree.place_all(is_closed)?;
             let mut inner = self.lock();
             if is_closed() || inner.asked.is_empty() {
-                inner.phase = Phase::Watching(tree);
+                inner.phase = WatcherPhase::Watching(tree);
                 return Ok(());
             }
             let asked = std::mem::take(&mut inner.asked);
@@ -262,9 +266,9 @@ impl Shared {
     }
 }
 
-impl Inner {
-    fn lose(&mut self, trouble: Trouble) {
-        *self = Self { phase: Phase::Lost, asked: Vec::new(), trouble: Some(trouble) };
+impl WatcherState {
+    fn lose(&mut self, trouble: WatchTrouble) {
+        *self = Self { phase: WatcherPhase::Lost, asked: Vec::new(), trouble: Some(trouble) };
     }
 }
 

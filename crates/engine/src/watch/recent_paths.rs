@@ -13,7 +13,7 @@ const MOST_PATHS: usize = 16_384;
 
 /// The latest paths.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(super) struct RecentPaths {
     by_number: BTreeMap<u64, Arc<RelPath>>,
     numbers: HashMap<Arc<RelPath>, u64>,
     /// The number that the next path gets.
@@ -23,13 +23,13 @@ pub(super) struct Recent {
     most: usize,
 }
 
-impl Default for Recent {
+impl Default for RecentPaths {
     fn default() -> Self {
         Self::with(MOST_PATHS)
     }
 }
 
-impl Recent {
+impl RecentPaths {
     fn with(most: usize) -> Self {
         Self { by_number: BTreeMap::new(), numbers: HashMap::new(), next: 1, oldest: 1, most }
     }
@@ -73,12 +73,12 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn noted(recent: &mut Recent, paths: &[&str]) {
+    fn noted(recent: &mut RecentPaths, paths: &[&str]) {
         paths.iter().for_each(|path| recent.note(RelPath::new(path).unwrap()));
     }
 
     #[track_caller]
-    fn check(recent: &Recent, cursor: &mut u64, expected: Option<&[&str]>) {
+    fn check(recent: &RecentPaths, cursor: &mut u64, expected: Option<&[&str]>) {
         let told = recent.since(cursor);
         let told: Option<Vec<&str>> = told.as_ref().map(|paths| paths.iter().map(RelPath::as_str).collect());
         assert_eq!(told.as_deref(), expected);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_fresh_reader_has_missed_something() {
-        let recent = Recent::default();
+        let recent = RecentPaths::default();
         let mut cursor = 0;
         check(&recent, &mut cursor, None);
         check(&recent, &mut cursor, Some(&[]));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_reader_is_told_each_path_once() {
-        let mut recent = Recent::default();
+        let mut recent = RecentPaths::default();
         let (mut one, mut two) = (1, 1);
         noted(&mut recent, &["a", "b", "a"]);
         check(&recent, &mut one, Some(&["b", "a"]));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn who_comes_too_late_has_missed_something_and_others_have_not() {
-        let mut recent = Recent::with(2);
+        let mut recent = RecentPaths::with(2);
         let (mut late, mut early) = (1, 1);
         noted(&mut recent, &["a"]);
         check(&recent, &mut early, Some(&["a"]));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_path_that_comes_again_and_again_takes_one_place() {
-        let mut recent = Recent::with(2);
+        let mut recent = RecentPaths::with(2);
         let mut cursor = 1;
         noted(&mut recent, &["b"]);
         noted(&mut recent, &["a"; 100]);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_nobody_saw_is_missed_by_all_readers() {
-        let mut recent = Recent::default();
+        let mut recent = RecentPaths::default();
         let (mut one, mut two) = (1, 1);
         recent.miss();
         check(&recent, &mut one, None);

@@ -19,12 +19,12 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use surehand_core::RelPath;
 use surehand_testkit::as_somebody_else;
 
-use super::{Cursor, Hints, Trouble, Watch};
+use super::{FileWatcher, HintCursor, WatchHints, WatchTrouble};
 
 struct Fixture {
     // Dropped first: it must not mind that the tree is still there, or not.
-    watch: Watch,
-    cursor: Cursor,
+    watch: FileWatcher,
+    cursor: HintCursor,
     dir: tempfile::TempDir,
 }
 
@@ -53,11 +53,11 @@ fn fixture_in(dir: tempfile::TempDir, layout: &[&str]) -> Fixture {
 }
 
 fn watched(dir: tempfile::TempDir) -> Fixture {
-    let watch = Watch::start(dir.path());
+    let watch = FileWatcher::start(dir.path());
     watch.wait();
     let mut cursor = watch.cursor();
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything, "a new reader knows nothing");
-    assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![]));
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Everything, "a new reader knows nothing");
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Paths(vec![]));
     Fixture { watch, cursor, dir }
 }
 
@@ -65,12 +65,12 @@ fn path(path: &str) -> RelPath {
     RelPath::new(path).unwrap()
 }
 
-fn paths(paths: &[&str]) -> Hints {
-    Hints::Paths(paths.iter().map(|name| path(name)).collect())
+fn paths(paths: &[&str]) -> WatchHints {
+    WatchHints::Paths(paths.iter().map(|name| path(name)).collect())
 }
 
 impl Fixture {
-    fn hints(&mut self) -> Hints {
+    fn hints(&mut self) -> WatchHints {
         self.watch.hints(&mut self.cursor)
     }
 
@@ -93,7 +93,7 @@ impl Fixture {
     #[track_caller]
     fn begins_again(&mut self) {
         fs::write(self.dir.path().join(".gitignore"), "made\n").unwrap();
-        assert_eq!(self.hints(), Hints::Everything);
+        assert_eq!(self.hints(), WatchHints::Everything);
     }
 
     /// A write to this file is told as such: there is a watch on its directory.
@@ -279,7 +279,7 @@ fn paths_that_are_too_long_do_no_harm() {
 fn every_reader_is_told_what_happened_since_their_own_last_time() {
     let mut fixture = fixture(&["a", "b"]);
     let mut other = fixture.watch.cursor();
-    assert_eq!(fixture.watch.hints(&mut other), Hints::Everything);
+    assert_eq!(fixture.watch.hints(&mut other), WatchHints::Everything);
     fixture.write("a");
     fixture.is_told(&["a"]);
     fixture.write("b");
@@ -327,7 +327,7 @@ fn lost_events_mean_everything_once() {
     // This is not in the queue any more.
     fs::create_dir_all(fixture.dir.path().join("new/deep")).unwrap();
     fixture.rename("d", "e");
-    assert_eq!(fixture.hints(), Hints::Everything);
+    assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.is_told(&[]);
     fixture.is_watched("new/deep/x");
     fixture.is_watched("e/x");
@@ -341,10 +341,10 @@ fn lost_events_in_a_large_tree_mean_everything_until_it_is_watched_again() {
     layout.extend(directories.iter().map(String::as_str));
     let mut fixture = quick_fixture(&layout);
     overflow(fixture.dir.path());
-    assert_eq!(fixture.hints(), Hints::Everything);
+    assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.watch.also(&path("7/x"));
     fixture.watch.wait();
-    assert_eq!(fixture.hints(), Hints::Everything);
+    assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.is_told(&[]);
     fixture.is_watched("299/x");
     assert!(fixture.watch.trouble().is_none());
@@ -356,9 +356,9 @@ fn a_large_tree_that_comes_at_once_means_everything_until_it_is_watched() {
     for number in 0..1000 {
         fs::create_dir_all(fixture.dir.path().join(format!("new/{number}"))).unwrap();
     }
-    assert_eq!(fixture.hints(), Hints::Everything);
+    assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.watch.wait();
-    assert_eq!(fixture.hints(), Hints::Everything);
+    assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.is_watched("new/999/x");
 }
 
@@ -416,11 +416,11 @@ fn what_was_asked_for_is_watched_again_after_it_was_made_anew() {
 #[test]
 fn what_was_asked_for_before_the_watches_are_in_place_is_watched() {
     let fixture = ignoring();
-    let watch = Watch::start(fixture.dir.path());
+    let watch = FileWatcher::start(fixture.dir.path());
     watch.also(&path("made/deep/x"));
     watch.wait();
     let mut cursor = watch.cursor();
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
     fixture.write("made/deep/x");
     assert!(watch.hints(&mut cursor).covers(&path("made/deep/x")));
 }
@@ -429,7 +429,7 @@ fn what_was_asked_for_before_the_watches_are_in_place_is_watched() {
 fn new_rules_are_heeded() {
     let mut fixture = ignoring();
     fs::write(fixture.dir.path().join(".gitignore"), "other\n").unwrap();
-    assert_eq!(fixture.hints(), Hints::Everything);
+    assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.is_watched("made/deep/er/x");
     fs::create_dir(fixture.dir.path().join("other")).unwrap();
     fixture.is_told(&["other"]);
@@ -461,14 +461,14 @@ fn a_root_that_was_moved_or_removed_gives_no_hints() {
         let root = outer.path().join("root");
         fs::create_dir(&root).unwrap();
         fs::write(root.join("a"), "").unwrap();
-        let watch = Watch::start(&root);
+        let watch = FileWatcher::start(&root);
         watch.wait();
         let mut cursor = watch.cursor();
         watch.hints(&mut cursor);
         act(&root, outer.path());
-        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
-        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
-        assert!(matches!(watch.trouble(), Some(Trouble::RootGone)));
+        assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
+        assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
+        assert!(matches!(watch.trouble(), Some(WatchTrouble::RootGone)));
         assert!(watch.trouble().is_none(), "it is told once");
     }
 }
@@ -477,7 +477,7 @@ fn a_root_that_was_moved_or_removed_gives_no_hints() {
 fn a_root_below_one_that_was_moved_is_watched_on() {
     let outer = tempfile::tempdir().unwrap();
     fs::create_dir_all(outer.path().join("above/root")).unwrap();
-    let watch = Watch::start(&outer.path().join("above/root"));
+    let watch = FileWatcher::start(&outer.path().join("above/root"));
     watch.wait();
     let mut cursor = watch.cursor();
     watch.hints(&mut cursor);
@@ -489,13 +489,13 @@ fn a_root_below_one_that_was_moved_is_watched_on() {
 }
 
 #[track_caller]
-fn check_trouble(root: &Path, is_expected: impl Fn(&Trouble) -> bool) {
-    let watch = Watch::start(root);
+fn check_trouble(root: &Path, is_expected: impl Fn(&WatchTrouble) -> bool) {
+    let watch = FileWatcher::start(root);
     watch.also(&path("a"));
     watch.wait();
     let mut cursor = watch.cursor();
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
     let trouble = watch.trouble().unwrap();
     assert!(is_expected(&trouble), "{trouble}");
     assert!(watch.trouble().is_none(), "it is told once");
@@ -503,17 +503,17 @@ fn check_trouble(root: &Path, is_expected: impl Fn(&Trouble) -> bool) {
 
 #[test]
 fn a_file_system_that_does_not_tell_is_trouble() {
-    check_trouble(Path::new("/proc/self"), |trouble| matches!(trouble, Trouble::NotLocal));
+    check_trouble(Path::new("/proc/self"), |trouble| matches!(trouble, WatchTrouble::NotLocal));
 }
 
 #[test]
 fn a_root_that_cannot_be_opened_is_trouble() {
     let dir = tempfile::tempdir().unwrap();
-    check_trouble(&dir.path().join("none"), |trouble| matches!(trouble, Trouble::System { .. }));
+    check_trouble(&dir.path().join("none"), |trouble| matches!(trouble, WatchTrouble::System { .. }));
     let closed = dir.path().join("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    as_somebody_else(dir.path(), || check_trouble(&closed, |trouble| matches!(trouble, Trouble::System { .. })));
+    as_somebody_else(dir.path(), || check_trouble(&closed, |trouble| matches!(trouble, WatchTrouble::System { .. })));
 }
 
 #[test]
@@ -523,10 +523,10 @@ fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
     // Whoever knows the name can open a file in it; only listing and watching it is not allowed.
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o311)).unwrap();
     as_somebody_else(fixture.dir.path(), || {
-        let watch = Watch::start(fixture.dir.path());
+        let watch = FileWatcher::start(fixture.dir.path());
         watch.wait();
         let mut cursor = watch.cursor();
-        assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+        assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
         assert_eq!(watch.hints(&mut cursor), paths(&["closed"]));
         watch.also(&path("closed/b/x"));
         watch.hints(&mut cursor);
@@ -547,8 +547,8 @@ const SEEDS: u64 = 20;
 struct Mirror(BTreeMap<String, Vec<u8>>);
 
 impl Mirror {
-    fn follow(&mut self, root: &Path, hints: &Hints) {
-        let Hints::Paths(paths) = hints else {
+    fn follow(&mut self, root: &Path, hints: &WatchHints) {
+        let WatchHints::Paths(paths) = hints else {
             self.0.clear();
             return self.look(root, "");
         };
@@ -607,10 +607,10 @@ fn who_looks_only_at_what_is_told_knows_everything() {
         for _ in 0..100 {
             (0..busy.pick(20)).for_each(|_| busy.act(fixture.dir.path()));
             let hints = fixture.hints();
-            assert_ne!(hints, Hints::Everything);
+            assert_ne!(hints, WatchHints::Everything);
             mirror.follow(fixture.dir.path(), &hints);
             let mut actual = Mirror::default();
-            actual.follow(fixture.dir.path(), &Hints::Everything);
+            actual.follow(fixture.dir.path(), &WatchHints::Everything);
             assert_eq!(mirror, actual, "seed {seed}");
         }
     }
@@ -631,7 +631,7 @@ fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
                 done.store(true, Ordering::Release);
             });
             // It starts in the middle of it.
-            let watch = Watch::start(root);
+            let watch = FileWatcher::start(root);
             let mut cursor = watch.cursor();
             loop {
                 let is_last = done.load(Ordering::Acquire);
@@ -642,7 +642,7 @@ fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
             }
         });
         let mut actual = Mirror::default();
-        actual.follow(root, &Hints::Everything);
+        actual.follow(root, &WatchHints::Everything);
         assert_eq!(mirror, actual, "seed {seed}");
     }
 }
@@ -653,35 +653,35 @@ fn more_directories_than_allowed_are_trouble_told_once() {
     for name in ["a", "b", "c"] {
         std::fs::create_dir(dir.path().join(name)).unwrap();
     }
-    let watch = Watch::start_with(dir.path(), 3);
+    let watch = FileWatcher::start_with(dir.path(), 3);
     watch.wait();
-    assert_eq!(watch.hints(&mut watch.cursor()), Hints::Everything);
-    assert!(matches!(watch.trouble(), Some(Trouble::TooManyDirectories { limit: 3 })));
+    assert_eq!(watch.hints(&mut watch.cursor()), WatchHints::Everything);
+    assert!(matches!(watch.trouble(), Some(WatchTrouble::TooManyDirectories { limit: 3 })));
     assert!(watch.trouble().is_none());
 }
 
 #[test]
 fn one_directory_too_many_later_is_trouble_then() {
     let dir = tempfile::tempdir().unwrap();
-    let watch = Watch::start_with(dir.path(), 2);
+    let watch = FileWatcher::start_with(dir.path(), 2);
     watch.wait();
     let mut cursor = watch.cursor();
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
     std::fs::create_dir(dir.path().join("a")).unwrap();
-    assert_eq!(watch.hints(&mut cursor), Hints::Paths(vec![RelPath::new("a").unwrap()]));
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Paths(vec![RelPath::new("a").unwrap()]));
     std::fs::create_dir(dir.path().join("b")).unwrap();
-    assert_eq!(watch.hints(&mut cursor), Hints::Everything);
+    assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
     assert!(watch.trouble().is_some());
 }
 
 #[test]
 fn a_hint_covers_what_is_beneath_it() {
-    let hints = Hints::Paths(vec![path("a/b"), path("c")]);
+    let hints = WatchHints::Paths(vec![path("a/b"), path("c")]);
     for covered in ["a/b", "a/b/c", "a/b/c/d", "c"] {
         assert!(hints.covers(&path(covered)), "{covered}");
     }
     for not in ["a", "a/bc", "d/c", "cc"] {
         assert!(!hints.covers(&path(not)), "{not}");
     }
-    assert!(Hints::Everything.covers(&path("a")));
+    assert!(WatchHints::Everything.covers(&path("a")));
 }

@@ -5,30 +5,30 @@ use std::path::Path;
 
 use surehand_core::RelPath;
 
-use super::{Progress, Trouble};
+use super::{PlacingProgress, WatchTrouble};
 
 /// There is none.
 #[derive(Debug)]
-pub(crate) enum Tree {}
+pub(crate) enum WatchedTree {}
 
-impl Tree {
+impl WatchedTree {
     /// Says so.
-    pub(crate) fn open(_: &Path, _: usize) -> Result<Self, Trouble> {
-        Err(Trouble::NotHere)
+    pub(crate) fn open(_: &Path, _: usize) -> Result<Self, WatchTrouble> {
+        Err(WatchTrouble::NotHere)
     }
 
     /// Cannot be called.
-    pub(crate) fn place_all(&mut self, _: impl Fn() -> bool) -> Result<(), Trouble> {
+    pub(crate) fn place_all(&mut self, _: impl Fn() -> bool) -> Result<(), WatchTrouble> {
         match *self {}
     }
 
     /// Cannot be called.
-    pub(crate) fn catch_up(&mut self) -> Result<Progress, Trouble> {
+    pub(crate) fn catch_up(&mut self) -> Result<PlacingProgress, WatchTrouble> {
         match *self {}
     }
 
     /// Cannot be called.
-    pub(crate) fn also(&mut self, _: &RelPath) -> Result<(), Trouble> {
+    pub(crate) fn also(&mut self, _: &RelPath) -> Result<(), WatchTrouble> {
         match *self {}
     }
 

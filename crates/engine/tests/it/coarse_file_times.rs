@@ -15,7 +15,7 @@ use serde_json::json;
 use surehand_core::RelPath;
 use surehand_engine::{
     Config, Session, SessionId, StateHome, Workspace,
-    scan::{Scanned, scan},
+    scan::{ScanReport, scan},
 };
 use surehand_testkit::{Mounted, make_repository};
 
@@ -66,7 +66,7 @@ fn every_scan_finds_what_is_there(root: &Path, config: &Config) {
     scan(&workspace, &|_| {}).unwrap();
     for round in 0..10 {
         fs::write(root.join("c.txt"), format!("round {round:03}\n")).unwrap();
-        let Scanned { created, modified, .. } = scan(&workspace, &|_| {}).unwrap();
+        let ScanReport { created, modified, .. } = scan(&workspace, &|_| {}).unwrap();
         assert_eq!([created, modified].concat(), [RelPath::new("c.txt").unwrap()], "round {round}");
     }
 }

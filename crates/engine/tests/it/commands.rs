@@ -6,7 +6,7 @@ use std::{fs, path::Path, process};
 use crate::fixture::*;
 use serde_json::json;
 use surehand_engine::{
-    Command, Session, Workspace,
+    Session, ShellCommand, Workspace,
     core::{By, outcome::CommandEffects},
     render,
     store::Which,
@@ -15,11 +15,11 @@ use surehand_engine::{
 /// Runs a command in the workspace, as an agent's shell tool does.
 fn run(session: &mut Session, dir: &Path, line: &str) -> CommandEffects {
     let directory = dir.to_str().unwrap();
-    let running = session.command_begins(&Command { line, directory, output: "" });
+    let running = session.command_begins(&ShellCommand { line, directory, output: "" });
     let output = process::Command::new("sh").args(["-c", line]).current_dir(dir).output().unwrap();
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     let output = String::from_utf8(output.stdout).unwrap();
-    session.command_ended(running, &Command { line, directory, output: &output })
+    session.command_ended(running, &ShellCommand { line, directory, output: &output })
 }
 
 fn watching(dir: &Path) -> Session {

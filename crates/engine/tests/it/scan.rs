@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use surehand_engine::{
     Config, Workspace,
     core::{ContentHash, RelPath},
-    scan::{Basis, Progress, Scanned, scan},
+    scan::{ScanBasis, ScanProgress, ScanReport, scan},
     testing::scanned_files,
 };
 use surehand_testkit::as_somebody_else;
@@ -38,7 +38,7 @@ fn fixture(files: &[(&str, &str)]) -> Fixture {
 }
 
 impl Fixture {
-    fn scan(&self) -> Scanned {
+    fn scan(&self) -> ScanReport {
         scan(&self.workspace, &|_| ()).unwrap()
     }
 
@@ -68,8 +68,8 @@ impl Fixture {
 }
 
 /// `+` created, `*` modified, `-` deleted, `~` ignored, `!` unreadable.
-fn said(scanned: &Scanned) -> String {
-    let Scanned { created, modified, deleted, ignored, unreadable, .. } = scanned;
+fn said(scanned: &ScanReport) -> String {
+    let ScanReport { created, modified, deleted, ignored, unreadable, .. } = scanned;
     let marks = [('+', created), ('*', modified), ('-', deleted), ('~', ignored)];
     let changes = marks.into_iter().flat_map(|(mark, paths)| paths.iter().map(move |path| format!("{mark}{path}")));
     changes.chain(unreadable.iter().map(|(path, _)| format!("!{path}"))).collect::<Vec<_>>().join(" ")
@@ -84,7 +84,7 @@ fn the_first_scan_names_no_files_and_knows_them_all() {
     let dir = lay_out(&[("a", "one"), ("b/c", "two"), ("empty", "")]);
     let workspace = Workspace::open(dir.path(), fast()).unwrap();
     let scanned = scan(&workspace, &|_| ()).unwrap();
-    assert_eq!((scanned.basis, scanned.files, scanned.hashed, scanned.bytes_hashed), (Basis::Nothing, 3, 3, 6));
+    assert_eq!((scanned.basis, scanned.files, scanned.hashed, scanned.bytes_hashed), (ScanBasis::Nothing, 3, 3, 6));
     assert_eq!(said(&scanned), "");
     let files = scanned_files(&workspace).unwrap().into_iter();
     let known: Vec<_> = files.map(|(path, (version, stamp))| (path.to_string(), version, stamp.size)).collect();
@@ -104,7 +104,7 @@ fn a_workspace_without_files_was_scanned_all_the_same() {
 fn what_has_not_changed_is_not_read() {
     let fixture = fixture(&[("a", "one"), ("b/c", "two")]);
     let scanned = fixture.scan();
-    assert_eq!((scanned.basis, scanned.files, scanned.hashed, said(&scanned).as_str()), (Basis::LastScan, 2, 0, ""));
+    assert_eq!((scanned.basis, scanned.files, scanned.hashed, said(&scanned).as_str()), (ScanBasis::LastScan, 2, 0, ""));
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn what_cannot_be_read_is_told_and_stays_known() {
 
 /// Spoils the index, and expects a first scan that says why.
 #[track_caller]
-fn check_spoilt(spoil: impl FnOnce(&Path), expected: Basis) {
+fn check_spoilt(spoil: impl FnOnce(&Path), expected: ScanBasis) {
     let fixture = fixture(&[("a", "one"), ("b", "two")]);
     spoil(&fixture.at(".git/surehand/checkouts/main/index"));
     fixture.write("a", "new");
@@ -265,23 +265,23 @@ fn check_spoilt(spoil: impl FnOnce(&Path), expected: Basis) {
 
 #[test]
 fn a_damaged_index_is_begun_anew() {
-    check_spoilt(|index| fs::write(index, "garbage").unwrap(), Basis::Damaged);
-    check_spoilt(|index| fs::write(index, "").unwrap(), Basis::Damaged);
+    check_spoilt(|index| fs::write(index, "garbage").unwrap(), ScanBasis::Damaged);
+    check_spoilt(|index| fs::write(index, "").unwrap(), ScanBasis::Damaged);
     check_spoilt(
         |index| {
             let mut bytes = fs::read(index).unwrap();
             bytes[60] ^= 1;
             fs::write(index, bytes).unwrap();
         },
-        Basis::Damaged,
+        ScanBasis::Damaged,
     );
-    check_spoilt(|index| fs::remove_file(index).unwrap(), Basis::Nothing);
+    check_spoilt(|index| fs::remove_file(index).unwrap(), ScanBasis::Nothing);
     check_spoilt(
         |index| {
             fs::rename(index, index.with_extension("moved")).unwrap();
             symlink("index.moved", index).unwrap();
         },
-        Basis::Damaged,
+        ScanBasis::Damaged,
     );
 }
 
@@ -293,7 +293,7 @@ fn an_index_of_a_newer_version_is_begun_anew() {
             bytes[8] += 1;
             fs::write(index, bytes).unwrap();
         },
-        Basis::OtherVersion,
+        ScanBasis::OtherVersion,
     );
 }
 
@@ -301,7 +301,7 @@ fn an_index_of_a_newer_version_is_begun_anew() {
 fn a_state_that_was_removed_is_made_anew() {
     let fixture = fixture(&[("a", "one")]);
     fs::remove_dir_all(fixture.at(".git/surehand")).unwrap();
-    assert_eq!(fixture.scan().basis, Basis::Nothing);
+    assert_eq!(fixture.scan().basis, ScanBasis::Nothing);
     fixture.check("");
 }
 
@@ -319,7 +319,7 @@ fn several_scans_at_once_leave_a_whole_index() {
                     fs::write(dir.join(format!("d{number}/new{round}")), "new").unwrap();
                     let _ = fs::remove_file(dir.join(format!("d{number}/new{}", round / 2)));
                     let scanned = scan(&workspace, &|_| ()).unwrap();
-                    assert!(round == 0 || scanned.basis == Basis::LastScan, "{:?}", scanned.basis);
+                    assert!(round == 0 || scanned.basis == ScanBasis::LastScan, "{:?}", scanned.basis);
                 }
             });
         }
@@ -344,7 +344,7 @@ fn ten_thousand_files_and_how_far_it_is() {
     assert_eq!((scanned.files, scanned.created.len(), scanned.hashed), (10_000, 10_000, 10_000));
     assert!(scanned.created.is_sorted());
     let told = told.into_inner().unwrap();
-    let most = Progress { files: 10_000, expected: Some(0), bytes_hashed: scanned.bytes_hashed };
+    let most = ScanProgress { files: 10_000, expected: Some(0), bytes_hashed: scanned.bytes_hashed };
     assert!(told.len() > 10 && told.contains(&most), "{told:?}");
     fixture.write("3/33/533", "changed");
     fs::remove_dir_all(fixture.at("7")).unwrap();

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 
 use crate::fixture::{self, content, edit, fast, lay_out};
 use serde_json::json;
-use surehand_engine::{Course, Session, SessionId, Workspace};
+use surehand_engine::{CallProgress, Session, SessionId, Workspace};
 
 fn shared(dir: &Path, id: &str) -> Session {
     Session::shared(Workspace::open(dir, fast()).unwrap(), SessionId(id.to_owned()))
@@ -68,10 +68,10 @@ fn a_walk_that_nobody_wants_ends_and_one_that_is_wanted_counts() {
     let dir = lay_out(&[("a.txt", "one\n"), ("sub/b.txt", "one\n"), ("sub/c.txt", "two\n")]);
     let mut session = fixture::session(dir.path());
     let search = json!({ "pattern": "one" });
-    let course = Course::default();
+    let course = CallProgress::default();
     assert!(!session.run_tool(&course, "search_files", &search).is_refused());
     assert_eq!(course.files(), 3);
-    let stopped = Course::default();
+    let stopped = CallProgress::default();
     stopped.stop();
     for (tool, arguments) in [("search_files", &search), ("list_files", &json!({}))] {
         let outcome = session.run_tool(&stopped, tool, arguments);

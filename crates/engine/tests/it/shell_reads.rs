@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::fixture::fast;
-use surehand_engine::{Command, Session, Workspace};
+use surehand_engine::{Session, ShellCommand, Workspace};
 use tempfile::TempDir;
 
 /// A line of the corpus: what it says, and the tag that it carries in the twin.
@@ -107,8 +107,8 @@ impl Twins {
     fn seen(&self, line: &str, output: &str) -> BTreeSet<(String, u32)> {
         let mut session = Session::new(self.workspace.clone());
         let directory = self.original.path().to_str().unwrap();
-        let running = session.command_begins(&Command { line, directory, output: "" });
-        let effects = session.command_ended(running, &Command { line, directory, output });
+        let running = session.command_begins(&ShellCommand { line, directory, output: "" });
+        let effects = session.command_ended(running, &ShellCommand { line, directory, output });
         let of_file = |read: &surehand_engine::core::Lines| {
             let path = read.path.to_string();
             read.lines.iter().map(|line| (path.clone(), line.get())).collect::<Vec<_>>()

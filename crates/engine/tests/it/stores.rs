@@ -7,7 +7,7 @@ use crate::fixture::*;
 use serde_json::json;
 use surehand_engine::{
     Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,
-    change_log::Logged,
+    change_log::LoggedChange,
     core::{ContentHash, RelPath},
     store::{Scope, SqliteStore, Store, StoreError, Which},
     testing::{Probe, Step},
@@ -27,7 +27,7 @@ fn pass(session: &mut Session, tool: &str, call: serde_json::Value) {
     assert!(!reply.is_error, "{}", reply.text);
 }
 
-fn log(workspace: &Workspace) -> Vec<Logged> {
+fn log(workspace: &Workspace) -> Vec<LoggedChange> {
     workspace.log(&Which::default(), 10).unwrap()
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use surehand_engine::{
-    EXPORT_DIR, PassedOver, RESCUED, StatePaths, Trouble, Workspace,
+    EXPORT_DIR, PassedOver, RESCUED, StatePaths, WatchTrouble, Workspace,
     core::render::{count, notice::notice},
     try_watching,
 };
@@ -187,8 +187,8 @@ fn watching(root: &Path) -> Check {
     let Some(trouble) = try_watching(root) else { return Check::new("watching", State::Ok, "changes of files are heard of") };
     let check = Check::new("watching", State::Note, format!("{trouble}; files are looked at call by call instead"));
     match trouble {
-        Trouble::NoWatchLeft => Check { state: State::Warn, ..check }.remedy("sysctl fs.inotify.max_user_watches=524288"),
-        Trouble::NoWatcherLeft => Check { state: State::Warn, ..check }.remedy("sysctl fs.inotify.max_user_instances=512"),
+        WatchTrouble::NoWatchLeft => Check { state: State::Warn, ..check }.remedy("sysctl fs.inotify.max_user_watches=524288"),
+        WatchTrouble::NoWatcherLeft => Check { state: State::Warn, ..check }.remedy("sysctl fs.inotify.max_user_instances=512"),
         _ => check,
     }
 }

@@ -10,28 +10,28 @@ use surehand_core::{Act, RelPath, Stamp, plan::Marks};
 
 use super::{
     CommitError,
-    target::{Place, Staged, rename_to_free_name},
+    target::{CommitTarget, StagedName, rename_to_free_name},
 };
 use crate::disk::{
     metadata::Metadata,
-    read_file::{Found, find},
-    rescue::Displaced,
+    read_file::{FoundPath, find},
+    rescue::DisplacedFile,
     staging,
 };
 
 /// A new file on its way.
-pub(super) struct Create {
+pub(super) struct FileCreation {
     new: File,
     /// Its name until it is put in place; `None` where the system can make files without one.
-    staged: Option<Staged>,
+    staged: Option<StagedName>,
     /// Where it goes if it is taken back.
-    retreat: Staged,
+    retreat: StagedName,
     written: Option<Stamp>,
     is_put: bool,
 }
 
-impl Create {
-    pub(super) fn stage(place: &Place<'_>) -> Result<Self, CommitError> {
+impl FileCreation {
+    pub(super) fn stage(place: &CommitTarget<'_>) -> Result<Self, CommitError> {
         let nameless = staging::nameless(place.dir.as_fd(), place.content()).map_err(|error| place.failed("write", error))?;
         let (new, staged) = match nameless {
             Some(new) => (new, None),
@@ -51,7 +51,7 @@ impl Create {
     }
 
     /// The place that the journal names, so that it is found after a crash.
-    pub(super) fn retreat(&self) -> &Staged {
+    pub(super) fn retreat(&self) -> &StagedName {
         &self.retreat
     }
 
@@ -64,7 +64,7 @@ impl Create {
     }
 
     /// Gives it its name.
-    pub(super) fn put(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn put(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let put = match &self.staged {
             None => staging::name_it(&self.new, place.dir.as_fd(), place.name()),
             Some(staged) => rename_to_free_name((&staged.dir, &staged.name), (&place.dir, place.name())),
@@ -80,7 +80,7 @@ impl Create {
     }
 
     /// Takes it back: out of its place, unless it has become somebody else's.
-    pub(super) fn undo(self, place: &Place<'_>) {
+    pub(super) fn undo(self, place: &CommitTarget<'_>) {
         if !self.is_put {
             remove(self.staged.as_ref());
             return;
@@ -89,7 +89,7 @@ impl Create {
         if out.is(&self.new) {
             // It was in the open for a moment, and somebody may have begun to write into it: it gets a second look.
             let Some(version) = place.content_version() else { return };
-            place.copy.displace(Displaced::taken_back(out.dir, out.name, place.path().clone(), version));
+            place.copy.displace(DisplacedFile::taken_back(out.dir, out.name, place.path().clone(), version));
         } else if rename_to_free_name((&out.dir, &out.name), (&place.dir, place.name())).is_err() {
             place.copy.rescue(out.dir.as_fd(), &out.name, place.path());
         }
@@ -97,14 +97,14 @@ impl Create {
 }
 
 /// Removes a staged file that nobody else has ever had.
-fn remove(staged: Option<&Staged>) {
+fn remove(staged: Option<&StagedName>) {
     if let Some(staged) = staged {
         staged.remove();
     }
 }
 
 /// Beside its place, so that it gets the owner, group and rights that new files get there.
-fn stage_with_name(place: &Place<'_>) -> Result<(File, Staged), CommitError> {
+fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), CommitError> {
     let staged = place.stage_beside();
     place.announce(&staged)?;
     let written = staging::copy(staged.dir.as_fd(), &staged.name, place.content());
@@ -120,7 +120,7 @@ fn stage_with_name(place: &Place<'_>) -> Result<(File, Staged), CommitError> {
 }
 
 /// Gives a new file the mode, and as far as we may the owner and attributes, of the one that it continues.
-fn give_metadata(place: &Place<'_>, new: &File) -> Result<(), CommitError> {
+fn give_metadata(place: &CommitTarget<'_>, new: &File) -> Result<(), CommitError> {
     let Act::Write { marks, .. } = place.planned.act() else { return Ok(()) };
     let given = match marks {
         Marks::Usual => Ok(()),
@@ -130,8 +130,10 @@ fn give_metadata(place: &Place<'_>, new: &File) -> Result<(), CommitError> {
     given.map_err(|errno| place.failed("write", errno))
 }
 
-fn give_metadata_of(place: &Place<'_>, other: &RelPath, new: &File) -> Result<rustix::io::Result<()>, CommitError> {
-    let Ok(Found::File { file, stat }) = find(place.copy.root(), other) else { return Err(CommitError::Changed(other.clone())) };
+fn give_metadata_of(place: &CommitTarget<'_>, other: &RelPath, new: &File) -> Result<rustix::io::Result<()>, CommitError> {
+    let Ok(FoundPath::File { file, stat }) = find(place.copy.root(), other) else {
+        return Err(CommitError::Changed(other.clone()));
+    };
     let give = || {
         let wanted = Metadata::of(&file, &stat)?;
         let now = Metadata::of(new, &sys::fstat(new)?)?.without_labels();
@@ -145,7 +147,7 @@ fn give_metadata_of(place: &Place<'_>, other: &RelPath, new: &File) -> Result<ru
 
 /// Moves what has the name of the new file to this place or, if that turns out to be on another file system, or not ours to write any
 /// more, beside itself.
-fn take_out(place: &Place<'_>, retreat: &Staged) -> Option<Staged> {
-    let beside = Staged { dir: place.dir.clone(), name: format!(".surehand-{}", retreat.name) };
+fn take_out(place: &CommitTarget<'_>, retreat: &StagedName) -> Option<StagedName> {
+    let beside = StagedName { dir: place.dir.clone(), name: format!(".surehand-{}", retreat.name) };
     [retreat.clone(), beside].into_iter().find(|to| sys::renameat(&place.dir, place.name(), &to.dir, &to.name).is_ok())
 }

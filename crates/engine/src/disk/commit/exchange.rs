@@ -26,18 +26,18 @@ use surehand_core::Stamp;
 
 use super::{
     CommitError,
-    target::{OldFile, Place, Staged, identity, is_file_at, rename_to_free_name, same_bytes},
+    target::{CommitTarget, OldFile, StagedName, identity, is_file_at, rename_to_free_name, same_bytes},
 };
 use crate::disk::{
     lease::{Lease, LeaseState},
     metadata::Metadata,
     read_file::{link_count, open_patiently},
-    rescue::{Displaced, Heir},
+    rescue::{DisplacedFile, ReplacementFile},
     staging,
 };
 
 /// A file that is replaced.
-pub(super) struct Exchange {
+pub(super) struct FileExchange {
     old: OldFile,
     lease: Option<Lease>,
     new: File,
@@ -46,15 +46,15 @@ pub(super) struct Exchange {
     metadata: Metadata,
     /// Whether that has changed since the new one was staged.
     has_carried_over: bool,
-    staged: Staged,
-    phase: Phase,
+    staged: StagedName,
+    phase: ExchangePhase,
     /// The stamp of the old file when it had come out and nobody else had it open.
     out: Option<Stamp>,
 }
 
 /// Where the two files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum ExchangePhase {
     /// The new one is staged.
     Staged,
     /// The new one is in place, and the old one has its staged name.
@@ -69,15 +69,15 @@ enum Phase {
 pub(in crate::disk) const OLD_NAME: &str = ".old";
 
 /// What staging came to.
-pub(super) enum Staging {
-    Ready(Box<Exchange>),
+pub(super) enum ExchangeStaging {
+    Ready(Box<FileExchange>),
     /// Owner or attributes of the old file cannot be given to a new one.
     CannotGiveMetadata,
 }
 
-impl Exchange {
+impl FileExchange {
     /// Writes the new file under this name.
-    pub(super) fn stage(place: &Place<'_>, old: OldFile, staged: Staged) -> Result<Staging, CommitError> {
+    pub(super) fn stage(place: &CommitTarget<'_>, old: OldFile, staged: StagedName) -> Result<ExchangeStaging, CommitError> {
         place.announce(&staged)?;
         let written = write_new(place, &old, &staged);
         match written {
@@ -91,15 +91,17 @@ impl Exchange {
                     metadata,
                     has_carried_over: false,
                     staged,
-                    phase: Phase::Staged,
+                    phase: ExchangePhase::Staged,
                     out: None,
                 };
-                Ok(Staging::Ready(Box::new(exchange)))
+                Ok(ExchangeStaging::Ready(Box::new(exchange)))
             }
             Err(error) => {
                 staged.remove();
                 match error {
-                    NotWritten::Metadata(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => Ok(Staging::CannotGiveMetadata),
+                    NotWritten::Metadata(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
+                        Ok(ExchangeStaging::CannotGiveMetadata)
+                    }
                     NotWritten::Metadata(errno) => Err(place.failed("write", errno)),
                     NotWritten::Content(error) => Err(place.failed_unless_gone("write", error)),
                 }
@@ -107,7 +109,7 @@ impl Exchange {
         }
     }
 
-    pub(super) fn staged(&self) -> &Staged {
+    pub(super) fn staged(&self) -> &StagedName {
         &self.staged
     }
 
@@ -130,24 +132,24 @@ impl Exchange {
 
     /// Whether the file system could exchange the two.
     pub(super) fn is_exchanged(&self) -> bool {
-        matches!(self.phase, Phase::Staged | Phase::Exchanged)
+        matches!(self.phase, ExchangePhase::Staged | ExchangePhase::Exchanged)
     }
 
-    pub(super) fn check(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         // Without a lease the look at what came out must be enough.
         self.lease = Lease::take_patiently(&self.old.file).ok();
         place.check_base(&self.old)
     }
 
     /// Puts the new file in place.
-    pub(super) fn swap(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn swap(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let exchanged = match place.copy.can_exchange() {
             true => sys::renameat_with(&self.staged.dir, &self.staged.name, &place.dir, place.name(), RenameFlags::EXCHANGE),
             false => Err(Errno::OPNOTSUPP),
         };
         match exchanged {
             Ok(()) => {
-                self.phase = Phase::Exchanged;
+                self.phase = ExchangePhase::Exchanged;
                 Ok(())
             }
             Err(Errno::NOENT) => Err(place.changed()),
@@ -158,7 +160,7 @@ impl Exchange {
     }
 
     /// Where nothing can be exchanged: the old file gets a second name, then the new one takes its place.
-    fn rename_over(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    fn rename_over(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let kept = self.staged.with_ending(OLD_NAME);
         let renamed = keep_old(place, &kept).and_then(|phase| {
             match sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name()) {
@@ -182,21 +184,21 @@ impl Exchange {
     }
 
     /// What came out must be what the plan was made for.
-    pub(super) fn verify(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
-        if self.phase == Phase::Replaced {
+    pub(super) fn verify(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
+        if self.phase == ExchangePhase::Replaced {
             return place.check_base(&self.old);
         }
         let at = (&*self.staged.dir, self.staged.name.as_str());
         // A name that was added meanwhile must not lose its file. Where it was renamed over, that was asked before: some file systems
         // in programs then keep it under a name of their own, since we have it open.
-        let is_renamed_over = self.phase == Phase::RenamedOver;
+        let is_renamed_over = self.phase == ExchangePhase::RenamedOver;
         let came_out = verify_old(place, &self.old, self.lease.as_ref(), at, |stat| is_renamed_over || link_count(stat) == 1)?;
         self.out = came_out.stamp;
         self.carry_over_metadata(&came_out).map_err(|_| place.changed())
     }
 
     /// Gives the new file what was changed of the old one's metadata since it was staged.
-    fn carry_over_metadata(&mut self, came_out: &CameOut) -> io::Result<()> {
+    fn carry_over_metadata(&mut self, came_out: &VerifiedOld) -> io::Result<()> {
         let now = match &came_out.other {
             None => Metadata::of(&self.old.file, &came_out.stat)?,
             Some(file) => Metadata::of(file, &came_out.stat)?,
@@ -209,30 +211,30 @@ impl Exchange {
     }
 
     /// It has happened: what came out waits for a second look.
-    pub(super) fn settle(self, place: &Place<'_>) {
+    pub(super) fn settle(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
-        let handle = (self.phase == Phase::Replaced).then_some(self.old.file);
-        let heir = Heir { dir: place.dir.clone(), metadata: self.metadata };
-        let displaced = Displaced::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
-        place.copy.displace(Displaced { stamp: self.out, heir: Some(heir), handle, ..displaced });
+        let handle = (self.phase == ExchangePhase::Replaced).then_some(self.old.file);
+        let heir = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
+        let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
+        place.copy.displace(DisplacedFile { stamp: self.out, heir: Some(heir), handle, ..displaced });
     }
 
     /// Takes it back.
-    pub(super) fn undo(mut self, place: &Place<'_>) {
+    pub(super) fn undo(mut self, place: &CommitTarget<'_>) {
         if let Some(lease) = self.lease.take() {
             lease.release(&self.old.file);
         }
         match self.phase {
-            Phase::Staged => {
+            ExchangePhase::Staged => {
                 if let (false, Some(version)) = (self.staged.remove(), place.content_version()) {
                     // Where nothing may be removed now, it is tried again later.
-                    let Staged { dir, name } = self.staged;
-                    place.copy.displace(Displaced::taken_back(dir, name, place.path().clone(), version));
+                    let StagedName { dir, name } = self.staged;
+                    place.copy.displace(DisplacedFile::taken_back(dir, name, place.path().clone(), version));
                 }
             }
-            Phase::Exchanged => self.exchange_back(place),
-            Phase::RenamedOver => self.rename_back(place),
-            Phase::Replaced => {
+            ExchangePhase::Exchanged => self.exchange_back(place),
+            ExchangePhase::RenamedOver => self.rename_back(place),
+            ExchangePhase::Replaced => {
                 if self.write_back().is_err() || !self.put_over_ours(place) {
                     place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
                 }
@@ -241,7 +243,7 @@ impl Exchange {
     }
 
     /// Puts back what came out. If by now somebody has replaced our file, theirs stays and what came out is rescued.
-    fn exchange_back(self, place: &Place<'_>) {
+    fn exchange_back(self, place: &CommitTarget<'_>) {
         let (staged, target) = ((&*self.staged.dir, self.staged.name.as_str()), (&*place.dir, place.name()));
         let exchange = || sys::renameat_with(staged.0, staged.1, target.0, target.1, RenameFlags::EXCHANGE);
         if exchange().is_err() {
@@ -259,24 +261,24 @@ impl Exchange {
 
     /// Our file was in the open for a moment. Somebody may have changed its mode, and that was meant for the one in its place; or have
     /// begun to write into it, so that it gets a second look, too.
-    fn displace_ours(self, place: &Place<'_>) {
+    fn displace_ours(self, place: &CommitTarget<'_>) {
         let Some(version) = place.content_version() else { return };
-        let heir = Heir { dir: place.dir.clone(), metadata: self.metadata };
-        let displaced = Displaced::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
-        let mut displaced = Displaced { heir: Some(heir), ..displaced };
+        let heir = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
+        let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
+        let mut displaced = DisplacedFile { heir: Some(heir), ..displaced };
         // What cannot be carried over now is tried again with the second look.
         let _ = displaced.carry_over_metadata(&self.new);
         place.copy.displace(displaced);
     }
 
-    fn rename_back(&self, place: &Place<'_>) {
+    fn rename_back(&self, place: &CommitTarget<'_>) {
         if !self.put_over_ours(place) {
             place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
         }
     }
 
     /// Renames what is kept over the file in place, if that is ours still.
-    fn put_over_ours(&self, place: &Place<'_>) -> bool {
+    fn put_over_ours(&self, place: &CommitTarget<'_>) -> bool {
         is_file_at(&place.dir, place.name(), &self.new)
             && sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name()).is_ok()
     }
@@ -296,10 +298,10 @@ impl Exchange {
 }
 
 /// Gives the file that is in place a second name or, where there are none, copies it.
-fn keep_old(place: &Place<'_>, kept: &Staged) -> Result<Phase, CommitError> {
+fn keep_old(place: &CommitTarget<'_>, kept: &StagedName) -> Result<ExchangePhase, CommitError> {
     match sys::linkat(&place.dir, place.name(), &kept.dir, &kept.name, AtFlags::empty()) {
         Ok(()) => match sys::statat(&kept.dir, &kept.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if link_count(&stat) <= 2 => Ok(Phase::RenamedOver),
+            Ok(stat) if link_count(&stat) <= 2 => Ok(ExchangePhase::RenamedOver),
             // A name that was added meanwhile must not lose its file.
             Ok(_) | Err(Errno::NOENT) => Err(place.changed()),
             Err(errno) => Err(place.failed("replace", errno)),
@@ -312,7 +314,7 @@ fn keep_old(place: &Place<'_>, kept: &Staged) -> Result<Phase, CommitError> {
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
             let copied = staging::copy(kept.dir.as_fd(), &kept.name, place.base());
             let copied = copied.and_then(|copy| if place.is_durable() { copy.sync_all() } else { Ok(()) });
-            copied.map(|()| Phase::Replaced).map_err(|error| place.failed("keep a copy", error))
+            copied.map(|()| ExchangePhase::Replaced).map_err(|error| place.failed("keep a copy", error))
         }
         Err(errno) => Err(place.failed("replace", errno)),
     }
@@ -325,7 +327,7 @@ enum NotWritten {
 }
 
 /// Writes the new file, and gives it the metadata of the old one. Gives its status when it was complete.
-fn write_new(place: &Place<'_>, old: &OldFile, staged: &Staged) -> Result<(File, Stat, Metadata), NotWritten> {
+fn write_new(place: &CommitTarget<'_>, old: &OldFile, staged: &StagedName) -> Result<(File, Stat, Metadata), NotWritten> {
     let metadata = Metadata::of(&old.file, &old.stat).map_err(NotWritten::Metadata)?;
     // With the mode that it will have, which saves setting it; another owner must not see more than that, so nothing at first.
     let mode =
@@ -341,7 +343,7 @@ fn write_new(place: &Place<'_>, old: &OldFile, staged: &Staged) -> Result<(File,
 }
 
 /// A file that has come out of its place and is what the plan was made for.
-pub(super) struct CameOut {
+pub(super) struct VerifiedOld {
     pub(super) stat: Stat,
     /// Its stamp, if it is the file that was checked and nobody else had it open then.
     pub(super) stamp: Option<Stamp>,
@@ -351,12 +353,12 @@ pub(super) struct CameOut {
 
 /// What came out must be what the plan was made for, under no other name that it could lose.
 pub(super) fn verify_old(
-    place: &Place<'_>,
+    place: &CommitTarget<'_>,
     old: &OldFile,
     lease: Option<&Lease>,
     (dir, name): (&File, &str),
     may_go: impl Fn(&Stat) -> bool,
-) -> Result<CameOut, CommitError> {
+) -> Result<VerifiedOld, CommitError> {
     let stat = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| place.failed("look at the old file", errno))?;
     let stamp = place.copy.clock().stamp(&stat);
     if !may_go(&stat) {
@@ -365,14 +367,14 @@ pub(super) fn verify_old(
     if identity(&stat) != identity(&old.stat) {
         // Somebody has put another file in place of the one that was checked. With the same bytes it is as good.
         let other = open_at(dir, name).filter(|file| same_bytes(file, place.base()).unwrap_or(false));
-        return other.map(|file| CameOut { stat, stamp: None, other: Some(file) }).ok_or_else(|| place.changed());
+        return other.map(|file| VerifiedOld { stat, stamp: None, other: Some(file) }).ok_or_else(|| place.changed());
     }
     // Asked after the stamp was taken: what is written later than that shows.
     match lease.map(|lease| lease.state(&old.file)) {
-        Some(LeaseState::Held | LeaseState::ReaderWaits) => Ok(CameOut { stat, stamp: Some(stamp), other: None }),
+        Some(LeaseState::Held | LeaseState::ReaderWaits) => Ok(VerifiedOld { stat, stamp: Some(stamp), other: None }),
         // A writer waits for the old file. Let it have it, and begin again after it.
         Some(LeaseState::Broken) => Err(place.changed()),
-        None => place.check_base(old).map(|()| CameOut { stat, stamp: None, other: None }),
+        None => place.check_base(old).map(|()| VerifiedOld { stat, stamp: None, other: None }),
     }
 }
 

@@ -20,29 +20,29 @@ use surehand_core::{Cause, Refusal, Stamp};
 
 use super::{
     CommitError,
-    target::{OldFile, Place, Staged, is_file_at, same_bytes},
+    target::{CommitTarget, OldFile, StagedName, is_file_at, same_bytes},
 };
 use crate::disk::{
     lease::{Lease, NoLease},
-    rescue::Displaced,
+    rescue::DisplacedFile,
     staging,
 };
 
 /// A file that is written in place.
-pub(super) struct InPlace {
+pub(super) struct InPlaceWrite {
     old: OldFile,
     lease: Option<Lease>,
     /// The copy of the old content.
-    old_copy: (Staged, File),
+    old_copy: (StagedName, File),
     /// The copy of the new content.
-    new_copy: (Staged, File),
+    new_copy: (StagedName, File),
     written: Option<Stamp>,
-    progress: Progress,
+    progress: InPlacePhase,
 }
 
 /// How far it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum InPlacePhase {
     Untouched,
     /// It may be torn.
     Begun,
@@ -52,11 +52,11 @@ enum Progress {
 /// What is added to the name of the copy of the old content for the copy of the new one.
 pub(in crate::disk) const NEW_COPY: &str = ".new";
 
-impl InPlace {
-    pub(super) fn stage(place: &Place<'_>, staged: Staged) -> Result<Self, CommitError> {
+impl InPlaceWrite {
+    pub(super) fn stage(place: &CommitTarget<'_>, staged: StagedName) -> Result<Self, CommitError> {
         place.announce(&staged)?;
         let with_new = staged.with_ending(NEW_COPY);
-        let keep = |staged: &Staged, content| {
+        let keep = |staged: &StagedName, content| {
             staging::copy(staged.dir.as_fd(), &staged.name, content).map_err(|error| place.failed("keep a copy", error))
         };
         let kept = keep(&staged, place.base())
@@ -68,7 +68,7 @@ impl InPlace {
                 old_copy: (staged, old_copy),
                 new_copy: (with_new, new_copy),
                 written: None,
-                progress: Progress::Untouched,
+                progress: InPlacePhase::Untouched,
             }),
             Err(error) => {
                 with_new.remove();
@@ -79,7 +79,7 @@ impl InPlace {
     }
 
     /// The copy of the old content.
-    pub(super) fn staged(&self) -> &Staged {
+    pub(super) fn staged(&self) -> &StagedName {
         &self.old_copy.0
     }
 
@@ -96,7 +96,7 @@ impl InPlace {
         self.written
     }
 
-    pub(super) fn check(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         match Lease::take_patiently(&self.old.file) {
             Ok(lease) => self.lease = Some(lease),
             Err(NoLease::IsOpen) if place.copy.rescued().leases_exist() => {
@@ -109,17 +109,17 @@ impl InPlace {
         place.check_base(&self.old)
     }
 
-    pub(super) fn write(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
-        self.progress = Progress::Begun;
+    pub(super) fn write(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
+        self.progress = InPlacePhase::Begun;
         overwrite(&self.old.file, place.content()).map_err(|error| place.failed("write", error))?;
         self.written = place.stamp_of(&self.old.file);
-        self.progress = Progress::Complete;
+        self.progress = InPlacePhase::Complete;
         Ok(())
     }
 
     /// Somebody may have renamed the file that we have open, and put another one in its place: then nothing was done to that. Without a
     /// lease somebody may have written into it as well.
-    pub(super) fn verify(&self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn verify(&self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let is_there = is_file_at(&place.dir, place.name(), &self.old.file);
         let is_ours = || self.lease.is_some() || same_bytes(&self.old.file, place.content()).unwrap_or(false);
         if is_there && is_ours() { Ok(()) } else { Err(place.changed()) }
@@ -132,17 +132,17 @@ impl InPlace {
     }
 
     /// A torn write is ours to mend. A complete one may have been followed by somebody else's, which stays.
-    pub(super) fn undo(self, place: &Place<'_>) {
+    pub(super) fn undo(self, place: &CommitTarget<'_>) {
         let old = &self.old.file;
         let is_ours = match self.progress {
-            Progress::Untouched => false,
-            Progress::Begun => true,
-            Progress::Complete => same_bytes(old, place.content()).unwrap_or(false),
+            InPlacePhase::Untouched => false,
+            InPlacePhase::Begun => true,
+            InPlacePhase::Complete => same_bytes(old, place.content()).unwrap_or(false),
         };
         if is_ours {
             drop(overwrite(old, place.base()));
         }
-        let is_back = self.progress == Progress::Untouched || same_bytes(old, place.base()).unwrap_or(false);
+        let is_back = self.progress == InPlacePhase::Untouched || same_bytes(old, place.base()).unwrap_or(false);
         self.new_copy.0.remove();
         let (staged, _) = self.old_copy;
         if !is_back {
@@ -150,7 +150,7 @@ impl InPlace {
             place.copy.rescue(staged.dir.as_fd(), &staged.name, place.path());
         } else if let (false, Some(version)) = (staged.remove(), place.base_version()) {
             // Where nothing may be removed now, it is tried again later.
-            place.copy.displace(Displaced::taken_back(staged.dir, staged.name, place.path().clone(), version));
+            place.copy.displace(DisplacedFile::taken_back(staged.dir, staged.name, place.path().clone(), version));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Commit: the only writer of user files. It replaces files only if they are still what the plan was made for, at the moment
 //! of replacement, and all of them or none.
 //!
-//! A commit is first written down as a list of [`Step`]s and then carried out step by step, so that a test can stop it after
+//! A commit is first written down as a list of [`CommitStep`]s and then carried out step by step, so that a test can stop it after
 //! every one and see what recovery makes of it.
 
 mod create;
@@ -23,11 +23,11 @@ use std::{
 use rustix::fs as sys;
 use surehand_core::{Cause, Planned, Refusal, RelPath, Stamp};
 
-use self::staged_file::{StagedFile, Synced};
+use self::staged_file::{StagedFile, SyncTarget};
 pub(super) use self::{exchange::OLD_NAME, in_place::NEW_COPY, target::rename_to_free_name};
 use super::{
-    journal::{Entry, How},
-    path_locks::Locks,
+    journal::{CommitMethod, JournalEntry},
+    path_locks::PathLocks,
     recovery::has_half_done,
     root_dir::refuse_io,
     working_copy::WorkingCopy,
@@ -46,7 +46,7 @@ pub enum Durability {
 
 /// One step of a commit. The number is that of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CommitStep {
     /// Take the locks of all files.
     Lock,
     /// Write the new content where nobody looks.
@@ -64,18 +64,18 @@ pub enum Step {
 }
 
 /// The steps of a commit of so many files.
-pub fn steps(files: usize) -> Vec<Step> {
-    let stage = (0..files).map(Step::Stage);
-    let swap = (0..files).flat_map(|file| [Step::Check(file), Step::Swap(file), Step::Verify(file)]);
-    [Step::Lock].into_iter().chain(stage).chain([Step::Begin]).chain(swap).chain([Step::End]).collect()
+pub fn steps(files: usize) -> Vec<CommitStep> {
+    let stage = (0..files).map(CommitStep::Stage);
+    let swap = (0..files).flat_map(|file| [CommitStep::Check(file), CommitStep::Swap(file), CommitStep::Verify(file)]);
+    [CommitStep::Lock].into_iter().chain(stage).chain([CommitStep::Begin]).chain(swap).chain([CommitStep::End]).collect()
 }
 
 /// What is done after each step, for tests: go on, or stop as if the process had died.
-pub type Probe = Arc<dyn Fn(usize, Step) -> Verdict + Send + Sync>;
+pub type CommitProbe = Arc<dyn Fn(usize, CommitStep) -> ProbeVerdict + Send + Sync>;
 
-/// What a [`Probe`] says.
+/// What a [`CommitProbe`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProbeVerdict {
     /// Go on.
     GoOn,
     /// Leave everything as it is at this moment.
@@ -84,7 +84,7 @@ pub enum Verdict {
 
 /// A file to commit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Change<'a> {
+pub(crate) struct FileChange<'a> {
     /// What to do.
     pub planned: &'a Planned,
     /// Device and inode of a file that has several names, so that all of them share a lock.
@@ -97,7 +97,7 @@ pub(crate) struct Committed {
     /// For each file, in the order given: its stamp afterwards, as far as it could be had.
     pub stamps: Vec<Option<Stamp>>,
     /// How each was written.
-    pub how: Vec<How>,
+    pub how: Vec<CommitMethod>,
 }
 
 /// Why a commit did not happen. No file is changed.
@@ -118,14 +118,14 @@ pub(crate) enum CommitError {
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Carries out planned changes.
-pub(crate) fn commit(copy: &WorkingCopy, changes: &[Change<'_>]) -> Result<Committed, CommitError> {
-    let mut run = Run::new(copy, changes)?;
+pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<Committed, CommitError> {
+    let mut run = CommitRun::new(copy, changes)?;
     for (number, step) in steps(changes.len()).into_iter().enumerate() {
         if let Err(error) = run.step(step) {
             run.undo();
             return Err(error);
         }
-        if copy.probe().is_some_and(|probe| probe(number, step) == Verdict::Stop) {
+        if copy.probe().is_some_and(|probe| probe(number, step) == ProbeVerdict::Stop) {
             run.abandon();
             return Err(CommitError::Stopped);
         }
@@ -133,19 +133,19 @@ pub(crate) fn commit(copy: &WorkingCopy, changes: &[Change<'_>]) -> Result<Commi
     Ok(run.finish())
 }
 
-struct Run<'a> {
+struct CommitRun<'a> {
     copy: &'a WorkingCopy,
-    changes: &'a [Change<'a>],
+    changes: &'a [FileChange<'a>],
     /// Those of them that are staged.
     files: Vec<StagedFile<'a>>,
     number: u64,
     journal_name: String,
     begun: bool,
-    locks: Option<Locks>,
+    locks: Option<PathLocks>,
 }
 
-impl<'a> Run<'a> {
-    fn new(copy: &'a WorkingCopy, changes: &'a [Change<'a>]) -> Result<Self, CommitError> {
+impl<'a> CommitRun<'a> {
+    fn new(copy: &'a WorkingCopy, changes: &'a [FileChange<'a>]) -> Result<Self, CommitError> {
         let numbered = copy
             .revive_state()
             .and_then(|()| copy.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
@@ -153,15 +153,15 @@ impl<'a> Run<'a> {
         Ok(Self { copy, changes, files: Vec::new(), number, journal_name, begun: false, locks: None })
     }
 
-    fn step(&mut self, step: Step) -> Result<(), CommitError> {
+    fn step(&mut self, step: CommitStep) -> Result<(), CommitError> {
         match step {
-            Step::Lock => self.lock(),
-            Step::Stage(file) => self.stage(file),
-            Step::Begin => self.begin(),
-            Step::Check(file) => self.files[file].check(),
-            Step::Swap(file) => self.files[file].swap(),
-            Step::Verify(file) => self.files[file].verify(),
-            Step::End => self.end(),
+            CommitStep::Lock => self.lock(),
+            CommitStep::Stage(file) => self.stage(file),
+            CommitStep::Begin => self.begin(),
+            CommitStep::Check(file) => self.files[file].check(),
+            CommitStep::Swap(file) => self.files[file].swap(),
+            CommitStep::Verify(file) => self.files[file].verify(),
+            CommitStep::End => self.end(),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn take_locks(&self) -> Result<Locks, CommitError> {
+    fn take_locks(&self) -> Result<PathLocks, CommitError> {
         let paths = self.changes.iter().flat_map(|change| [change.planned.path()].into_iter().chain(change.planned.moved_to()));
         let paths: Vec<RelPath> = paths.map(|path| self.copy.in_tree(path)).collect();
         let paths: Vec<&RelPath> = paths.iter().collect();
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         }
         let files = self.files.iter().map(StagedFile::intent).collect();
         self.begun = true;
-        self.write_journal(&Entry::Begin { commit: self.number, files })?;
+        self.write_journal(&JournalEntry::Begin { commit: self.number, files })?;
         if !self.may_be_found_half_done() {
             return Ok(());
         }
@@ -247,13 +247,13 @@ impl<'a> Run<'a> {
     /// One file that is replaced, made, moved or removed is so in one call: it is old or new at any instant, also after a power cut. Several
     /// are not, nor is one that is written in place.
     fn may_be_found_half_done(&self) -> bool {
-        self.files.len() > 1 || self.files.iter().any(|file| file.how() == How::InPlace)
+        self.files.len() > 1 || self.files.iter().any(|file| file.how() == CommitMethod::InPlace)
     }
 
     fn end(&mut self) -> Result<(), CommitError> {
         if self.is_durable() {
-            let in_place: Vec<Synced<'_>> = distinct(self.files.iter().flat_map(StagedFile::to_sync_after));
-            let in_place: Vec<&File> = in_place.iter().map(Synced::file).collect();
+            let in_place: Vec<SyncTarget<'_>> = distinct(self.files.iter().flat_map(StagedFile::to_sync_after));
+            let in_place: Vec<&File> = in_place.iter().map(SyncTarget::file).collect();
             sync(&in_place).map_err(|(_, error)| self.failed("sync", &error))?;
         }
         // The files are in place: from here on the commit has happened, whatever becomes of this line.
@@ -264,15 +264,15 @@ impl<'a> Run<'a> {
     fn write_end(&self) {
         let numbered = self.files.iter().enumerate();
         let carried_over = numbered.filter_map(|(nth, file)| Some((nth, file.carried_over()?.clone()))).collect();
-        drop(self.write_journal(&Entry::End { commit: self.number, done: true, carried_over }));
+        drop(self.write_journal(&JournalEntry::End { commit: self.number, done: true, carried_over }));
         if let (Some(locks), true) = (&self.locks, self.may_be_found_half_done()) {
             // A mark that stays only makes the next one look for what is not there.
             drop(locks.unmark());
         }
     }
 
-    fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
-        let is_needed_after_power_cut = matches!(entry, Entry::Begin { .. }) && self.may_be_found_half_done();
+    fn write_journal(&self, entry: &JournalEntry) -> Result<(), CommitError> {
+        let is_needed_after_power_cut = matches!(entry, JournalEntry::Begin { .. }) && self.may_be_found_half_done();
         let sync = self.is_durable() && is_needed_after_power_cut;
         self.copy.with_journal(|journal| journal.write(entry, sync)).map_err(|error| self.failed("write the journal", &error))
     }
@@ -284,7 +284,7 @@ impl<'a> Run<'a> {
             file.undo();
         }
         if self.begun {
-            drop(self.write_journal(&Entry::End { commit: self.number, done: false, carried_over: Vec::new() }));
+            drop(self.write_journal(&JournalEntry::End { commit: self.number, done: false, carried_over: Vec::new() }));
             if let (Some(locks), true) = (&self.locks, half_done) {
                 drop(locks.unmark());
             }
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn failed(changes: &[Change<'_>], what: &str, error: &io::Error) -> CommitError {
+fn failed(changes: &[FileChange<'_>], what: &str, error: &io::Error) -> CommitError {
     CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), what, error)))
 }
 
@@ -337,7 +337,7 @@ fn sync(files: &[&File]) -> Result<(), (usize, io::Error)> {
 }
 
 /// The same without directories that came before.
-fn distinct<'f>(files: impl Iterator<Item = Synced<'f>>) -> Vec<Synced<'f>> {
+fn distinct<'f>(files: impl Iterator<Item = SyncTarget<'f>>) -> Vec<SyncTarget<'f>> {
     let mut seen = HashSet::new();
     let identity = |file: &File| sys::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ino));
     files.filter(|synced| identity(synced.file()).is_none_or(|identity| seen.insert(identity))).collect()

@@ -11,23 +11,23 @@ use surehand_core::{RelPath, Stamp};
 use super::{
     CommitError,
     exchange::verify_old,
-    target::{OldFile, Place, Staged, identity, is_file_at, rename_in_other_letters, rename_to_free_name},
+    target::{CommitTarget, OldFile, StagedName, identity, is_file_at, rename_in_other_letters, rename_to_free_name},
 };
-use crate::disk::{lease::Lease, rescue::Displaced};
+use crate::disk::{lease::Lease, rescue::DisplacedFile};
 
 /// A file that is deleted: it is taken to a place of ours, looked at, and removed later.
-pub(super) struct Remove {
+pub(super) struct FileRemoval {
     old: OldFile,
     lease: Option<Lease>,
     /// Where it is taken.
-    staged: Staged,
+    staged: StagedName,
     is_taken: bool,
     /// Its stamp when it had come out and nobody else had it open.
     out: Option<Stamp>,
 }
 
 /// A file that gets another name.
-pub(super) struct Move {
+pub(super) struct FileMove {
     old: OldFile,
     lease: Option<Lease>,
     dir_to: Arc<File>,
@@ -35,29 +35,29 @@ pub(super) struct Move {
     is_moved: bool,
 }
 
-impl Remove {
+impl FileRemoval {
     /// Opens the file that is to go. Nothing is staged: its name there is where it will be taken.
-    pub(super) fn stage(place: &Place<'_>) -> Result<Self, CommitError> {
+    pub(super) fn stage(place: &CommitTarget<'_>) -> Result<Self, CommitError> {
         let old = place.open_old(OFlags::RDONLY)?;
         let staged = place.stage_on(identity(&old.stat).0);
         Ok(Self { old, lease: None, staged, is_taken: false, out: None })
     }
 
-    pub(super) fn staged(&self) -> &Staged {
+    pub(super) fn staged(&self) -> &StagedName {
         &self.staged
     }
 
-    pub(super) fn written(&self, place: &Place<'_>) -> Stamp {
+    pub(super) fn written(&self, place: &CommitTarget<'_>) -> Stamp {
         place.copy.clock().stamp(&self.old.stat)
     }
 
-    pub(super) fn check(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         self.lease = Lease::take_patiently(&self.old.file).ok();
         place.check_base(&self.old)
     }
 
     /// Takes the file out of its place.
-    pub(super) fn take_out(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn take_out(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         match sys::renameat(&place.dir, place.name(), &self.staged.dir, &self.staged.name) {
             Ok(()) => {
                 self.is_taken = true;
@@ -69,7 +69,7 @@ impl Remove {
         }
     }
 
-    pub(super) fn verify(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn verify(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let at = (&*self.staged.dir, self.staged.name.as_str());
         // One that has other names loses nothing by losing this one.
         self.out = verify_old(place, &self.old, self.lease.as_ref(), at, |_| true)?.stamp;
@@ -77,14 +77,14 @@ impl Remove {
     }
 
     /// It has happened: what came out waits for a second look.
-    pub(super) fn settle(self, place: &Place<'_>) {
+    pub(super) fn settle(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
-        let displaced = Displaced::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
-        place.copy.displace(Displaced { stamp: self.out, ..displaced });
+        let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
+        place.copy.displace(DisplacedFile { stamp: self.out, ..displaced });
     }
 
     /// Puts the file back. If somebody has made another one meanwhile, that stays and this one is rescued.
-    pub(super) fn undo(self, place: &Place<'_>) {
+    pub(super) fn undo(self, place: &CommitTarget<'_>) {
         let from = (&*self.staged.dir, self.staged.name.as_str());
         if self.is_taken && rename_to_free_name(from, (&place.dir, place.name())).is_err() {
             place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
@@ -92,16 +92,16 @@ impl Remove {
     }
 }
 
-impl Move {
+impl FileMove {
     /// Opens the file that is to be moved, and the directory that it is moved to.
-    pub(super) fn stage(place: &mut Place<'_>, to: &RelPath) -> Result<Self, CommitError> {
+    pub(super) fn stage(place: &mut CommitTarget<'_>, to: &RelPath) -> Result<Self, CommitError> {
         place.make_directories(to)?;
         let dir_to = place.open_parent(to)?;
         let old = place.open_old(OFlags::RDONLY)?;
         Ok(Self { old, lease: None, dir_to, name_to: to.name().to_owned(), is_moved: false })
     }
 
-    pub(super) fn written(&self, place: &Place<'_>) -> Stamp {
+    pub(super) fn written(&self, place: &CommitTarget<'_>) -> Stamp {
         place.copy.clock().stamp(&self.old.stat)
     }
 
@@ -110,13 +110,13 @@ impl Move {
         (&self.dir_to, &self.name_to)
     }
 
-    pub(super) fn check(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         self.lease = Lease::take_patiently(&self.old.file).ok();
         place.check_base(&self.old)
     }
 
     /// Gives the file its other name, unless something has that name by now.
-    pub(super) fn rename(&mut self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn rename(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let (from, to) = ((&*place.dir, place.name()), (&*self.dir_to, self.name_to.as_str()));
         match rename_in_other_letters(from, to) {
             Ok(()) => {
@@ -128,13 +128,13 @@ impl Move {
         }
     }
 
-    pub(super) fn verify(&self, place: &Place<'_>) -> Result<(), CommitError> {
+    pub(super) fn verify(&self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let at = (&*self.dir_to, self.name_to.as_str());
         verify_old(place, &self.old, self.lease.as_ref(), at, |_| true).map(drop)
     }
 
     /// Gives the file its first name back, if it is the one that we moved: whatever else is there now is somebody's, and stays.
-    pub(super) fn undo(self, place: &Place<'_>) {
+    pub(super) fn undo(self, place: &CommitTarget<'_>) {
         let at = (&*self.dir_to, self.name_to.as_str());
         if !self.is_moved || !is_file_at(at.0, at.1, &self.old.file) {
             return;

@@ -15,15 +15,15 @@ use surehand_core::{Content, ContentHash, Planned, RelPath, Stamp};
 
 use super::{CommitError, Durability};
 use crate::disk::{
-    journal::{Entry, StagePlace},
+    journal::{JournalEntry, StagingPlace},
     read_file::{link_count, open_patiently},
     root_dir::{is_other_letters, refuse_io},
     staging,
-    working_copy::{Staging, WorkingCopy},
+    working_copy::{StagingLevel, WorkingCopy},
 };
 
 /// A file of a commit, with its directory.
-pub(super) struct Place<'a> {
+pub(super) struct CommitTarget<'a> {
     pub(super) copy: &'a WorkingCopy,
     pub(super) planned: &'a Planned,
     commit: u64,
@@ -37,7 +37,7 @@ pub(super) struct Place<'a> {
 
 /// A file that waits under a name of ours.
 #[derive(Debug, Clone)]
-pub(super) struct Staged {
+pub(super) struct StagedName {
     pub(super) dir: Arc<File>,
     pub(super) name: String,
 }
@@ -49,7 +49,7 @@ pub(super) struct OldFile {
     pub(super) stat: Box<Stat>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CommitTarget<'a> {
     /// Opens the directory of a file; for a new file it is made if there is none.
     pub(super) fn open(copy: &'a WorkingCopy, planned: &'a Planned, commit: u64, own_name: String) -> Result<Self, CommitError> {
         // Until it is open there is none to speak of; what can fail before names the root's.
@@ -121,7 +121,7 @@ impl<'a> Place<'a> {
     }
 
     /// A staged file turned out to be on another file system than its target: the next plan stages it nearer.
-    pub(super) fn too_far(&self, staged: &Staged) -> CommitError {
+    pub(super) fn too_far(&self, staged: &StagedName) -> CommitError {
         self.copy.staged_too_far(&staged.dir);
         self.changed()
     }
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
         }
         // Written down first, so that a crash leaves no empty directories.
         let dirs = missing.iter().map(|dir| self.copy.in_tree(dir).to_string()).collect();
-        self.write_journal(&Entry::Make { commit: self.commit, dirs })?;
+        self.write_journal(&JournalEntry::Make { commit: self.commit, dirs })?;
         for dir in missing {
             match root.make_dir(&dir) {
                 Ok(true) => self.made.push(dir),
@@ -169,30 +169,30 @@ impl<'a> Place<'a> {
         parents.map(|parent| Arc::new(File::from(parent))).collect()
     }
 
-    fn write_journal(&self, entry: &Entry) -> Result<(), CommitError> {
+    fn write_journal(&self, entry: &JournalEntry) -> Result<(), CommitError> {
         self.copy.with_journal(|journal| journal.write(entry, false)).map_err(|error| self.failed("write the journal", error))
     }
 
     /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
-    pub(super) fn announce(&self, staged: &Staged) -> Result<(), CommitError> {
+    pub(super) fn announce(&self, staged: &StagedName) -> Result<(), CommitError> {
         let (path, place) = (self.copy.in_tree(self.path()).to_string(), self.place_of(staged));
-        self.write_journal(&Entry::Stage { commit: self.commit, path, place, staged: staged.name.clone() })
+        self.write_journal(&JournalEntry::Stage { commit: self.commit, path, place, staged: staged.name.clone() })
     }
 
     /// Where that is, for the journal.
-    pub(super) fn place_of(&self, staged: &Staged) -> StagePlace {
+    pub(super) fn place_of(&self, staged: &StagedName) -> StagingPlace {
         self.copy.place_of(&staged.dir, &staged.name)
     }
 
     /// Where to stage a file for a target on this device: it must be possible to exchange the two. The state directory is best,
     /// because nobody looks there and what a crash leaves is in nobody's way.
-    pub(super) fn stage_on(&self, device: u64) -> Staged {
-        let near = |dir: Arc<File>| Staged { dir, name: self.own_name.clone() };
+    pub(super) fn stage_on(&self, device: u64) -> StagedName {
+        let near = |dir: Arc<File>| StagedName { dir, name: self.own_name.clone() };
         let is_far = self.copy.state().device() != device;
         match self.copy.staging() {
-            Staging::InState if !is_far => return near(self.copy.state().staged()),
-            Staging::InState | Staging::InTree => {}
-            Staging::Beside => return self.stage_beside(),
+            StagingLevel::InState if !is_far => return near(self.copy.state().staged()),
+            StagingLevel::InState | StagingLevel::InTree => {}
+            StagingLevel::Beside => return self.stage_beside(),
         }
         let is_near = |dir: &Arc<File>| sys::fstat(dir).is_ok_and(|stat| identity(&stat).0 == device);
         match self.copy.tree_staging() {
@@ -202,8 +202,8 @@ impl<'a> Place<'a> {
     }
 
     /// Beside the target.
-    pub(super) fn stage_beside(&self) -> Staged {
-        Staged { dir: self.dir.clone(), name: format!(".surehand-{}", self.own_name) }
+    pub(super) fn stage_beside(&self) -> StagedName {
+        StagedName { dir: self.dir.clone(), name: format!(".surehand-{}", self.own_name) }
     }
 
     /// Opens the file that is there.
@@ -233,7 +233,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Staged {
+impl StagedName {
     /// Removes it, and says whether it is gone.
     pub(super) fn remove(&self) -> bool {
         staging::remove(self.dir.as_fd(), &self.name)

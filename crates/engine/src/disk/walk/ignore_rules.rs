@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The rules of a directory and of those above it.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct IgnoreRules {
     /// How many bytes of a path lead to this directory.
     prefix: usize,
     ignore: Gitignore,
@@ -27,22 +27,22 @@ pub(super) struct Rules {
     exclude: Gitignore,
     /// Whether it is the root of a repository: what git is told further up is about another one.
     is_repository: bool,
-    above: Option<Arc<Rules>>,
+    above: Option<Arc<IgnoreRules>>,
 }
 
 /// What the rules say about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum IgnoreVerdict {
     /// It is to be left out.
     Ignored,
     /// It is not.
     Kept,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// The rules in a directory, with those above it.
-    pub(super) fn here(dir: &OwnedFd, prefix: usize, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
-        let rules = Rules {
+    pub(super) fn here(dir: &OwnedFd, prefix: usize, above: Option<Arc<IgnoreRules>>) -> Option<Arc<IgnoreRules>> {
+        let rules = IgnoreRules {
             prefix,
             ignore: parse(dir, c".ignore"),
             gitignore: parse(dir, c".gitignore"),
@@ -55,46 +55,46 @@ impl Rules {
     }
 
     /// What is said about a path. The nearest file has the last word; `.ignore` has it before `.gitignore`.
-    pub(super) fn judge(&self, path: &str, is_dir: bool) -> Verdict {
-        let (mut ignore, mut gitignore, mut exclude) = (Word::None, Word::None, Word::None);
+    pub(super) fn judge(&self, path: &str, is_dir: bool) -> IgnoreVerdict {
+        let (mut ignore, mut gitignore, mut exclude) = (PatternMatch::None, PatternMatch::None, PatternMatch::None);
         let mut is_same_repository = true;
         let mut next = Some(self);
         while let Some(rules) = next {
             let path = &path[rules.prefix..];
-            ignore = ignore.or(|| Word::of(&rules.ignore, path, is_dir));
+            ignore = ignore.or(|| PatternMatch::of(&rules.ignore, path, is_dir));
             if is_same_repository {
-                gitignore = gitignore.or(|| Word::of(&rules.gitignore, path, is_dir));
-                exclude = exclude.or(|| Word::of(&rules.exclude, path, is_dir));
+                gitignore = gitignore.or(|| PatternMatch::of(&rules.gitignore, path, is_dir));
+                exclude = exclude.or(|| PatternMatch::of(&rules.exclude, path, is_dir));
             }
             is_same_repository &= !rules.is_repository;
             next = rules.above.as_deref();
         }
         match ignore.or(|| gitignore).or(|| exclude) {
-            Word::Ignore => Verdict::Ignored,
-            Word::Keep | Word::None => Verdict::Kept,
+            PatternMatch::Ignore => IgnoreVerdict::Ignored,
+            PatternMatch::Keep | PatternMatch::None => IgnoreVerdict::Kept,
         }
     }
 }
 
 /// What one kind of file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum PatternMatch {
     None,
     Ignore,
     Keep,
 }
 
-impl Word {
+impl PatternMatch {
     fn of(rules: &Gitignore, path: &str, is_dir: bool) -> Self {
         match rules.matched(path, is_dir) {
-            Match::None => Word::None,
-            Match::Ignore(_) => Word::Ignore,
-            Match::Whitelist(_) => Word::Keep,
+            Match::None => PatternMatch::None,
+            Match::Ignore(_) => PatternMatch::Ignore,
+            Match::Whitelist(_) => PatternMatch::Keep,
         }
     }
 
-    fn or(self, other: impl FnOnce() -> Word) -> Self {
-        if self == Word::None { other() } else { self }
+    fn or(self, other: impl FnOnce() -> PatternMatch) -> Self {
+        if self == PatternMatch::None { other() } else { self }
     }
 }
 

@@ -27,26 +27,26 @@ use surehand_core::{
 use super::{
     export_dir::is_internal,
     read_file::{kind_of, open_patiently},
-    root_dir::{Root, refuse_io},
+    root_dir::{RootDir, refuse_io},
 };
-use crate::call_progress::Course;
-use ignore_rules::{Rules, Verdict};
-pub(crate) use recheck::{Fate, SecondLook};
-use work_queue::Queue;
+use crate::call_progress::CallProgress;
+use ignore_rules::{IgnoreRules, IgnoreVerdict};
+pub(crate) use recheck::{FileRecheck, RecheckResult};
+use work_queue::WorkQueue;
 
 /// Is told what a walk finds. Each thread has its own.
-pub(crate) trait Visitor: Send {
+pub(crate) trait WalkVisitor: Send {
     /// There is something at a path. A directory is told before anything that is in it.
-    fn visit(&mut self, entry: &Entry<'_>);
+    fn visit(&mut self, entry: &WalkEntry<'_>);
 }
 
 /// Notes the paths of files.
 #[derive(Default)]
 pub(crate) struct FilePaths(pub Vec<RelPath>);
 
-impl Visitor for FilePaths {
-    fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind == Kind::File {
+impl WalkVisitor for FilePaths {
+    fn visit(&mut self, entry: &WalkEntry<'_>) {
+        if entry.kind == EntryKind::File {
             self.0.push(entry.rel_path());
         }
     }
@@ -54,18 +54,18 @@ impl Visitor for FilePaths {
 
 /// Something that a walk has found.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct WalkEntry<'a> {
     /// Its path, relative to the workspace root.
     pub path: &'a str,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EntryKind,
     dir: &'a OwnedFd,
     name: &'a CStr,
 }
 
 /// What something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     /// A regular file.
     File,
     /// A directory.
@@ -76,18 +76,18 @@ pub(crate) enum Kind {
     Special,
 }
 
-impl Kind {
+impl EntryKind {
     fn of(kind: FileType) -> Self {
         match kind {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Dir,
-            FileType::Symlink => Kind::Link,
-            _ => Kind::Special,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Dir,
+            FileType::Symlink => EntryKind::Link,
+            _ => EntryKind::Special,
         }
     }
 }
 
-impl Entry<'_> {
+impl WalkEntry<'_> {
     /// What the system says about a file, without opening it; `None` if it is no regular file any more.
     pub(crate) fn stat(&self) -> rustix::io::Result<Option<Stat>> {
         match sys::statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -115,36 +115,36 @@ fn open_file(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<(OwnedFd, 
         opened => opened?,
     };
     let stat = sys::fstat(&fd)?;
-    Ok((Kind::of(FileType::from_raw_mode(stat.st_mode)) == Kind::File).then_some((fd, stat)))
+    Ok((EntryKind::of(FileType::from_raw_mode(stat.st_mode)) == EntryKind::File).then_some((fd, stat)))
 }
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PathTarget {
     /// A directory; `None` is the root itself.
     Dir(Option<RelPath>),
     /// A regular file.
     File(RelPath),
 }
 
-impl Place {
+impl PathTarget {
     /// For words about it.
     pub(crate) fn area(&self) -> Area {
         match self {
-            Place::Dir(None) => Area::Workspace,
-            Place::Dir(Some(path)) => Area::Dir(path.clone()),
-            Place::File(path) => Area::File(path.clone()),
+            PathTarget::Dir(None) => Area::Workspace,
+            PathTarget::Dir(Some(path)) => Area::Dir(path.clone()),
+            PathTarget::File(path) => Area::File(path.clone()),
         }
     }
 }
 
 /// Finds what is at a path in any spelling, a directory or a file, without opening it.
-pub(crate) fn place(root: &Root, spelling: &str) -> Result<Place, Refusal> {
-    let Some(spelled) = root.spell_place(spelling)? else { return Ok(Place::Dir(None)) };
+pub(crate) fn path_target(root: &RootDir, spelling: &str) -> Result<PathTarget, Refusal> {
+    let Some(spelled) = root.spell_place(spelling)? else { return Ok(PathTarget::Dir(None)) };
     let (path, stat) = match stat(root, &spelled) {
         // A link on the way to a name is "not a directory".
         Err(Errno::LOOP | Errno::NOTDIR) => {
-            let Some(settled) = root.settle_place(&spelled)? else { return Ok(Place::Dir(None)) };
+            let Some(settled) = root.settle_place(&spelled)? else { return Ok(PathTarget::Dir(None)) };
             let stat = stat(root, &settled);
             (settled, stat)
         }
@@ -161,15 +161,15 @@ pub(crate) fn place(root: &Root, spelling: &str) -> Result<Place, Refusal> {
         }
         errno => refuse_io(&path, "look at it", &errno.into()),
     })?;
-    match (Kind::of(FileType::from_raw_mode(stat.st_mode)), kind_of(&stat)) {
-        (Kind::Dir, _) => Ok(Place::Dir(Some(path))),
-        (_, None) => Ok(Place::File(path)),
+    match (EntryKind::of(FileType::from_raw_mode(stat.st_mode)), kind_of(&stat)) {
+        (EntryKind::Dir, _) => Ok(PathTarget::Dir(Some(path))),
+        (_, None) => Ok(PathTarget::File(path)),
         (_, Some(kind)) => Err(Refusal::of(&path, Cause::NotAFile { kind })),
     }
 }
 
 /// What is at a path. [`Errno::LOOP`] says that it is a link or that there is one on the way.
-fn stat(root: &Root, path: &RelPath) -> rustix::io::Result<Stat> {
+fn stat(root: &RootDir, path: &RelPath) -> rustix::io::Result<Stat> {
     let stat = sys::statat(root.open_parent(path)?, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink { Err(Errno::LOOP) } else { Ok(stat) }
 }
@@ -199,7 +199,7 @@ impl Globs {
 
 /// What came of a walk.
 #[derive(Debug)]
-pub(crate) struct Walked<V> {
+pub(crate) struct WalkOutcome<V> {
     /// The visitors, one for each thread.
     pub visitors: Vec<V>,
     /// Directories that could not be read and names that we do not take.
@@ -207,23 +207,23 @@ pub(crate) struct Walked<V> {
 }
 
 /// Walks the tree beneath a directory. The directory itself may be one that is ignored.
-pub(crate) fn walk<V: Visitor>(
-    root: &Root,
+pub(crate) fn walk<V: WalkVisitor>(
+    root: &RootDir,
     start: Option<&RelPath>,
     globs: &Globs,
     visitor: impl Fn() -> V + Sync,
-) -> io::Result<Walked<V>> {
-    walk_on(&Course::default(), root, start, globs, visitor)
+) -> io::Result<WalkOutcome<V>> {
+    walk_on(&CallProgress::default(), root, start, globs, visitor)
 }
 
 /// The same for a walk that may be stopped: then not all was visited.
-pub(crate) fn walk_on<V: Visitor>(
-    course: &Course,
-    root: &Root,
+pub(crate) fn walk_on<V: WalkVisitor>(
+    course: &CallProgress,
+    root: &RootDir,
     start: Option<&RelPath>,
     globs: &Globs,
     visitor: impl Fn() -> V + Sync,
-) -> io::Result<Walked<V>> {
+) -> io::Result<WalkOutcome<V>> {
     walk_with(threads(), course, root, start, globs, visitor)
 }
 
@@ -233,18 +233,18 @@ pub(crate) fn threads() -> usize {
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(12))
 }
 
-fn walk_with<V: Visitor>(
+fn walk_with<V: WalkVisitor>(
     threads: usize,
-    course: &Course,
-    root: &Root,
+    course: &CallProgress,
+    root: &RootDir,
     start: Option<&RelPath>,
     globs: &Globs,
     visitor: impl Fn() -> V + Sync,
-) -> io::Result<Walked<V>> {
-    let queue = Queue::new(Work::List(open_start(root, start)?));
+) -> io::Result<WalkOutcome<V>> {
+    let queue = WorkQueue::new(WalkTask::List(open_start(root, start)?));
     let work = || {
         let (left_out, path, buffer) = (LeftOut::default(), String::new(), Vec::new());
-        let mut walker = Walker { course, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
+        let mut walker = WalkThread { course, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
         queue.drain(|work| walker.act(work));
         (walker.visitor, walker.left_out)
     };
@@ -254,7 +254,7 @@ fn walk_with<V: Visitor>(
         let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.chain([own]).collect()
     });
-    let mut walked = Walked { visitors: Vec::new(), left_out: LeftOut::default() };
+    let mut walked = WalkOutcome { visitors: Vec::new(), left_out: LeftOut::default() };
     for (visitor, left_out) in done {
         walked.visitors.push(visitor);
         walked.left_out.unreadable.extend(left_out.unreadable);
@@ -267,47 +267,47 @@ const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 
 /// A directory that is open.
 #[derive(Debug)]
-struct Dir {
+struct OpenDir {
     fd: OwnedFd,
     /// Its path with a `/` at the end; empty for the root.
     prefix: String,
     /// What the ignore files above it say.
-    above: Option<Arc<Rules>>,
+    above: Option<Arc<IgnoreRules>>,
 }
 
 /// Opens the directory in which a walk starts, and collects what the ignore files above it say.
-fn open_start(root: &Root, start: Option<&RelPath>) -> io::Result<Arc<Dir>> {
+fn open_start(root: &RootDir, start: Option<&RelPath>) -> io::Result<Arc<OpenDir>> {
     // Opened anew, because a copy of the handle would go on with a listing where the last one ended.
     let fd = sys::openat(root.dir(), c".", DIR_FLAGS, Mode::empty())?;
-    let mut dir = Dir { fd, prefix: String::new(), above: None };
+    let mut dir = OpenDir { fd, prefix: String::new(), above: None };
     for part in start.iter().flat_map(|start| start.as_str().split('/')) {
-        let above = Rules::here(&dir.fd, dir.prefix.len(), dir.above);
+        let above = IgnoreRules::here(&dir.fd, dir.prefix.len(), dir.above);
         let fd = sys::openat(&dir.fd, part, DIR_FLAGS, Mode::empty())?;
-        dir = Dir { fd, prefix: format!("{}{part}/", dir.prefix), above };
+        dir = OpenDir { fd, prefix: format!("{}{part}/", dir.prefix), above };
     }
     Ok(Arc::new(dir))
 }
 
 /// Something to be done by whoever is free.
 #[derive(Debug)]
-enum Work {
+enum WalkTask {
     /// Open a directory and list it. What it is in stays open as long as there is such work left, so at any time about as many
     /// directories are open as the tree is deep.
-    Descend { parent: Arc<Dir>, name: CString, above: Option<Arc<Rules>> },
+    Descend { parent: Arc<OpenDir>, name: CString, above: Option<Arc<IgnoreRules>> },
     /// List a directory.
-    List(Arc<Dir>),
+    List(Arc<OpenDir>),
     /// Visit files of a directory.
-    Visit { dir: Arc<Dir>, names: Vec<CString> },
+    Visit { dir: Arc<OpenDir>, names: Vec<CString> },
 }
 
 /// So many files of one directory are visited by one thread before others may help.
 const BATCH: usize = 64;
 
 /// One thread of a walk.
-struct Walker<'a, V> {
-    course: &'a Course,
+struct WalkThread<'a, V> {
+    course: &'a CallProgress,
     globs: &'a Globs,
-    queue: &'a Queue<Work>,
+    queue: &'a WorkQueue<WalkTask>,
     visitor: V,
     left_out: LeftOut,
     /// The path that is being looked at.
@@ -316,19 +316,19 @@ struct Walker<'a, V> {
     buffer: Vec<u8>,
 }
 
-impl<V: Visitor> Walker<'_, V> {
-    fn act(&mut self, work: Work) {
+impl<V: WalkVisitor> WalkThread<'_, V> {
+    fn act(&mut self, work: WalkTask) {
         if self.course.is_stopped() {
             return;
         }
         match work {
-            Work::Visit { dir, names } => self.visit_files(&dir, &names),
-            Work::List(dir) => self.list_or_tell(&dir),
-            Work::Descend { parent, name, above } => {
+            WalkTask::Visit { dir, names } => self.visit_files(&dir, &names),
+            WalkTask::List(dir) => self.list_or_tell(&dir),
+            WalkTask::Descend { parent, name, above } => {
                 self.set_path(&parent, &name);
                 let prefix = format!("{}/", self.path);
                 match sys::openat(&parent.fd, &name, DIR_FLAGS, Mode::empty()) {
-                    Ok(fd) => self.list_or_tell(&Arc::new(Dir { fd, prefix, above })),
+                    Ok(fd) => self.list_or_tell(&Arc::new(OpenDir { fd, prefix, above })),
                     // It is gone, or a link has taken its place.
                     Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
                     Err(errno) => self.left_out.unreadable.push((prefix, say(errno))),
@@ -337,18 +337,18 @@ impl<V: Visitor> Walker<'_, V> {
         }
     }
 
-    fn list_or_tell(&mut self, dir: &Arc<Dir>) {
+    fn list_or_tell(&mut self, dir: &Arc<OpenDir>) {
         if let Err(errno) = self.list(dir) {
             self.left_out.unreadable.push((dir.prefix.clone(), say(errno)));
         }
     }
 
     /// Reads the names in a directory; visits some of its files and leaves the rest and its directories to whoever is free.
-    fn list(&mut self, dir: &Arc<Dir>) -> rustix::io::Result<()> {
+    fn list(&mut self, dir: &Arc<OpenDir>) -> rustix::io::Result<()> {
         let entries = entries(dir, &mut self.buffer)?;
         let has = |name: &CStr| entries.iter().any(|(entry, _)| entry.as_c_str() == name);
         let is_ruled = ignore_rules::NAMES.into_iter().any(has);
-        let rules = if is_ruled { Rules::here(&dir.fd, dir.prefix.len(), dir.above.clone()) } else { dir.above.clone() };
+        let rules = if is_ruled { IgnoreRules::here(&dir.fd, dir.prefix.len(), dir.above.clone()) } else { dir.above.clone() };
         let mut files = Vec::new();
         let mut work = Vec::new();
         for (name, kind) in entries {
@@ -360,16 +360,16 @@ impl<V: Visitor> Walker<'_, V> {
                 continue;
             }
             match kind {
-                Kind::File => files.push(name),
-                Kind::Link | Kind::Special => self.visit(dir, &name, kind),
-                Kind::Dir => {
+                EntryKind::File => files.push(name),
+                EntryKind::Link | EntryKind::Special => self.visit(dir, &name, kind),
+                EntryKind::Dir => {
                     self.visit(dir, &name, kind);
-                    work.push(Work::Descend { parent: dir.clone(), name, above: rules.clone() });
+                    work.push(WalkTask::Descend { parent: dir.clone(), name, above: rules.clone() });
                 }
             }
         }
         while files.len() > BATCH {
-            work.push(Work::Visit { dir: dir.clone(), names: files.split_off(files.len() - BATCH) });
+            work.push(WalkTask::Visit { dir: dir.clone(), names: files.split_off(files.len() - BATCH) });
         }
         self.queue.push(work);
         self.visit_files(dir, &files);
@@ -377,25 +377,25 @@ impl<V: Visitor> Walker<'_, V> {
     }
 
     /// Whether the entry at the path is nobody's business: internals, ignored, or not asked for.
-    fn is_left_out(&self, dir: &Dir, rules: Option<&Rules>, kind: Kind) -> bool {
-        let is_dir = kind == Kind::Dir;
+    fn is_left_out(&self, dir: &OpenDir, rules: Option<&IgnoreRules>, kind: EntryKind) -> bool {
+        let is_dir = kind == EntryKind::Dir;
         is_internal(&self.path[dir.prefix.len()..])
             || self.globs.leave_out(&self.path, is_dir)
-            || rules.is_some_and(|rules| rules.judge(&self.path, is_dir) == Verdict::Ignored)
+            || rules.is_some_and(|rules| rules.judge(&self.path, is_dir) == IgnoreVerdict::Ignored)
     }
 
-    fn visit_files(&mut self, dir: &Dir, names: &[CString]) {
-        names.iter().for_each(|name| self.visit(dir, name, Kind::File));
+    fn visit_files(&mut self, dir: &OpenDir, names: &[CString]) {
+        names.iter().for_each(|name| self.visit(dir, name, EntryKind::File));
         self.course.pass(names.len());
     }
 
-    fn visit(&mut self, dir: &Dir, name: &CStr, kind: Kind) {
+    fn visit(&mut self, dir: &OpenDir, name: &CStr, kind: EntryKind) {
         self.set_path(dir, name);
-        self.visitor.visit(&Entry { path: &self.path, kind, dir: &dir.fd, name });
+        self.visitor.visit(&WalkEntry { path: &self.path, kind, dir: &dir.fd, name });
     }
 
     /// Whether the name is one that we take.
-    fn set_path(&mut self, dir: &Dir, name: &CStr) -> bool {
+    fn set_path(&mut self, dir: &OpenDir, name: &CStr) -> bool {
         let Ok(name) = name.to_str() else { return false };
         self.path.clear();
         self.path.push_str(&dir.prefix);
@@ -409,7 +409,7 @@ fn say(errno: Errno) -> String {
 }
 
 /// The names in a directory and what they are.
-fn entries(dir: &Dir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CString, Kind)>> {
+fn entries(dir: &OpenDir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CString, EntryKind)>> {
     let mut entries = Vec::new();
     each_name(&dir.fd, buffer, |name, kind| {
         if name == c"." || name == c".." {
@@ -423,7 +423,7 @@ fn entries(dir: &Dir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CString, 
             },
             kind => kind,
         };
-        entries.push((name.to_owned(), Kind::of(kind)));
+        entries.push((name.to_owned(), EntryKind::of(kind)));
     })?;
     Ok(entries)
 }
@@ -459,10 +459,10 @@ mod tests {
 
     use super::*;
 
-    struct Names(Vec<(String, Kind)>);
+    struct Names(Vec<(String, EntryKind)>);
 
-    impl Visitor for Names {
-        fn visit(&mut self, entry: &Entry<'_>) {
+    impl WalkVisitor for Names {
+        fn visit(&mut self, entry: &WalkEntry<'_>) {
             self.0.push((entry.path.to_owned(), entry.kind));
         }
     }
@@ -478,12 +478,13 @@ mod tests {
     fn files(root: &Path, start: Option<&str>, globs: &Globs) -> String {
         let start = start.map(|start| RelPath::new(start).unwrap());
         let walked =
-            walk_with(3, &Course::default(), &Root::open(root).unwrap(), start.as_ref(), globs, || Names(Vec::new())).unwrap();
+            walk_with(3, &CallProgress::default(), &RootDir::open(root).unwrap(), start.as_ref(), globs, || Names(Vec::new()))
+                .unwrap();
         let mut names: Vec<String> = walked
             .visitors
             .into_iter()
             .flat_map(|names| names.0)
-            .filter(|(_, kind)| *kind == Kind::File)
+            .filter(|(_, kind)| *kind == EntryKind::File)
             .map(|(path, _)| path)
             .collect();
         names.sort();
@@ -557,12 +558,19 @@ mod tests {
         sys::mkfifoat(sys::CWD, dir.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
         symlink("pipe", dir.path().join("link")).unwrap();
         let walked =
-            walk_with(1, &Course::default(), &Root::open(dir.path()).unwrap(), None, &Globs::all(), || Names(Vec::new()))
-                .unwrap();
+            walk_with(
+                1,
+                &CallProgress::default(),
+                &RootDir::open(dir.path()).unwrap(),
+                None,
+                &Globs::all(),
+                || Names(Vec::new()),
+            )
+            .unwrap();
         assert_eq!(walked.left_out.unnamed, 1);
         let mut names = walked.visitors.into_iter().next().unwrap().0;
         names.sort_by(|a, b| a.0.cmp(&b.0));
-        assert_eq!(names, [("link".to_owned(), Kind::Link), ("pipe".to_owned(), Kind::Special)]);
+        assert_eq!(names, [("link".to_owned(), EntryKind::Link), ("pipe".to_owned(), EntryKind::Special)]);
     }
 
     /// Puts a link to another place where a directory or file has just been found.
@@ -572,12 +580,12 @@ mod tests {
         read: Vec<String>,
     }
 
-    impl Visitor for Swapper<'_> {
-        fn visit(&mut self, entry: &Entry<'_>) {
+    impl WalkVisitor for Swapper<'_> {
+        fn visit(&mut self, entry: &WalkEntry<'_>) {
             let path = self.root.join(entry.path);
             fs::rename(&path, self.root.join(format!("{}.moved", entry.path))).unwrap();
-            symlink(self.elsewhere.join(if entry.kind == Kind::Dir { "" } else { "secret" }), &path).unwrap();
-            if let Kind::File = entry.kind
+            symlink(self.elsewhere.join(if entry.kind == EntryKind::Dir { "" } else { "secret" }), &path).unwrap();
+            if let EntryKind::File = entry.kind
                 && entry.open().unwrap().is_some()
             {
                 self.read.push(entry.path.to_owned());
@@ -590,13 +598,15 @@ mod tests {
         let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         lay_out(dir.path(), &[("a/inside", ""), ("file", "")]);
         lay_out(elsewhere.path(), &[("secret", "")]);
-        let root = Root::open(dir.path()).unwrap();
+        let root = RootDir::open(dir.path()).unwrap();
         let swapper = || Swapper { root: dir.path(), elsewhere: elsewhere.path(), read: Vec::new() };
-        let walked = walk_with(1, &Course::default(), &root, None, &Globs::all(), swapper).unwrap();
+        let walked = walk_with(1, &CallProgress::default(), &root, None, &Globs::all(), swapper).unwrap();
         assert_eq!(walked.visitors[0].read, [""; 0]);
         assert!(walked.left_out.unreadable.is_empty(), "{:?}", walked.left_out);
         // The directory is a link now, and as the start of a walk it is not followed either.
-        assert!(walk_with(1, &Course::default(), &root, Some(&RelPath::new("a").unwrap()), &Globs::all(), swapper).is_err());
+        assert!(
+            walk_with(1, &CallProgress::default(), &root, Some(&RelPath::new("a").unwrap()), &Globs::all(), swapper).is_err()
+        );
     }
 
     #[test]
@@ -608,16 +618,16 @@ mod tests {
         symlink(".", dir.path().join("self")).unwrap();
         symlink(elsewhere.path(), dir.path().join("out")).unwrap();
         sys::mkfifoat(sys::CWD, dir.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = RootDir::open(dir.path()).unwrap();
         let path = |path: &str| RelPath::new(path).unwrap();
         for (spelling, expected) in [
-            ("", Place::Dir(None)),
-            ("self", Place::Dir(None)),
-            ("src/", Place::Dir(Some(path("src")))),
-            ("alias", Place::Dir(Some(path("src")))),
-            ("alias/a.rs", Place::File(path("src/a.rs"))),
+            ("", PathTarget::Dir(None)),
+            ("self", PathTarget::Dir(None)),
+            ("src/", PathTarget::Dir(Some(path("src")))),
+            ("alias", PathTarget::Dir(Some(path("src")))),
+            ("alias/a.rs", PathTarget::File(path("src/a.rs"))),
         ] {
-            assert_eq!(place(&root, spelling).unwrap(), expected, "{spelling}");
+            assert_eq!(path_target(&root, spelling).unwrap(), expected, "{spelling}");
         }
         for (spelling, code) in [
             ("out", "outside_workspace"),
@@ -628,7 +638,7 @@ mod tests {
             ("git/config", "bad_arguments"),
             ("pipe", "io"),
         ] {
-            assert_eq!(place(&root, spelling).unwrap_err().code().as_str(), code, "{spelling}");
+            assert_eq!(path_target(&root, spelling).unwrap_err().code().as_str(), code, "{spelling}");
         }
     }
 

@@ -9,14 +9,14 @@ use rustix::{
 };
 
 use super::{
-    super::{export_dir::is_internal, root_dir::Root},
+    super::{export_dir::is_internal, root_dir::RootDir},
     DIR_FLAGS,
-    ignore_rules::{Rules, Verdict},
+    ignore_rules::{IgnoreRules, IgnoreVerdict},
 };
 
 /// What has become of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RecheckResult {
     /// There is no regular file of that name any more.
     Gone,
     /// It is there, and to be left out.
@@ -27,46 +27,46 @@ pub(crate) enum Fate {
 
 /// Looks for files in one directory after the other. Directories on the way stay open, so that neighbours are found quickly.
 #[derive(Debug)]
-pub(crate) struct SecondLook {
-    levels: Vec<Level>,
+pub(crate) struct FileRecheck {
+    levels: Vec<RecheckLevel>,
 }
 
 /// A directory on the way.
 #[derive(Debug)]
-struct Level {
+struct RecheckLevel {
     fd: OwnedFd,
     /// Its path with a `/` at the end; empty for the root.
     prefix: String,
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<IgnoreRules>>,
     is_ignored: bool,
 }
 
-impl Level {
-    fn judge(&self, path: &str, is_dir: bool) -> Verdict {
-        let rules = || self.rules.as_ref().map_or(Verdict::Kept, |rules| rules.judge(path, is_dir));
-        if self.is_ignored || is_internal(&path[self.prefix.len()..]) { Verdict::Ignored } else { rules() }
+impl RecheckLevel {
+    fn judge(&self, path: &str, is_dir: bool) -> IgnoreVerdict {
+        let rules = || self.rules.as_ref().map_or(IgnoreVerdict::Kept, |rules| rules.judge(path, is_dir));
+        if self.is_ignored || is_internal(&path[self.prefix.len()..]) { IgnoreVerdict::Ignored } else { rules() }
     }
 }
 
-impl SecondLook {
+impl FileRecheck {
     /// Begins at the root.
-    pub(crate) fn of(root: &Root) -> rustix::io::Result<Self> {
+    pub(crate) fn of(root: &RootDir) -> rustix::io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(root.dir(), 0)?;
-        let rules = Rules::here(&fd, 0, None);
-        Ok(Self { levels: vec![Level { fd, prefix: String::new(), rules, is_ignored: false }] })
+        let rules = IgnoreRules::here(&fd, 0, None);
+        Ok(Self { levels: vec![RecheckLevel { fd, prefix: String::new(), rules, is_ignored: false }] })
     }
 
     /// What has become of some files of a directory, which is empty for the root. One answer for each name.
-    pub(crate) fn fates(&mut self, dir: &str, names: &[&str]) -> Vec<Fate> {
+    pub(crate) fn fates(&mut self, dir: &str, names: &[&str]) -> Vec<RecheckResult> {
         match self.enter(dir) {
             Ok(level) => names.iter().map(|name| level.fate(name)).collect(),
             // It is gone, or something else has taken its place.
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => vec![Fate::Gone; names.len()],
-            Err(_) => vec![Fate::Kept; names.len()],
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => vec![RecheckResult::Gone; names.len()],
+            Err(_) => vec![RecheckResult::Kept; names.len()],
         }
     }
 
-    fn enter(&mut self, dir: &str) -> rustix::io::Result<&Level> {
+    fn enter(&mut self, dir: &str) -> rustix::io::Result<&RecheckLevel> {
         let path = if dir.is_empty() { String::new() } else { format!("{dir}/") };
         while !path.starts_with(&self.last().prefix) {
             self.levels.pop();
@@ -79,30 +79,30 @@ impl SecondLook {
         Ok(self.last())
     }
 
-    fn last(&self) -> &Level {
+    fn last(&self) -> &RecheckLevel {
         self.levels.last().expect("the root stays, since every path begins with nothing")
     }
 }
 
-impl Level {
-    fn descend(&self, part: &str) -> rustix::io::Result<Level> {
+impl RecheckLevel {
+    fn descend(&self, part: &str) -> rustix::io::Result<RecheckLevel> {
         let path = format!("{}{part}", self.prefix);
         let fd = sys::openat(&self.fd, part, DIR_FLAGS, Mode::empty())?;
-        let is_ignored = self.judge(&path, true) == Verdict::Ignored;
+        let is_ignored = self.judge(&path, true) == IgnoreVerdict::Ignored;
         let prefix = format!("{path}/");
         // What is in a directory that is ignored cannot be brought back.
-        let rules = if is_ignored { None } else { Rules::here(&fd, prefix.len(), self.rules.clone()) };
-        Ok(Level { fd, prefix, rules, is_ignored })
+        let rules = if is_ignored { None } else { IgnoreRules::here(&fd, prefix.len(), self.rules.clone()) };
+        Ok(RecheckLevel { fd, prefix, rules, is_ignored })
     }
 
-    fn fate(&self, name: &str) -> Fate {
+    fn fate(&self, name: &str) -> RecheckResult {
         match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Fate::Gone,
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Fate::Gone,
-            Err(_) => Fate::Kept,
+            Err(Errno::NOENT) => RecheckResult::Gone,
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => RecheckResult::Gone,
+            Err(_) => RecheckResult::Kept,
             Ok(_) => match self.judge(&format!("{}{name}", self.prefix), false) {
-                Verdict::Ignored => Fate::Ignored,
-                Verdict::Kept => Fate::Kept,
+                IgnoreVerdict::Ignored => RecheckResult::Ignored,
+                IgnoreVerdict::Kept => RecheckResult::Kept,
             },
         }
     }
@@ -134,21 +134,21 @@ mod tests {
         }
         symlink("a.rs", dir.path().join("link")).unwrap();
         symlink("sub", dir.path().join("alias")).unwrap();
-        let mut look = SecondLook::of(&Root::open(dir.path()).unwrap()).unwrap();
+        let mut look = FileRecheck::of(&RootDir::open(dir.path()).unwrap()).unwrap();
         for (in_dir, name, expected) in [
-            ("", "a.rs", Fate::Kept),
-            ("", "a.log", Fate::Ignored),
-            ("", "none", Fate::Gone),
-            ("", "link", Fate::Gone),
-            ("", "sub", Fate::Gone),
-            ("a.rs", "b", Fate::Gone),
-            ("alias", "keep.log", Fate::Gone),
-            ("none/deeper", "b", Fate::Gone),
-            ("out/deep", "a.rs", Fate::Ignored),
-            ("sub", "keep.log", Fate::Kept),
-            ("sub", "a.log", Fate::Ignored),
-            ("sub-b/x", "a.rs", Fate::Kept),
-            ("sub", "gone.log", Fate::Gone),
+            ("", "a.rs", RecheckResult::Kept),
+            ("", "a.log", RecheckResult::Ignored),
+            ("", "none", RecheckResult::Gone),
+            ("", "link", RecheckResult::Gone),
+            ("", "sub", RecheckResult::Gone),
+            ("a.rs", "b", RecheckResult::Gone),
+            ("alias", "keep.log", RecheckResult::Gone),
+            ("none/deeper", "b", RecheckResult::Gone),
+            ("out/deep", "a.rs", RecheckResult::Ignored),
+            ("sub", "keep.log", RecheckResult::Kept),
+            ("sub", "a.log", RecheckResult::Ignored),
+            ("sub-b/x", "a.rs", RecheckResult::Kept),
+            ("sub", "gone.log", RecheckResult::Gone),
         ] {
             assert_eq!(look.fates(in_dir, &[name]), [expected], "{in_dir}/{name}");
         }

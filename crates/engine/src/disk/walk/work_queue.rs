@@ -4,25 +4,25 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What is still to be done. The latest comes first, so that a walk goes deep before it goes wide and little is waiting.
 #[derive(Debug)]
-pub(super) struct Queue<W> {
-    state: Mutex<State<W>>,
+pub(super) struct WorkQueue<W> {
+    state: Mutex<QueueState<W>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<W> {
+struct QueueState<W> {
     waiting: Vec<W>,
     /// How many threads are at work, and may make more of it.
     busy: usize,
 }
 
 /// A thread at work. However the work ends, the others must learn that it has.
-struct Busy<'a, W>(&'a Queue<W>);
+struct BusyGuard<'a, W>(&'a WorkQueue<W>);
 
-impl<W> Queue<W> {
+impl<W> WorkQueue<W> {
     /// A queue with one piece of work.
     pub(super) fn new(first: W) -> Self {
-        Self { state: Mutex::new(State { waiting: vec![first], busy: 0 }), changed: Condvar::new() }
+        Self { state: Mutex::new(QueueState { waiting: vec![first], busy: 0 }), changed: Condvar::new() }
     }
 
     /// Adds work.
@@ -41,12 +41,12 @@ impl<W> Queue<W> {
         }
     }
 
-    fn next(&self) -> Option<(W, Busy<'_, W>)> {
+    fn next(&self) -> Option<(W, BusyGuard<'_, W>)> {
         let mut state = self.lock();
         loop {
             if let Some(work) = state.waiting.pop() {
                 state.busy += 1;
-                return Some((work, Busy(self)));
+                return Some((work, BusyGuard(self)));
             }
             if state.busy == 0 {
                 return None;
@@ -55,12 +55,12 @@ impl<W> Queue<W> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<W>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W> Drop for Busy<'_, W> {
+impl<W> Drop for BusyGuard<'_, W> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.busy -= 1;
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn all_work_is_done_once_also_what_work_makes() {
-        let queue = Queue::new(12_usize);
+        let queue = WorkQueue::new(12_usize);
         let done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_dies_does_not_keep_the_others_waiting() {
-        let queue = Queue::new(0);
+        let queue = WorkQueue::new(0);
         std::thread::scope(|scope| {
             let dies = scope.spawn(|| queue.drain(|_| panic!("as it should")));
             assert!(dies.join().is_err());
