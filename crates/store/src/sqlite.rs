@@ -1,8 +1,8 @@
 //! The store in one SQLite file, shared by all Surehand processes of a workspace.
 
-mod bounds;
-mod failure;
-mod journal;
+mod errors;
+mod journal_mode;
+mod retention;
 mod schema;
 
 use std::{
@@ -16,9 +16,9 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, backu
 use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
 use self::{
-    bounds::WrittenTurn,
-    failure::{failed, is_busy, is_damage},
-    journal::Journal,
+    errors::{failed, is_busy, is_damage},
+    journal_mode::Journal,
+    retention::WrittenTurn,
     schema::{FORMAT, MIGRATIONS},
 };
 use crate::{
@@ -134,7 +134,7 @@ impl SqliteStore {
     pub fn open_read_only(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         // Readers of a write-ahead log share memory through a file, and would have to make it. A rollback journal needs none.
-        let is_shared = journal::mode_of(path) != Some(Journal::WriteAhead) || with_ending(path, "-shm").exists();
+        let is_shared = journal_mode::mode_of(path) != Some(Journal::WriteAhead) || with_ending(path, "-shm").exists();
         let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
         let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
         let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope);
@@ -225,7 +225,7 @@ impl SqliteStore {
             // A file that a power cut leaves half begun has nothing in it that anybody would miss, and is moved aside.
             self.connection.pragma_update(None, "synchronous", "off")?;
         }
-        journal::set(&self.connection, &self.path, PATIENCE)?;
+        journal_mode::set(&self.connection, &self.path, PATIENCE)?;
         self.connection.pragma_update(None, "cache_size", -1024)?;
         self.connection.set_prepared_statement_cache_capacity(32);
         Ok(())
@@ -359,7 +359,7 @@ impl Store for SqliteStore {
         let packed = records.iter().map(|record| self.packed(record)).collect::<Result<Vec<_>, _>>()?;
         let write = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            let turn = bounds::begin_turn(&transaction, self.rows.checkout, records)?;
+            let turn = retention::begin_turn(&transaction, self.rows.checkout, records)?;
             for (record, packed) in records.iter().zip(packed) {
                 write_record(&transaction, &self.rows, &mut self.packer, turn.number, record, packed)?;
             }
@@ -599,12 +599,12 @@ impl Store for SqliteStore {
     }
 
     fn trim(&mut self, bounds: &Bounds) -> Result<bool, StoreError> {
-        let trimmed = bounds::trim(&mut self.connection, bounds, &mut self.turn);
+        let trimmed = retention::trim(&mut self.connection, bounds, &mut self.turn);
         trimmed.map_err(|error| failed(&self.path, error))
     }
 
     fn give_back(&mut self) -> Result<bool, StoreError> {
-        bounds::give_back(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
+        retention::give_back(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
     }
 }
 

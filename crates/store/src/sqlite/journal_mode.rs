@@ -8,7 +8,7 @@ use std::{fs::File, io::Read, path::Path, time::Duration};
 
 use rusqlite::Connection;
 
-use super::failure::is_busy;
+use super::errors::is_busy;
 
 /// The two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
