@@ -13,7 +13,7 @@ use surehand_engine::{
         render::cut::cut,
     },
     render,
-    store::{PlanChange, StoreError},
+    store::{StoreError, TaskUpdate},
     tools,
 };
 
@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
     fn begin_story(&self) -> Result<(), RunError> {
         let (by, story) = (Some(Owner::Run(self.place.run.clone())), Some(self.place.run.clone()));
         let workspace = self.session.workspace();
-        workspace.change_plan(&PlanChange { by, story, begins_story: true, ..PlanChange::default() })?;
+        workspace.change_plan(&TaskUpdate { by, story, begins_story: true, ..TaskUpdate::default() })?;
         drop(workspace.count_files());
         Ok(())
     }

@@ -14,7 +14,7 @@ use surehand_engine::{
     change_log::ChangeSelection,
     find_root,
     store::ChangeId,
-    testing::{Probe, Verdict},
+    testing::{CommitProbe, ProbeVerdict},
 };
 
 use crate::{
@@ -155,13 +155,13 @@ pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Res
     Ok(ChangeSelection::File(session.path_of(what).map_err(output::refused)?, None))
 }
 
-fn killer() -> Option<Probe> {
+fn killer() -> Option<CommitProbe> {
     let after: usize = std::env::var(KILL_AFTER).ok()?.parse().ok()?;
     Some(Arc::new(move |number, _| {
         if number == after {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         }
-        Verdict::GoOn
+        ProbeVerdict::GoOn
     }))
 }
 

@@ -8,7 +8,7 @@ use surehand_core::{
     edit::UndoRequest,
     outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod},
 };
-use surehand_store::{ChangeId, Event, Record};
+use surehand_store::{ChangeId, FileEvent, StoreRecord};
 
 use crate::{
     call_progress::CallProgress,
@@ -202,7 +202,7 @@ impl Session {
                 }
                 MadeBy::Us | MadeBy::ForeignTool => event.delta = self.files.keep_change(&self.workspace, &outcome.planned),
             }
-            self.workspace().record(Record::Happened(event));
+            self.workspace().record(StoreRecord::Happened(event));
             outcomes.push(outcome);
         }
         (change, outcomes)
@@ -220,8 +220,8 @@ impl Session {
     }
 
     /// An event of this session about a file; what became of the file is for others to say.
-    pub(crate) fn event_of(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, path: &RelPath) -> Event {
-        Event {
+    pub(crate) fn event_of(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, path: &RelPath) -> FileEvent {
+        FileEvent {
             change: change.clone(),
             at: now(),
             session: self.id(),
@@ -237,9 +237,9 @@ impl Session {
         }
     }
 
-    fn event(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, file: &PlannedFile) -> Event {
+    fn event(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, file: &PlannedFile) -> FileEvent {
         let planned = &file.planned;
-        Event {
+        FileEvent {
             moved_to: planned.moved_to().cloned(),
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use surehand_core::{Content, ContentHash, RelPath, file_diff::FileDiff};
-use surehand_store::{ChangeId, Event, Millis, SessionId, StoreError, Which};
+use surehand_store::{ChangeId, EventFilter, FileEvent, Millis, SessionId, StoreError};
 
 use crate::{random::random, workspace::Workspace};
 
@@ -27,7 +27,7 @@ pub enum ChangeSelection {
 }
 
 impl ChangeSelection {
-    fn fits(&self, event: &Event) -> bool {
+    fn fits(&self, event: &FileEvent) -> bool {
         let is_by = |session: &SessionId| event.session == *session;
         match self {
             ChangeSelection::Last(session) => session.as_ref().is_none_or(is_by),
@@ -71,20 +71,20 @@ const MAX_EVENTS: usize = 100_000;
 impl Workspace {
     /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
     /// they are named.
-    pub(crate) fn select(&self, selection: &ChangeSelection) -> Result<Vec<Event>, StoreError> {
+    pub(crate) fn select(&self, selection: &ChangeSelection) -> Result<Vec<FileEvent>, StoreError> {
         self.select_but(selection, &[])
     }
 
     /// The same as if these changes had never been made.
-    pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<Event>, StoreError> {
+    pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
         self.flush();
         self.bring_what_is_answered();
-        let ask = |which: Which| self.ask(|store| store.events(&which, MAX_EVENTS));
+        let ask = |which: EventFilter| self.ask(|store| store.events(&which, MAX_EVENTS));
         if let ChangeSelection::Change(change) = selection {
-            return ask(Which { change: Some(change.clone()), ..Which::default() });
+            return ask(EventFilter { change: Some(change.clone()), ..EventFilter::default() });
         }
         // Of all sessions and files: another one may have taken back what is asked for, and under another name.
-        let mut events = standing(ask(Which::default())?);
+        let mut events = standing(ask(EventFilter::default())?);
         events.retain(|event| selection.fits(event) && !passed.contains(&event.change));
         if !matches!(selection, ChangeSelection::Session(_)) {
             let last = events.first().map(|event| event.change.clone());
@@ -107,20 +107,20 @@ pub struct LoggedChange {
     /// With which tool.
     pub tool: String,
     /// What it did to each file.
-    pub files: Vec<Event>,
+    pub files: Vec<FileEvent>,
     /// Whether it has been taken back, all of it.
     pub is_undone: bool,
 }
 
 impl Workspace {
     /// The latest changes that fit, newest first.
-    pub fn log(&self, which: &Which, limit: usize) -> Result<Vec<LoggedChange>, StoreError> {
+    pub fn log(&self, which: &EventFilter, limit: usize) -> Result<Vec<LoggedChange>, StoreError> {
         self.flush();
         self.bring_what_is_answered();
-        let events = self.ask(|store| store.events(&Which::default(), MAX_EVENTS))?;
+        let events = self.ask(|store| store.events(&EventFilter::default(), MAX_EVENTS))?;
         let undone = undone(&events);
-        let is_undone = |event: &Event| undone.contains(&(event.change.clone(), event.path.clone()));
-        let fits = |event: &Event| {
+        let is_undone = |event: &FileEvent| undone.contains(&(event.change.clone(), event.path.clone()));
+        let fits = |event: &FileEvent| {
             which.session.as_ref().is_none_or(|session| *session == event.session)
                 && which.path.as_ref().is_none_or(|path| event.is_about(path))
                 && which.change.as_ref().is_none_or(|change| *change == event.change)
@@ -176,15 +176,15 @@ impl Workspace {
 }
 
 /// The events that still stand: neither taken back nor taking back.
-fn standing(mut events: Vec<Event>) -> Vec<Event> {
+fn standing(mut events: Vec<FileEvent>) -> Vec<FileEvent> {
     let undone = undone(&events);
     events.retain(|event| event.undoes.is_empty() && !undone.contains(&(event.change.clone(), event.path.clone())));
     events
 }
 
 /// Which changes of which files have been taken back. One that took back another and was taken back itself counts for nothing.
-fn undone(events: &[Event]) -> HashSet<(ChangeId, RelPath)> {
-    let mut by_change: HashMap<&ChangeId, Vec<&Event>> = HashMap::new();
+fn undone(events: &[FileEvent]) -> HashSet<(ChangeId, RelPath)> {
+    let mut by_change: HashMap<&ChangeId, Vec<&FileEvent>> = HashMap::new();
     events.iter().for_each(|event| by_change.entry(&event.change).or_default().push(event));
     let mut undone = HashSet::new();
     for event in events {
@@ -204,7 +204,7 @@ fn undone(events: &[Event]) -> HashSet<(ChangeId, RelPath)> {
 }
 
 /// What an event did to its file, in words.
-pub fn what_happened(file: &Event) -> String {
+pub fn what_happened(file: &FileEvent) -> String {
     let path = &file.path;
     match (&file.moved_to, file.before, file.after) {
         (Some(to), ..) => format!("{path} moved to {to}"),
@@ -216,7 +216,7 @@ pub fn what_happened(file: &Event) -> String {
 }
 
 /// What these events, newest first, came to for each file.
-pub(crate) fn net(events: &[Event]) -> Vec<NetChange> {
+pub(crate) fn net(events: &[FileEvent]) -> Vec<NetChange> {
     let mut files: Vec<NetChange> = Vec::new();
     for event in events {
         let name_after = event.name_after();

@@ -1054,7 +1054,7 @@ mod tests {
     #[test]
     fn patience_with_a_model_is_a_setting() {
         let model = |toml| load_user(toml, &[("SUREHAND_MODEL_PAUSE", "0.5")]).map(|config| config.model);
-        let expected = ModelConfig { seconds: 600, attempts: 2, pause: 0.5, ..Model::default() };
+        let expected = ModelConfig { seconds: 600, attempts: 2, pause: 0.5, ..ModelConfig::default() };
         assert_eq!(model("[model]\nseconds = 600\nattempts = 2\npause = 3"), Ok(expected));
         let wrong = load_user("[model]\npause = 61", &[]).unwrap_err();
         assert_eq!(wrong, "surehand.toml:2: model.pause must be a number from 0 to 60: 61");

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn git(dir: &Path, arguments: &[&str]) -> String {
-        let mut git = ShellCommand::new("git");
+        let mut git = Command::new("git");
         git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE").env_remove("GIT_WORK_TREE");
         let output = git.current_dir(dir).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -7,7 +7,7 @@ use surehand_core::{
     gate::Tracking,
     text::{NotText, same_end, same_start},
 };
-use surehand_store::{Delta, KnownFile, Record, SessionId, Shared};
+use surehand_store::{ContentDelta, KnownFile, SessionId, SharedBytes, StoreRecord};
 
 use crate::{
     disk::read_file::{FoundPath, find, link_count, read_whole, stat_of_file},
@@ -323,7 +323,7 @@ impl FileCache {
             }
         }
         if is_new {
-            workspace.record(Record::Found { path: path.clone(), file });
+            workspace.record(StoreRecord::Found { path: path.clone(), file });
         }
     }
 
@@ -343,7 +343,7 @@ impl FileCache {
 
     /// Keeps what a change replaced, so that it can be brought back, and what it wrote. Gives the way back from the one to the
     /// other, where that is all that is needed.
-    pub(crate) fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<Delta> {
+    pub(crate) fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<ContentDelta> {
         let (before, after) = (planned.base(), planned.text());
         // The one that is there now comes last: of two large texts only that stays.
         for text in before.and_then(Content::text).into_iter().chain(after) {
@@ -436,14 +436,14 @@ fn lost_blob(planned: &Planned) -> Option<&Content> {
     planned.base().filter(|base| base.text().is_none() && !stays)
 }
 
-fn kept(content: &Content) -> Record {
-    Record::Kept { version: content.version(), content: Shared::new(content.clone()), at: now() }
+fn kept(content: &Content) -> StoreRecord {
+    StoreRecord::Kept { version: content.version(), content: SharedBytes::new(content.clone()), at: now() }
 }
 
 /// How a text that was replaced is brought back.
 enum WayBack {
     /// From the one that came in its place.
-    Delta(Delta),
+    Delta(ContentDelta),
     /// It is kept itself.
     Text,
 }
@@ -460,7 +460,7 @@ fn way_back(before: &Text, after: &Text) -> WayBack {
     if middle.len() > MAX_DELTA {
         return WayBack::Text;
     }
-    WayBack::Delta(Delta { prefix, suffix, middle: middle.to_vec() })
+    WayBack::Delta(ContentDelta { prefix, suffix, middle: middle.to_vec() })
 }
 
 /// What bytes look like that are not text.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View, instructions::Given};
-use surehand_store::{Record, RefusedCall, SessionId, Store, StoreError};
+use surehand_store::{RefusedCall, SessionId, Store, StoreError, StoreRecord};
 
 use crate::{file_cache::FileCache, workspace::Workspace};
 
@@ -178,7 +178,7 @@ impl FileTracker {
         self.given = Some(Given::default());
         // From here on the store holds nothing of this session that is not in memory.
         self.continued = false;
-        workspace.record(Record::Cleared { session: self.session.clone() });
+        workspace.record(StoreRecord::Cleared { session: self.session.clone() });
         // Whoever goes on with this session, perhaps at once, must not find what it had seen.
         workspace.flush();
     }
@@ -192,7 +192,7 @@ impl FileTracker {
             let was_given = self.given_mut(workspace).forget(path);
             if self.view(workspace, path).is_some() || was_given {
                 self.put(path, None);
-                workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
+                workspace.record(StoreRecord::Forgot { session: self.session.clone(), path: path.clone() });
                 forgotten.push(path.clone());
             }
         }
@@ -203,7 +203,7 @@ impl FileTracker {
     pub(crate) fn forget_view(&mut self, workspace: &Workspace, path: &RelPath) {
         if self.view(workspace, path).is_some() {
             self.put(path, None);
-            workspace.record(Record::Forgot { session: self.session.clone(), path: path.clone() });
+            workspace.record(StoreRecord::Forgot { session: self.session.clone(), path: path.clone() });
         }
     }
 
@@ -215,7 +215,7 @@ impl FileTracker {
     /// Records that the session was given this file as instructions.
     pub(crate) fn give(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
         self.given_mut(workspace).give(path.clone(), version);
-        workspace.record(Record::Given { session: self.session.clone(), path: path.clone(), version });
+        workspace.record(StoreRecord::Given { session: self.session.clone(), path: path.clone(), version });
     }
 
     fn given_mut(&mut self, workspace: &Workspace) -> &mut Given {
@@ -295,7 +295,7 @@ impl FileTracker {
             return;
         }
         self.put(path, Some(view.clone()));
-        workspace.record(Record::Viewed { session: self.session.clone(), path: path.clone(), view });
+        workspace.record(StoreRecord::Viewed { session: self.session.clone(), path: path.clone(), view });
     }
 
     fn put(&mut self, path: &RelPath, view: Option<View>) {
@@ -332,7 +332,7 @@ impl FileTracker {
         entry.count += 1;
         let refused = entry.clone();
         let count = refused.count;
-        workspace.record(Record::Refused { session: self.session.clone(), refused });
+        workspace.record(StoreRecord::Refused { session: self.session.clone(), refused });
         count
     }
 
@@ -347,7 +347,7 @@ impl FileTracker {
         let before = refused.len();
         refused.retain(|_, call| call.path.as_ref() != Some(path));
         if refused.len() < before {
-            workspace.record(Record::Mended { session: self.session.clone(), path: path.clone() });
+            workspace.record(StoreRecord::Mended { session: self.session.clone(), path: path.clone() });
         }
     }
 
@@ -369,7 +369,7 @@ impl FileTracker {
         let count = if alike { last + 1 } else { 0 };
         self.rewrites.insert(path.clone(), count);
         if count != last {
-            workspace.record(Record::Rewrote { session: self.session.clone(), path: path.clone(), count });
+            workspace.record(StoreRecord::Rewrote { session: self.session.clone(), path: path.clone(), count });
         }
         count
     }

@@ -15,7 +15,7 @@ use surehand_core::{
     plan::Rebased,
     refusal::IfRepeated,
 };
-use surehand_store::Record;
+use surehand_store::StoreRecord;
 
 use crate::{
     apply::ChangeOrigin,
@@ -380,7 +380,7 @@ impl ForeignTools<'_> {
         let origin = ChangeOrigin::of(made.edit.tool().name());
         let mut event = self.session.event_of(&origin, &fresh_change(), &gathered.path);
         (event.before, event.after) = (before, now.as_ref().map(Content::version));
-        self.session.workspace().record(Record::Happened(event));
+        self.session.workspace().record(StoreRecord::Happened(event));
         self.session.workspace().track_events();
         match (gathered.present, gathered.view, gathered.seen) {
             (Present::Text(now), Some(view), Some(seen)) => {

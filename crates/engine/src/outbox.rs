@@ -15,7 +15,7 @@ use std::{
 use rustix::fs as sys;
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, LineMap, RelPath};
-use surehand_store::{ChangeId, Delta, Event, Millis, Record, SessionId, Shared, SqliteStore, Store};
+use surehand_store::{ChangeId, ContentDelta, FileEvent, Millis, SessionId, SharedBytes, SqliteStore, Store, StoreRecord};
 
 use crate::{
     disk::{self, journal, recovery, staging, working_copy::WorkingCopy},
@@ -93,7 +93,7 @@ impl Outbox {
     }
 
     /// Writes a record down, if it is one that must not be lost.
-    pub(crate) fn put(&mut self, record: &Record) {
+    pub(crate) fn put(&mut self, record: &StoreRecord) {
         let Some((line, bytes)) = line_of(record, self.below.as_ref()) else { return };
         if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
             return add(parcel, &line, bytes);
@@ -168,16 +168,16 @@ fn write_all(mut file: &File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
 
 /// Whether a record must not be lost with the process: a change, and content that is kept for its own sake. The texts that
 /// sessions have seen can be read again.
-pub(crate) fn must_outlive_process(record: &Record) -> bool {
-    matches!(record, Record::Happened(_) | Record::Kept { .. })
+pub(crate) fn must_outlive_process(record: &StoreRecord) -> bool {
+    matches!(record, StoreRecord::Happened(_) | StoreRecord::Kept { .. })
 }
 
 /// How such a record is written down.
-fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(OutboxEntry, &'a [u8])> {
+fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(OutboxEntry, &'a [u8])> {
     // As paths of the work tree: whoever brings it to the store may have another root.
     let in_tree = |path: &RelPath| path.in_directory(below);
     match record {
-        Record::Happened(event) => {
+        StoreRecord::Happened(event) => {
             let delta = event.delta.as_ref();
             let line = OutboxEntry::Happened {
                 change: event.change.clone(),
@@ -195,7 +195,7 @@ fn line_of<'a>(record: &'a Record, below: Option<&RelPath>) -> Option<(OutboxEnt
             };
             Some((line, delta.map_or(&[], |delta| &delta.middle)))
         }
-        Record::Kept { version, content, at } => {
+        StoreRecord::Kept { version, content, at } => {
             let bytes = content.bytes();
             Some((OutboxEntry::Kept { version: *version, at: *at, size: bytes.len() }, bytes))
         }
@@ -210,7 +210,7 @@ fn add(parcel: &mut Vec<u8>, line: &OutboxEntry, bytes: &[u8]) {
 }
 
 /// The records of a sheet. A parcel at the end that is not complete was never answered for, and is left out.
-fn records(mut content: &[u8]) -> Vec<Record> {
+fn records(mut content: &[u8]) -> Vec<StoreRecord> {
     let mut records = Vec::new();
     while let Some(parcel) = take_parcel(&mut content) {
         records.extend(records_of(parcel).unwrap_or_default());
@@ -237,7 +237,7 @@ fn take_bytes<'a>(content: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 }
 
 /// The records of a parcel, all of them or none.
-fn records_of(mut parcel: &[u8]) -> Option<Vec<Record>> {
+fn records_of(mut parcel: &[u8]) -> Option<Vec<StoreRecord>> {
     let mut records = Vec::new();
     while !parcel.is_empty() {
         let line = serde_json::from_slice(take_line(&mut parcel)?).ok()?;
@@ -246,18 +246,31 @@ fn records_of(mut parcel: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-fn record_of(line: OutboxEntry, rest: &mut &[u8]) -> Option<Record> {
+fn record_of(line: OutboxEntry, rest: &mut &[u8]) -> Option<StoreRecord> {
     Some(match line {
         OutboxEntry::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines } => {
             let delta = match delta {
-                Some((prefix, suffix, size)) => Some(Delta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() }),
+                Some((prefix, suffix, size)) => Some(ContentDelta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() }),
                 None => None,
             };
-            Record::Happened(Event { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines })
+            StoreRecord::Happened(FileEvent {
+                change,
+                at,
+                session,
+                tool,
+                path,
+                moved_to,
+                before,
+                after,
+                mode,
+                undoes,
+                delta,
+                lines,
+            })
         }
         OutboxEntry::Kept { version, at, size } => {
             let content = take_bytes(rest, size)?.to_vec();
-            Record::Kept { version, content: Shared::new(content), at }
+            StoreRecord::Kept { version, content: SharedBytes::new(content), at }
         }
     })
 }
@@ -327,11 +340,11 @@ fn found_sheet(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option
 }
 
 /// The ways back begin at what the changes wrote: it is kept whole, where it is still there.
-fn what_is_there(copy: &WorkingCopy, records: &[Record]) -> Vec<Record> {
+fn what_is_there(copy: &WorkingCopy, records: &[StoreRecord]) -> Vec<StoreRecord> {
     let written: HashMap<&RelPath, ContentHash> = records
         .iter()
         .filter_map(|record| match record {
-            Record::Happened(event) => Some((event.name_after(), event.after?)),
+            StoreRecord::Happened(event) => Some((event.name_after(), event.after?)),
             _ => None,
         })
         .collect();
@@ -339,7 +352,11 @@ fn what_is_there(copy: &WorkingCopy, records: &[Record]) -> Vec<Record> {
         let Ok(disk::read_file::FoundPath::File { mut file, .. }) = disk::read_file::find(copy.tree(), path) else { return None };
         let mut content = Vec::new();
         file.read_to_end(&mut content).ok()?;
-        (ContentHash::of(&content) == version).then(|| Record::Kept { version, content: Shared::new(content), at: now() })
+        (ContentHash::of(&content) == version).then(|| StoreRecord::Kept {
+            version,
+            content: SharedBytes::new(content),
+            at: now(),
+        })
     };
     written.into_iter().filter_map(present).collect()
 }
@@ -348,8 +365,8 @@ fn what_is_there(copy: &WorkingCopy, records: &[Record]) -> Vec<Record> {
 mod tests {
     use super::*;
 
-    fn event(path: &str, delta: Option<Delta>) -> Record {
-        Record::Happened(Event {
+    fn event(path: &str, delta: Option<ContentDelta>) -> StoreRecord {
+        StoreRecord::Happened(FileEvent {
             change: ChangeId("0badcafe".to_owned()),
             at: 7,
             session: SessionId("s".to_owned()),
@@ -366,7 +383,7 @@ mod tests {
     }
 
     /// A sheet with these parcels.
-    fn sheet(parcels: &[&[Record]]) -> Vec<u8> {
+    fn sheet(parcels: &[&[StoreRecord]]) -> Vec<u8> {
         let mut content = Vec::new();
         for parcel in parcels {
             let mut lines = Vec::new();
@@ -380,15 +397,15 @@ mod tests {
     }
 
     /// How records are compared: shared bytes have no equality of their own.
-    fn told(records: &[Record]) -> Vec<String> {
-        let bytes = |record: &Record| line_of(record, None).map(|(_, bytes)| bytes.to_vec());
+    fn told(records: &[StoreRecord]) -> Vec<String> {
+        let bytes = |record: &StoreRecord| line_of(record, None).map(|(_, bytes)| bytes.to_vec());
         records.iter().map(|record| format!("{record:?} {:?}", bytes(record))).collect()
     }
 
     #[test]
     fn what_is_written_down_is_read_back() {
-        let delta = Delta { prefix: 3, suffix: 4, middle: b"\xff\n\0{}\n12\n".to_vec() };
-        let kept = Record::Kept { version: ContentHash::of(b"\n\n"), content: Shared::new(b"\n\n".to_vec()), at: 9 };
+        let delta = ContentDelta { prefix: 3, suffix: 4, middle: b"\xff\n\0{}\n12\n".to_vec() };
+        let kept = StoreRecord::Kept { version: ContentHash::of(b"\n\n"), content: SharedBytes::new(b"\n\n".to_vec()), at: 9 };
         let first = [event("a\nb.txt", Some(delta)), kept];
         let second = [event("c.txt", None)];
         let read = records(&sheet(&[&first, &second]));
@@ -398,7 +415,7 @@ mod tests {
     #[test]
     fn a_parcel_that_was_cut_off_is_left_out_as_a_whole() {
         let first = [event("a.txt", None)];
-        let second = [event("b.txt", None), event("c.txt", Some(Delta { prefix: 0, suffix: 0, middle: b"xyz".to_vec() }))];
+        let second = [event("b.txt", None), event("c.txt", Some(ContentDelta { prefix: 0, suffix: 0, middle: b"xyz".to_vec() }))];
         let (whole, kept) = (sheet(&[&first, &second]), sheet(&[&first]).len());
         for cut in kept..whole.len() {
             assert_eq!(told(&records(&whole[..cut])), told(&first), "{cut}");

@@ -3,7 +3,7 @@
 //! none, and whoever asks must compare the texts.
 
 use surehand_core::{ContentHash, LineMap, RelPath};
-use surehand_store::{Event, Which};
+use surehand_store::{EventFilter, FileEvent};
 
 use crate::workspace::Workspace;
 
@@ -13,7 +13,7 @@ const MAX_CHANGES: usize = 64;
 impl Workspace {
     /// What became of the lines that a file had as version `from`, now that it is version `to`.
     pub(crate) fn provenance(&self, path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
-        let which = Which { path: Some(path.clone()), ..Which::default() };
+        let which = EventFilter { path: Some(path.clone()), ..EventFilter::default() };
         let ask = || self.ask(|store| store.events(&which, MAX_CHANGES)).ok().and_then(|events| compose(&events, path, from, to));
         ask().or_else(|| {
             // The last change may be on its way to the store.
@@ -24,10 +24,10 @@ impl Workspace {
 }
 
 /// Walks back from the last event to the one that was done to `from`. Every event must have made what the next one was done to.
-fn compose(newest_first: &[Event], path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
+fn compose(newest_first: &[FileEvent], path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
     let (mut version, mut map) = (to, None::<LineMap>);
     // That a change was taken back by hand is on record too, and does nothing to the file.
-    let is_change = |event: &&Event| event.before != event.after;
+    let is_change = |event: &&FileEvent| event.before != event.after;
     for event in newest_first.iter().filter(is_change) {
         if version == from {
             break;
@@ -52,8 +52,8 @@ mod tests {
         ContentHash::of(content.as_bytes())
     }
 
-    fn event(before: &str, after: &str, lines: Option<&str>) -> Event {
-        Event {
+    fn event(before: &str, after: &str, lines: Option<&str>) -> FileEvent {
+        FileEvent {
             change: ChangeId(format!("{before}{after}")),
             at: 0,
             session: SessionId("s".to_owned()),
@@ -71,8 +71,8 @@ mod tests {
 
     /// From version a to version c, by these events, the oldest first.
     #[track_caller]
-    fn check(events: &[Event], expected: Option<&str>) {
-        let newest_first: Vec<Event> = events.iter().rev().cloned().collect();
+    fn check(events: &[FileEvent], expected: Option<&str>) {
+        let newest_first: Vec<FileEvent> = events.iter().rev().cloned().collect();
         let map = compose(&newest_first, &RelPath::new("f").unwrap(), version("a"), version("c"));
         assert_eq!(map.map(|map| map.to_string()).as_deref(), expected);
     }
@@ -99,9 +99,9 @@ mod tests {
         check(&[first.clone(), event("x", "c", Some("6 3-1+0"))], None);
         check(&[first.clone(), second.clone(), event("c", "d", Some("5 1-1+0"))], None);
         // One rewrote the file as a whole, one took it away, one gave it another name.
-        check(&[first.clone(), Event { lines: None, ..second.clone() }], None);
-        check(&[first.clone(), Event { before: None, ..second.clone() }], None);
-        check(&[first, Event { moved_to: Some(RelPath::new("g").unwrap()), ..second }], None);
+        check(&[first.clone(), FileEvent { lines: None, ..second.clone() }], None);
+        check(&[first.clone(), FileEvent { before: None, ..second.clone() }], None);
+        check(&[first, FileEvent { moved_to: Some(RelPath::new("g").unwrap()), ..second }], None);
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             0 => "a".to_owned(),
             number => format!("step {number}"),
         };
-        let mut events: Vec<Event> =
+        let mut events: Vec<FileEvent> =
             (0..MAX_CHANGES).map(|number| event(&step(number), &step(number + 1), Some("5 1-1+1"))).collect();
         events.push(event(&step(MAX_CHANGES), "c", Some("5 2-1+1")));
         check(&events[1..], None);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use surehand_core::{ContentHash, Notice, RelPath};
-use surehand_store::{Bounds, Record, SessionId, SqliteStore, Store, StoreError};
+use surehand_store::{SessionId, SqliteStore, Store, StoreBounds, StoreError, StoreRecord};
 
 use crate::{
     config::VersionConfig,
@@ -45,7 +45,7 @@ struct RecordQueue {
 
 #[derive(Debug)]
 struct PendingRecords {
-    records: Vec<Record>,
+    records: Vec<StoreRecord>,
     /// Where records wait that must outlive the process.
     outbox: Option<Outbox>,
     /// Where in `records` the last word on something is.
@@ -198,10 +198,10 @@ impl Recorder {
     }
 
     /// Hands over a record.
-    pub(crate) fn record(&self, record: Record) {
+    pub(crate) fn record(&self, record: StoreRecord) {
         let subject = match &record {
-            Record::Viewed { session, path, .. } => Some(RecordSubject::View(session.clone(), path.clone())),
-            Record::Found { path, .. } => Some(RecordSubject::File(path.clone())),
+            StoreRecord::Viewed { session, path, .. } => Some(RecordSubject::View(session.clone(), path.clone())),
+            StoreRecord::Found { path, .. } => Some(RecordSubject::File(path.clone())),
             _ => None,
         };
         let mut pending = self.queue.lock();
@@ -218,19 +218,19 @@ impl Recorder {
 
     /// Hands over the text of a file as a session knows it now. If the one that it replaced has not been written yet, it is
     /// dropped for this one: the session is never compared with it again, and how to get it back is a record of its own.
-    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
-        let is_replaced = |last: &Record| matches!(last, Record::Kept { version, .. } if Some(*version) == replaced);
+    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: StoreRecord) {
+        let is_replaced = |last: &StoreRecord| matches!(last, StoreRecord::Kept { version, .. } if Some(*version) == replaced);
         self.add(self.queue.lock(), record, Some(RecordSubject::Text(owner.clone(), path.clone())), is_replaced);
     }
 
     fn add(
         &self,
         mut pending: MutexGuard<'_, PendingRecords>,
-        record: Record,
+        record: StoreRecord,
         subject: Option<RecordSubject>,
-        is_overtaken: impl Fn(&Record) -> bool,
+        is_overtaken: impl Fn(&StoreRecord) -> bool,
     ) {
-        if matches!(record, Record::Cleared { .. } | Record::Forgot { .. }) {
+        if matches!(record, StoreRecord::Cleared { .. } | StoreRecord::Forgot { .. }) {
             // What comes after must not move before it.
             pending.last.retain(|subject, _| !matches!(subject, RecordSubject::View(..)));
         }
@@ -288,10 +288,10 @@ impl Recorder {
     }
 }
 
-fn size_of_content(record: &Record) -> usize {
+fn size_of_content(record: &StoreRecord) -> usize {
     match record {
-        Record::Kept { content, .. } => content.bytes().len(),
-        Record::Happened(event) => event.delta.as_ref().map_or(0, |delta| delta.middle.len()),
+        StoreRecord::Kept { content, .. } => content.bytes().len(),
+        StoreRecord::Happened(event) => event.delta.as_ref().map_or(0, |delta| delta.middle.len()),
         _ => 0,
     }
 }
@@ -395,7 +395,7 @@ impl RecordQueue {
 
 /// What is written together.
 struct RecordBatch {
-    records: Vec<Record>,
+    records: Vec<StoreRecord>,
     number: u64,
     /// Whether it is the last one.
     is_last: bool,
@@ -508,7 +508,7 @@ impl StoreWriter {
             self.has_failed = true;
             self.listener.failed(error);
         }
-        if batch.records.iter().any(|record| matches!(record, Record::Touched { .. })) {
+        if batch.records.iter().any(|record| matches!(record, StoreRecord::Touched { .. })) {
             // A change was announced when it was answered for. Of what is only read, others learn here.
             self.listener.has_news();
         }
@@ -524,11 +524,13 @@ impl StoreWriter {
 }
 
 impl StoreWriter {
-    fn note_sessions(&mut self, records: &[Record]) {
+    fn note_sessions(&mut self, records: &[StoreRecord]) {
         for record in records {
             match record {
-                Record::Viewed { session, .. } if !self.in_use.contains(session) => drop(self.in_use.insert(session.clone())),
-                Record::Cleared { session } => drop(self.in_use.remove(session)),
+                StoreRecord::Viewed { session, .. } if !self.in_use.contains(session) => {
+                    self.in_use.insert(session.clone());
+                }
+                StoreRecord::Cleared { session } => drop(self.in_use.remove(session)),
                 _ => {}
             }
         }
@@ -537,7 +539,7 @@ impl StoreWriter {
     /// Drops a part of what is beyond the bounds. Says whether there is more.
     fn trim(&self) -> bool {
         let days = u32::try_from(self.versions.days).unwrap_or(u32::MAX);
-        let bounds = Bounds { bytes: self.versions.bytes, days, sessions: MOST_SESSIONS };
+        let bounds = StoreBounds { bytes: self.versions.bytes, days, sessions: MOST_SESSIONS };
         // What cannot be dropped now is tried again with the next record.
         self.store.with(|store| store.trim(&bounds)).unwrap_or(false)
     }
@@ -546,7 +548,8 @@ impl StoreWriter {
     fn tidy_store(&mut self, now: Instant) -> bool {
         if now.duration_since(self.said) > STILL_THERE && !self.in_use.is_empty() {
             self.said = now;
-            let still_there: Vec<Record> = self.in_use.iter().cloned().map(|session| Record::InUse { session }).collect();
+            let still_there: Vec<StoreRecord> =
+                self.in_use.iter().cloned().map(|session| StoreRecord::InUse { session }).collect();
             drop(self.store.with(|store| store.record(&still_there)));
         }
         self.trim() || self.store.with(|store| store.give_back()).unwrap_or(false)
@@ -563,7 +566,7 @@ fn step_back() {
 #[cfg(test)]
 mod tests {
     use surehand_core::{Text, View};
-    use surehand_store::Shared;
+    use surehand_store::SharedBytes;
 
     use super::*;
 
@@ -590,7 +593,7 @@ mod tests {
         let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));
         let mut writer = StoreWriter::new(store.clone(), crate::Config::default().versions, Nobody);
         let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
-        let viewed = |session: &str| Record::Viewed {
+        let viewed = |session: &str| StoreRecord::Viewed {
             session: SessionId(session.to_owned()),
             path: RelPath::new("a").unwrap(),
             view: view.clone(),
@@ -598,12 +601,12 @@ mod tests {
         let queue = RecordQueue::new(CrashSafety::Nothing);
         let batch = |records| RecordBatch { records, number: 1, is_last: false };
         writer.write(&queue, &batch(vec![viewed("idle"), viewed("ended")]));
-        writer.write(&queue, &batch(vec![Record::Cleared { session: SessionId("ended".to_owned()) }]));
+        writer.write(&queue, &batch(vec![StoreRecord::Cleared { session: SessionId("ended".to_owned()) }]));
         store.with(|store| store.record(&[viewed("another")])).unwrap();
         writer.tidy_store(Instant::now() + 2 * STILL_THERE);
         store.with(|store| {
             store.record(&[viewed("third")]).unwrap();
-            let bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: 2 };
+            let bounds = StoreBounds { bytes: u64::MAX, days: u32::MAX, sessions: 2 };
             while store.trim(&bounds).unwrap() {}
             assert_eq!(store.sessions().unwrap(), ["idle", "third"].map(|session| (SessionId(session.to_owned()), 1)));
         });
@@ -614,7 +617,7 @@ mod tests {
         let recorder =
             Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::WriteThrough)), runs: RecorderThread::Beside(None) };
         let (outer, inner) = (recorder.hold(), recorder.hold());
-        recorder.record(Record::Kept { version: ContentHash::of(b"a"), content: Shared::new(b"a"), at: 1 });
+        recorder.record(StoreRecord::Kept { version: ContentHash::of(b"a"), content: SharedBytes::new(b"a"), at: 1 });
         drop(inner);
         assert_eq!(recorder.queue.lock().asked, 0);
         drop(ThreadEnd(&recorder.queue));
@@ -628,7 +631,7 @@ mod tests {
         let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
         let recorder =
             Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::Outbox(outbox))), runs: RecorderThread::Beside(None) };
-        let cleared = |number: usize| Record::Cleared { session: SessionId(number.to_string()) };
+        let cleared = |number: usize| StoreRecord::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();
             let taken = scope.spawn(|| recorder.queue.next(Duration::from_secs(60)));

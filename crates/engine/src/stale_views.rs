@@ -7,7 +7,7 @@ use std::{
 };
 
 use surehand_core::{By, ContentHash, Outside, RelPath};
-use surehand_store::{SessionId, Which};
+use surehand_store::{EventFilter, SessionId};
 
 use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
 
@@ -128,7 +128,7 @@ pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &StaleVie
 
 /// The same with when it was, in milliseconds since 1970.
 pub(crate) fn who_and_when(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(By, i64)> {
-    let which = Which { path: Some(changed.path.clone()), ..Which::default() };
+    let which = EventFilter { path: Some(changed.path.clone()), ..EventFilter::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
     let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);
     let mut last = None;

@@ -7,7 +7,9 @@ use std::{
 };
 
 use surehand_core::{ContentHash, RelPath};
-use surehand_store::{Plan, PlanChange, Record, Scope, SessionId, SqliteStore, Store, StoreError, TrackedFiles, Turn};
+use surehand_store::{
+    SessionId, SqliteStore, Store, StoreError, StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate, TrackedFiles,
+};
 
 use crate::{
     config::VersionConfig,
@@ -48,7 +50,7 @@ impl fmt::Debug for StoreChoice {
 /// A store that was opened by [`open_store`].
 pub(crate) enum OpenStore {
     /// The one in the state directory.
-    StateDirectory(surehand_store::Opened),
+    StateDirectory(surehand_store::OpenedStore),
     /// One in memory, which ends with the process.
     InMemory(SqliteStore),
     /// The caller's.
@@ -89,8 +91,8 @@ impl From<StoreError> for OpenStoreError {
     }
 }
 
-fn scope(dir: &StateDir, below: Option<RelPath>) -> Scope {
-    Scope { checkout: dir.key().as_str().to_owned(), below }
+fn scope(dir: &StateDir, below: Option<RelPath>) -> StoreScope {
+    StoreScope { checkout: dir.key().as_str().to_owned(), below }
 }
 
 /// A database of a newer Surehand forbids the whole directory. One that is damaged does not, where it is not used.
@@ -164,7 +166,7 @@ impl StoreHandle {
     }
 
     /// Hands a record to the recorder.
-    pub(crate) fn record(&self, record: Record) {
+    pub(crate) fn record(&self, record: StoreRecord) {
         if let Some(recorder) = &self.recorder {
             recorder.record(record);
         }
@@ -176,7 +178,7 @@ impl StoreHandle {
     }
 
     /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
-    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: StoreRecord) {
         if let Some(recorder) = &self.recorder {
             recorder.record_text(owner, path, replaced, record);
         }
@@ -207,7 +209,7 @@ impl StoreHandle {
     }
 
     /// The files of the work tree that sessions have touched.
-    pub(crate) fn tracked_in_tree(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+    pub(crate) fn tracked_in_tree(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
         match &self.reader {
             StoreReader::StateDirectory(reader) => self.with_database(reader, |store| tracked_in_tree(&self.copy, store, since)),
             StoreReader::Shared(store) => tracked_in_root(&self.copy, store, since),
@@ -223,7 +225,7 @@ impl StoreHandle {
     }
 
     /// Changes what there is to do, all of it or nothing.
-    pub(crate) fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
+    pub(crate) fn change_plan(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         match &self.reader {
             StoreReader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
             StoreReader::Shared(store) => store.with(|store| store.change_plan(change)),
@@ -261,7 +263,7 @@ fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, Cra
 pub(crate) fn tracked_in_tree(
     copy: &WorkingCopy,
     store: &mut SqliteStore,
-    since: Option<Turn>,
+    since: Option<StoreTurn>,
 ) -> Result<TrackedFiles, StoreError> {
     store.set_directory(None);
     let tracked = store.tracked(since);
@@ -270,7 +272,11 @@ pub(crate) fn tracked_in_tree(
 }
 
 /// The files of the root, from any other store.
-pub(crate) fn tracked_in_root(copy: &WorkingCopy, store: &SharedStore, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+pub(crate) fn tracked_in_root(
+    copy: &WorkingCopy,
+    store: &SharedStore,
+    since: Option<StoreTurn>,
+) -> Result<TrackedFiles, StoreError> {
     let mut tracked = store.with(|store| store.tracked(since))?;
     tracked.files.iter_mut().for_each(|file| file.path = copy.in_tree(&file.path));
     Ok(tracked)
@@ -291,7 +297,7 @@ fn open_database(copy: &WorkingCopy) -> Result<SqliteStore, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use surehand_store::{ChangeId, Event, Which};
+    use surehand_store::{ChangeId, EventFilter, FileEvent};
 
     use super::*;
     use crate::{
@@ -307,7 +313,7 @@ mod tests {
     /// Leaves the record of a change in the outbox, as a process that was killed does.
     fn leave_behind(workspace: &Workspace) {
         let mut outbox = Outbox::new(workspace.state().outbox(), "1-dead".to_owned(), None);
-        outbox.put(&Record::Happened(Event {
+        outbox.put(&StoreRecord::Happened(FileEvent {
             change: ChangeId("0badcafe".to_owned()),
             at: 7,
             session: SessionId("s".to_owned()),
@@ -326,7 +332,7 @@ mod tests {
     #[test]
     fn what_a_dead_process_left_waits_for_the_database() {
         let dir = surehand_testkit::repository();
-        let changes = |workspace: &Workspace| workspace.log(&Which::default(), 10).unwrap().len();
+        let changes = |workspace: &Workspace| workspace.log(&EventFilter::default(), 10).unwrap().len();
         let in_memory = open(dir.path(), StoreChoice::InMemory);
         leave_behind(&in_memory);
         assert_eq!(changes(&in_memory), 0);

@@ -10,7 +10,7 @@ use surehand_core::{
     refusal::{BatchKind, BatchPlace},
     short_diff::TextDiff,
 };
-use surehand_store::{ChangeId, Event, Record};
+use surehand_store::{ChangeId, FileEvent, StoreRecord};
 
 use crate::{
     change_log::{ChangeSelection, NetChange, fresh_change, net},
@@ -94,7 +94,7 @@ impl Session {
         })
     }
 
-    fn plan_undo_of(&mut self, events: &[Event], force: bool) -> Result<UndoPlan, Refusal> {
+    fn plan_undo_of(&mut self, events: &[FileEvent], force: bool) -> Result<UndoPlan, Refusal> {
         let (nothing, nets): (Vec<NetChange>, Vec<NetChange>) = net(events).into_iter().partition(NetChange::is_nothing);
         if let Some(name) = used_twice(&nets) {
             return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
@@ -134,7 +134,7 @@ impl Session {
     /// Writes down that changes are taken back for which nothing had to be done: they would come up again and again.
     pub(crate) fn mark_undone(&self, change: &ChangeId, files: &[NetChange]) {
         for file in files {
-            self.workspace().record(Record::Happened(Event {
+            self.workspace().record(StoreRecord::Happened(FileEvent {
                 change: change.clone(),
                 at: now(),
                 session: self.id(),

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs as sys;
 use surehand_core::{ContentHash, Notice, Outside, RelPath, RepoState, Stamp, outcome::TouchedFile};
-use surehand_store::{Opened, Plan, PlanChange, Record, SessionId, Store, StoreError};
+use surehand_store::{OpenedStore, SessionId, Store, StoreError, StoreRecord, StoryTasks, TaskUpdate};
 
 use crate::{
     config::Config,
@@ -158,7 +158,7 @@ impl Workspace {
             OpenStoreError::Store(error) => OpenError::Store(error),
         })?;
         let state = Arc::new(CheckoutState::open(&place, dir, &config.state).map_err(bad_state)?);
-        if let OpenStore::StateDirectory(Opened { set_aside: Some(aside), .. }) = &store {
+        if let OpenStore::StateDirectory(OpenedStore { set_aside: Some(aside), .. }) = &store {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
         let repo = Arc::new(Mutex::new(RepoStateCache::new(place.below.clone())));
@@ -315,7 +315,7 @@ impl Workspace {
     }
 
     /// Changes what there is to do, all of it or nothing.
-    pub fn change_plan(&self, change: &PlanChange) -> Result<Plan, StoreError> {
+    pub fn change_plan(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         let plan = self.store.change_plan(&change.clone().checked()?)?;
         let mut repo = self.repo();
         repo.mark_stale();
@@ -383,7 +383,7 @@ impl Workspace {
     }
 
     /// Hands a record to the recorder.
-    pub(crate) fn record(&self, record: Record) {
+    pub(crate) fn record(&self, record: StoreRecord) {
         self.store.record(record);
     }
 
@@ -394,7 +394,7 @@ impl Workspace {
     }
 
     /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
-    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: Record) {
+    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: StoreRecord) {
         self.store.record_text(owner, path, replaced, record);
     }
 

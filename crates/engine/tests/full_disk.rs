@@ -15,7 +15,7 @@ use std::{
 use fixture::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use surehand_engine::{Workspace, testing::Step, views_by_session};
+use surehand_engine::{Workspace, testing::CommitStep, views_by_session};
 use surehand_testkit::{Mounted, make_repository, scenario::tree};
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -69,7 +69,7 @@ fn a_full_disk_leaves_the_original() {
 fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
     alone(|| {
         let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
-        let mut session = session_with(dir.path(), crash_after(Step::Swap(0)));
+        let mut session = session_with(dir.path(), crash_after(CommitStep::Swap(0)));
         read(&mut session, "a.txt");
         read(&mut session, "b.txt");
         let reply = with_room_for(100, || session.call("edit_file", &edit("a.txt", "one", "two")));

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, TaskStatus, Text, Touch, View};
 
 use crate::{
-    Bounds, ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, SessionId, Shared, Store,
-    StoreError, TaskChange, TrackedFile, Which,
+    ChangeId, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall, SessionId, SharedBytes, Store, StoreBounds,
+    StoreError, StoreRecord, StoryTasks, TaskChange, TaskUpdate, TrackedFile,
 };
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
@@ -43,8 +43,8 @@ fn view(content: &str) -> View {
     View::whole(&Text::new(content.as_bytes().to_vec()).unwrap())
 }
 
-fn viewed(who: &str, what: &str, content: &str) -> Record {
-    Record::Viewed { session: session(who), path: path(what), view: view(content) }
+fn viewed(who: &str, what: &str, content: &str) -> StoreRecord {
+    StoreRecord::Viewed { session: session(who), path: path(what), view: view(content) }
 }
 
 fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: impl Store) {
@@ -59,12 +59,12 @@ fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: i
     assert_eq!(again.lately_viewed(&session("v1"), 9).unwrap(), [path("b"), path("a")]);
     store.record(&[viewed("v1", "a", "2\n")]).unwrap();
     assert_eq!(again.lately_viewed(&session("v1"), 1).unwrap(), [path("a")]);
-    store.record(&[Record::Forgot { session: session("v1"), path: path("a") }]).unwrap();
+    store.record(&[StoreRecord::Forgot { session: session("v1"), path: path("a") }]).unwrap();
     assert_eq!(again.viewed(&session("v1")).unwrap(), [path("b")]);
 }
 
-fn given(who: &str, what: &str, content: &[u8]) -> Record {
-    Record::Given { session: session(who), path: path(what), version: ContentHash::of(content) }
+fn given(who: &str, what: &str, content: &[u8]) -> StoreRecord {
+    StoreRecord::Given { session: session(who), path: path(what), version: ContentHash::of(content) }
 }
 
 fn what_was_given_is_per_session_until_it_is_forgotten(mut store: impl Store, again: impl Store) {
@@ -73,18 +73,18 @@ fn what_was_given_is_per_session_until_it_is_forgotten(mut store: impl Store, ag
     assert_eq!(again.given(&session("g1")).unwrap(), [a, b.clone()]);
     assert_eq!(again.given(&session("g2")).unwrap(), [(path("a"), ContentHash::of(b"4"))]);
     assert_eq!(again.given(&session("g3")).unwrap(), []);
-    store.record(&[Record::Forgot { session: session("g1"), path: path("a") }]).unwrap();
+    store.record(&[StoreRecord::Forgot { session: session("g1"), path: path("a") }]).unwrap();
     assert_eq!(again.given(&session("g1")).unwrap(), [b]);
 }
 
 fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: impl Store) {
-    let rewrote = Record::Rewrote { session: session("r1"), path: path("a"), count: 3 };
-    let kept = Record::Kept { version: ContentHash::of(b"r"), content: Shared::new(b"r"), at: 1 };
+    let rewrote = StoreRecord::Rewrote { session: session("r1"), path: path("a"), count: 3 };
+    let kept = StoreRecord::Kept { version: ContentHash::of(b"r"), content: SharedBytes::new(b"r"), at: 1 };
     let seen = [viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), given("r1", "i", b"1"), given("r2", "i", b"1")];
     store.record(&seen).unwrap();
     store.record(&[rewrote, kept]).unwrap();
     assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 3);
-    store.record(&[Record::Cleared { session: session("r1") }]).unwrap();
+    store.record(&[StoreRecord::Cleared { session: session("r1") }]).unwrap();
     assert_eq!(again.viewed(&session("r1")).unwrap(), []);
     assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 0);
     assert_eq!(again.given(&session("r1")).unwrap(), []);
@@ -96,7 +96,7 @@ fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: im
 fn what_was_found_is_found_by_path_and_by_identity(mut store: impl Store, again: impl Store) {
     let stamp = Stamp { device: u64::MAX, inode: 7, size: 3, modified: -5, changed: 6, taken: 8 };
     let file = KnownFile { version: ContentHash::of(b"x"), stamp };
-    let found = |at: &str| Record::Found { path: path(at), file: file.clone() };
+    let found = |at: &str| StoreRecord::Found { path: path(at), file: file.clone() };
     store.record(&[found("f/1"), found("f/2")]).unwrap();
     assert_eq!(again.file(&path("f/1")).unwrap(), Some(file.clone()));
     assert_eq!(again.file(&path("f/3")).unwrap(), None);
@@ -106,7 +106,8 @@ fn what_was_found_is_found_by_path_and_by_identity(mut store: impl Store, again:
 
 fn versions_come_back_byte_for_byte(mut store: impl Store, again: impl Store) {
     let contents = [b"".to_vec(), b"\0\xff\r\n".to_vec(), vec![b'a'; 300_000]];
-    let kept = contents.iter().map(|c| Record::Kept { version: ContentHash::of(c), content: Shared::new(c.clone()), at: 5 });
+    let kept =
+        contents.iter().map(|c| StoreRecord::Kept { version: ContentHash::of(c), content: SharedBytes::new(c.clone()), at: 5 });
     store.record(&kept.collect::<Vec<_>>()).unwrap();
     for content in &contents {
         assert_eq!(again.version(&ContentHash::of(content)).unwrap().as_ref(), Some(content));
@@ -117,18 +118,18 @@ fn versions_come_back_byte_for_byte(mut store: impl Store, again: impl Store) {
 fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again: impl Store) {
     let call =
         |call: &[u8], about: Option<&str>, count| RefusedCall { call: ContentHash::of(call), path: about.map(path), count };
-    let refused = |refused| Record::Refused { session: session("c"), refused };
+    let refused = |refused| StoreRecord::Refused { session: session("c"), refused };
     let (first, second, other) = (call(b"1", Some("a"), 1), call(b"1", Some("a"), 2), call(b"2", None, 1));
     store.record(&[refused(first), refused(second.clone()), refused(other.clone())]).unwrap();
     let mut calls = again.refused(&session("c")).unwrap();
     calls.sort_by_key(|call| call.count);
     assert_eq!(calls, [other.clone(), second]);
-    store.record(&[Record::Mended { session: session("c"), path: path("a") }]).unwrap();
+    store.record(&[StoreRecord::Mended { session: session("c"), path: path("a") }]).unwrap();
     assert_eq!(again.refused(&session("c")).unwrap(), [other]);
 }
 
-fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> Event {
-    Event {
+fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> FileEvent {
+    FileEvent {
         change: ChangeId(format!("change{at}")),
         at,
         session: session(of),
@@ -147,25 +148,25 @@ fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> Event {
 fn events_come_newest_first(mut store: impl Store, again: impl Store) {
     let event = |at, name: &str, before: Option<&[u8]>| event("e", at, name, before);
     let first = event(1, "e", None);
-    let second = Event {
+    let second = FileEvent {
         mode: Some(0o755),
         undoes: vec![ChangeId("change0".to_owned()), ChangeId("change1".to_owned())],
         lines: Some("9 0-0+2 5-2+3".parse().unwrap()),
         ..event(2, "f", Some(b"before"))
     };
-    let third = Event { session: session("e2"), moved_to: Some(path("e")), ..event(3, "g", Some(b"before")) };
-    let all = [&first, &second, &third].map(|event| Record::Happened(event.clone()));
+    let third = FileEvent { session: session("e2"), moved_to: Some(path("e")), ..event(3, "g", Some(b"before")) };
+    let all = [&first, &second, &third].map(|event| StoreRecord::Happened(event.clone()));
     store.record(&all).unwrap();
-    let ask = |which: Which, limit| again.events(&which, limit).unwrap();
-    assert_eq!(ask(Which::default(), 9), [third.clone(), second.clone(), first.clone()]);
-    assert_eq!(ask(Which::default(), 1), std::slice::from_ref(&third));
-    assert_eq!(ask(Which { session: Some(session("e")), ..Which::default() }, 9), [second.clone(), first.clone()]);
-    assert_eq!(ask(Which { path: Some(path("e")), ..Which::default() }, 9), [third, first]);
-    assert_eq!(ask(Which { change: Some(second.change.clone()), ..Which::default() }, 9), [second]);
+    let ask = |which: EventFilter, limit| again.events(&which, limit).unwrap();
+    assert_eq!(ask(EventFilter::default(), 9), [third.clone(), second.clone(), first.clone()]);
+    assert_eq!(ask(EventFilter::default(), 1), std::slice::from_ref(&third));
+    assert_eq!(ask(EventFilter { session: Some(session("e")), ..EventFilter::default() }, 9), [second.clone(), first.clone()]);
+    assert_eq!(ask(EventFilter { path: Some(path("e")), ..EventFilter::default() }, 9), [third, first]);
+    assert_eq!(ask(EventFilter { change: Some(second.change.clone()), ..EventFilter::default() }, 9), [second]);
 }
 
 fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, again: impl Store) {
-    let event = |name: &str, before: &[u8], after: &[u8], (prefix, suffix, middle): (usize, usize, &[u8])| Event {
+    let event = |name: &str, before: &[u8], after: &[u8], (prefix, suffix, middle): (usize, usize, &[u8])| FileEvent {
         change: ChangeId("replaced".to_owned()),
         at: 0,
         session: session("r"),
@@ -176,17 +177,18 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
         after: Some(ContentHash::of(after)),
         mode: None,
         undoes: Vec::new(),
-        delta: Some(Delta { prefix, suffix, middle: middle.to_vec() }),
+        delta: Some(ContentDelta { prefix, suffix, middle: middle.to_vec() }),
         lines: None,
     };
     // A file that is edited, moved with an edit, brought back to what it once was, and edited again.
     let versions: [&[u8]; 5] = [b"one two three", b"one 2 three", b"1 2 three", b"one two three", b"one two three four"];
     let first = event("r", versions[0], versions[1], (4, 6, b"two"));
-    let second = Event { moved_to: Some(path("r2")), ..event("r", versions[1], versions[2], (0, 8, b"one")) };
+    let second = FileEvent { moved_to: Some(path("r2")), ..event("r", versions[1], versions[2], (0, 8, b"one")) };
     let third = event("r2", versions[2], versions[3], (0, 6, b"1 2"));
     let fourth = event("r2", versions[3], versions[4], (13, 0, b""));
-    let last = Record::Kept { version: ContentHash::of(versions[4]), content: Shared::new(versions[4].to_vec()), at: 1 };
-    let events = [first, second, third, fourth].map(Record::Happened);
+    let last =
+        StoreRecord::Kept { version: ContentHash::of(versions[4]), content: SharedBytes::new(versions[4].to_vec()), at: 1 };
+    let events = [first, second, third, fourth].map(StoreRecord::Happened);
     store.record(&events.into_iter().chain([last]).collect::<Vec<_>>()).unwrap();
     for (name, version) in ["r", "r", "r2", "r2", "r2"].into_iter().zip(versions) {
         assert_eq!(again.replaced(&path(name), &ContentHash::of(version)).unwrap().as_deref(), Some(version));
@@ -204,27 +206,27 @@ fn noise(seed: u64) -> Vec<u8> {
     (0..100_000).map(next).collect()
 }
 
-fn kept(seed: u64, at: Millis) -> Record {
-    Record::Kept { version: ContentHash::of(&noise(seed)), content: Shared::new(noise(seed)), at }
+fn kept(seed: u64, at: Millis) -> StoreRecord {
+    StoreRecord::Kept { version: ContentHash::of(&noise(seed)), content: SharedBytes::new(noise(seed)), at }
 }
 
-const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
+const UNBOUNDED: StoreBounds = StoreBounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
 const DAY: Millis = 24 * 60 * 60 * 1000;
 
-fn trim(store: &mut impl Store, bounds: Bounds) {
+fn trim(store: &mut impl Store, bounds: StoreBounds) {
     while store.trim(&bounds).unwrap() {}
 }
 
 fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl Store) {
     let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
     store.record(&[kept(1, 10)]).unwrap();
-    trim(&mut store, Bounds { bytes: 0, ..UNBOUNDED });
+    trim(&mut store, StoreBounds { bytes: 0, ..UNBOUNDED });
     assert!(!there(1));
     // The order of use counts, not what clocks said.
     for (seed, at) in [(1, 40), (2, 30), (3, 20), (1, 10)] {
         store.record(&[kept(seed, at)]).unwrap();
     }
-    trim(&mut store, Bounds { bytes: 250_000, ..UNBOUNDED });
+    trim(&mut store, StoreBounds { bytes: 250_000, ..UNBOUNDED });
     assert_eq!([there(1), there(2), there(3)], [true, false, true]);
     trim(&mut store, UNBOUNDED);
     assert_eq!([there(1), there(3)], [true, true]);
@@ -233,7 +235,7 @@ fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl
 /// Days count on which something was recorded, so a clock that is wrong makes nothing older by more than a day.
 fn what_was_recorded_on_days_long_past_is_dropped(mut store: impl Store, again: impl Store) {
     let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
-    let bounds = Bounds { days: 3, ..UNBOUNDED };
+    let bounds = StoreBounds { days: 3, ..UNBOUNDED };
     // Days are shared with other scopes of the same memory, so each run has its own.
     static RUNS: AtomicI64 = AtomicI64::new(0);
     let first = 1000 * RUNS.fetch_add(1, Ordering::Relaxed) + 1000;
@@ -245,14 +247,14 @@ fn what_was_recorded_on_days_long_past_is_dropped(mut store: impl Store, again: 
     assert_eq!([11, 12, 13, 14, 15].map(there), [false, true, true, true, true]);
     let seen = |seed: u64| !again.viewed(&session(&format!("d{seed}"))).unwrap().is_empty();
     assert_eq!([11, 12, 13, 14, 15].map(seen), [false, true, true, true, true]);
-    store.record(&[Record::InUse { session: session("d12") }, kept(16, (first + 2) * DAY)]).unwrap();
+    store.record(&[StoreRecord::InUse { session: session("d12") }, kept(16, (first + 2) * DAY)]).unwrap();
     trim(&mut store, bounds);
     assert_eq!([11, 12, 13, 14, 15, 16].map(there), [false, false, true, true, true, true]);
     assert_eq!([12, 13].map(seen), [true, true]);
 }
 
 fn the_sessions_that_were_used_last_are_kept(mut store: impl Store, again: impl Store) {
-    let bounds = Bounds { sessions: 3, ..UNBOUNDED };
+    let bounds = StoreBounds { sessions: 3, ..UNBOUNDED };
     for who in ["u1", "u2", "u3", "u1", "u4"] {
         store.record(&[viewed(who, "a", &format!("{who}\n")), viewed(who, "b", "1\n"), given(who, "i", b"1")]).unwrap();
     }
@@ -270,8 +272,8 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
         (found.files.iter().map(of).collect::<Vec<_>>(), found.turn)
     };
     let stamp = Stamp { device: 1, inode: 7, size: 3, modified: 1, changed: 1, taken: i64::MAX };
-    let found = |path: RelPath, version| Record::Found { path, file: KnownFile { version, stamp } };
-    let read = |path: RelPath, version, at| Record::Touched { path, touch: Touch::Read(version), at };
+    let found = |path: RelPath, version| StoreRecord::Found { path, file: KnownFile { version, stamp } };
+    let read = |path: RelPath, version, at| StoreRecord::Touched { path, touch: Touch::Read(version), at };
     store
         .record(&[found(path("t/a"), version("1")), read(path("t/a"), version("1"), 1), read(path("t/b"), version("2"), 1)])
         .unwrap();
@@ -279,9 +281,9 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
     let (files, seen) = tracked(since);
     assert_eq!(files, [entry("t/a", "1", FileStatus::Unchanged, true), entry("t/b", "2", FileStatus::Unchanged, false)]);
     // An event tells as well; and what it says is not undone by somebody who comes late.
-    let made = Event { after: Some(version("3")), ..event("t", 5, "t/c", None) };
-    let moved = Event { moved_to: Some(path("t/d")), after: Some(version("2")), ..event("t", 6, "t/b", Some(b"2")) };
-    store.record(&[Record::Happened(made), Record::Happened(moved), read(path("t/c"), version("0"), 4)]).unwrap();
+    let made = FileEvent { after: Some(version("3")), ..event("t", 5, "t/c", None) };
+    let moved = FileEvent { moved_to: Some(path("t/d")), after: Some(version("2")), ..event("t", 6, "t/b", Some(b"2")) };
+    store.record(&[StoreRecord::Happened(made), StoreRecord::Happened(moved), read(path("t/c"), version("0"), 4)]).unwrap();
     let (files, last) = tracked(seen);
     let expected = [
         entry("t/b", "2", FileStatus::Deleted, false),
@@ -296,23 +298,23 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
 }
 
 fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {
-    assert_eq!(again.plan(None).unwrap(), Plan::default());
+    assert_eq!(again.plan(None).unwrap(), StoryTasks::default());
     // What was added before there was a story belongs to the first.
-    store.change_plan(&PlanChange { add: vec![("first".to_owned(), None)], ..PlanChange::default() }).unwrap();
+    store.change_plan(&TaskUpdate { add: vec![("first".to_owned(), None)], ..TaskUpdate::default() }).unwrap();
     let add = vec![("second".to_owned(), None), ("urgent".to_owned(), Some(1))];
-    let begun = PlanChange { add, story: Some("S-1".to_owned()), begins_story: true, ..PlanChange::default() };
+    let begun = TaskUpdate { add, story: Some("S-1".to_owned()), begins_story: true, ..TaskUpdate::default() };
     let plan = store.change_plan(&begun).unwrap();
     assert_eq!(plan.tasks.iter().map(|task| (task.id, task.priority)).collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 1)]);
     assert!(plan.tasks.iter().all(|task| task.story == "S-1"));
     assert_eq!(again.plan(None).unwrap(), plan);
     let set = |id, status| TaskChange { id, status: Some(status), description: None, priority: None };
-    let refused = store.change_plan(&PlanChange {
+    let refused = store.change_plan(&TaskUpdate {
         set: vec![set(1, TaskStatus::Completed), set(9, TaskStatus::Completed)],
-        ..PlanChange::default()
+        ..TaskUpdate::default()
     });
     assert!(matches!(refused, Err(StoreError::NoSuchTask { id: 9 })));
     assert_eq!(again.plan(None).unwrap(), plan, "nothing of it was done");
-    let plan = store.change_plan(&PlanChange { set: vec![set(1, TaskStatus::InProgress)], ..PlanChange::default() }).unwrap();
+    let plan = store.change_plan(&TaskUpdate { set: vec![set(1, TaskStatus::InProgress)], ..TaskUpdate::default() }).unwrap();
     assert_eq!((plan.story.as_str(), plan.tasks[0].status), ("S-1", TaskStatus::InProgress));
     assert_eq!(again.plan(None).unwrap(), plan);
 }
@@ -320,42 +322,42 @@ fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl 
 fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
     let run = |id: &str| Some(Owner::Run(id.to_owned()));
     let add = |words: &str| vec![(words.to_owned(), None)];
-    let ids = |plan: &Plan| plan.tasks.iter().map(|task| task.id).collect::<Vec<_>>();
+    let ids = |plan: &StoryTasks| plan.tasks.iter().map(|task| task.id).collect::<Vec<_>>();
     let last = again.plan(Some("S-1")).unwrap().tasks.last().map_or(0, |task| task.id);
-    let story = |story: &str| PlanChange { story: Some(story.to_owned()), ..PlanChange::default() };
-    let begun = store.change_plan(&PlanChange { add: add("a"), by: run("k"), begins_story: true, ..story("k") }).unwrap();
+    let story = |story: &str| TaskUpdate { story: Some(story.to_owned()), ..TaskUpdate::default() };
+    let begun = store.change_plan(&TaskUpdate { add: add("a"), by: run("k"), begins_story: true, ..story("k") }).unwrap();
     let (task, elsewhere) = (last + 1, last + 2);
     assert_eq!((begun.story.as_str(), begun.tasks.last().unwrap().priority), ("k", 1), "it begins at the first");
     // Another list is changed, and the one that is worked on stays.
-    let other = store.change_plan(&PlanChange { add: add("b"), ..story("S-2") }).unwrap();
+    let other = store.change_plan(&TaskUpdate { add: add("b"), ..story("S-2") }).unwrap();
     assert_eq!((other.story.as_str(), other.tasks.last().unwrap().id), ("S-2", elsewhere));
     assert_eq!(again.plan(None).unwrap().story, "k");
     // Of other stories, only what is open is there.
     let done = |id| TaskChange { id, status: Some(TaskStatus::Completed), description: None, priority: None };
-    store.change_plan(&PlanChange { set: vec![done(elsewhere)], ..PlanChange::default() }).unwrap();
+    store.change_plan(&TaskUpdate { set: vec![done(elsewhere)], ..TaskUpdate::default() }).unwrap();
     assert!(ids(&again.plan(Some("S-2")).unwrap()).contains(&elsewhere));
     assert!(!ids(&again.plan(None).unwrap()).contains(&elsewhere));
     // What a person has planned for one story, the model of another does not close.
-    let kept = store.change_plan(&PlanChange { add: add("kept"), ..story("S-3") }).unwrap().tasks.last().unwrap().id;
-    let refused = store.change_plan(&PlanChange { remove: vec![kept], by: run("k"), ..story("k") });
+    let kept = store.change_plan(&TaskUpdate { add: add("kept"), ..story("S-3") }).unwrap().tasks.last().unwrap().id;
+    let refused = store.change_plan(&TaskUpdate { remove: vec![kept], by: run("k"), ..story("k") });
     assert!(matches!(refused, Err(StoreError::TaskOfOthers { whose, .. }) if whose == "story S-3"));
-    store.change_plan(&PlanChange { remove: vec![kept], ..PlanChange::default() }).unwrap();
+    store.change_plan(&TaskUpdate { remove: vec![kept], ..TaskUpdate::default() }).unwrap();
     // The largest priority is the last.
-    let largest = PlanChange { add: vec![("p".to_owned(), Some(u32::MAX)), ("q".to_owned(), None)], ..story("S-4") };
+    let largest = TaskUpdate { add: vec![("p".to_owned(), Some(u32::MAX)), ("q".to_owned(), None)], ..story("S-4") };
     let priorities: Vec<u32> =
         store.change_plan(&largest).unwrap().tasks.iter().rev().take(2).map(|task| task.priority).collect();
     assert_eq!(priorities, [u32::MAX, u32::MAX]);
     // What a run has added is the run's, and a person's as well.
     for by in [run("other"), Some(Owner::Session("s".to_owned()))] {
-        let refused = store.change_plan(&PlanChange { set: vec![done(task)], by, ..PlanChange::default() });
+        let refused = store.change_plan(&TaskUpdate { set: vec![done(task)], by, ..TaskUpdate::default() });
         assert!(matches!(refused, Err(StoreError::TaskOfOthers { id, .. }) if id == task));
     }
-    store.change_plan(&PlanChange { set: vec![done(task)], by: run("k"), ..PlanChange::default() }).unwrap();
+    store.change_plan(&TaskUpdate { set: vec![done(task)], by: run("k"), ..TaskUpdate::default() }).unwrap();
     // A number that was removed is not given again.
-    store.change_plan(&PlanChange { remove: vec![task, elsewhere], ..PlanChange::default() }).unwrap();
-    let plan = store.change_plan(&PlanChange { add: add("c"), ..PlanChange::default() }).unwrap();
+    store.change_plan(&TaskUpdate { remove: vec![task, elsewhere], ..TaskUpdate::default() }).unwrap();
+    let plan = store.change_plan(&TaskUpdate { add: add("c"), ..TaskUpdate::default() }).unwrap();
     assert_eq!(plan.tasks.last().map(|task| task.id), Some(last + 6));
-    let refused = store.change_plan(&PlanChange { remove: vec![task], ..PlanChange::default() });
+    let refused = store.change_plan(&TaskUpdate { remove: vec![task], ..TaskUpdate::default() });
     assert!(matches!(refused, Err(StoreError::NoSuchTask { .. })));
 }
 

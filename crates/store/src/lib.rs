@@ -23,7 +23,7 @@ use std::{fmt, sync::Arc};
 
 use surehand_core::{ContentHash, LineMap, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
-pub use sqlite::{Opened, SqliteStore};
+pub use sqlite::{OpenedStore, SqliteStore};
 pub use surehand_core::{ChangeId, SessionId};
 
 /// Milliseconds since 1970, UTC.
@@ -31,7 +31,7 @@ pub type Millis = i64;
 
 /// Which part of a store is meant: several checkouts of a repository share one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scope {
+pub struct StoreScope {
     /// The name of the checkout. Nothing that was recorded under another name is seen.
     pub checkout: String,
     /// The directory of the work tree that paths are relative to, where that is not its top.
@@ -64,16 +64,16 @@ pub struct TrackedFiles {
     /// By path.
     pub files: Vec<TrackedFile>,
     /// To be given to [`Store::tracked`] to learn what comes after that moment.
-    pub turn: Turn,
+    pub turn: StoreTurn,
 }
 
 /// How often something has been written to a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn(pub i64);
+pub struct StoreTurn(pub i64);
 
 /// Something that a session did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct FileEvent {
     /// Which change it was part of.
     pub change: ChangeId,
     /// When.
@@ -95,13 +95,13 @@ pub struct Event {
     /// The changes of this file that this one took back.
     pub undoes: Vec<ChangeId>,
     /// How to make what it was from what it is. Without it, what it was is kept by itself, if at all.
-    pub delta: Option<Delta>,
+    pub delta: Option<ContentDelta>,
     /// Which of its lines became which, if the change itself says so: it was a sum of edits. Comparing what it was with what it is
     /// would only be a guess about lines that read the same.
     pub lines: Option<LineMap>,
 }
 
-impl Event {
+impl FileEvent {
     /// What the tool of an event begins with that a command of a session did, before the command itself.
     pub const COMMAND: &str = "command: ";
 
@@ -134,7 +134,7 @@ impl Event {
 
 /// Which events are asked for; those that fit all that is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Which {
+pub struct EventFilter {
     /// Of this session.
     pub session: Option<SessionId>,
     /// About this file, by its name before or after.
@@ -145,7 +145,7 @@ pub struct Which {
 
 /// What must be done to one content to get another: the middle of it is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delta {
+pub struct ContentDelta {
     /// How many bytes at the start are the same.
     pub prefix: usize,
     /// How many bytes at the end are the same.
@@ -167,9 +167,9 @@ pub struct RefusedCall {
 
 /// Bytes that are shared with whoever else holds them.
 #[derive(Clone)]
-pub struct Shared(Arc<dyn AsRef<[u8]> + Send + Sync>);
+pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
-impl Shared {
+impl SharedBytes {
     /// Shares what can be seen as bytes.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Arc::new(bytes))
@@ -181,7 +181,7 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Shared({} bytes)", self.bytes().len())
     }
@@ -189,7 +189,7 @@ impl fmt::Debug for Shared {
 
 /// One thing to remember.
 #[derive(Debug, Clone)]
-pub enum Record {
+pub enum StoreRecord {
     /// A session has this view of a file now.
     Viewed {
         /// Who.
@@ -237,12 +237,12 @@ pub enum Record {
         /// Its name.
         version: ContentHash,
         /// The bytes.
-        content: Shared,
+        content: SharedBytes,
         /// When it was last of use.
         at: Millis,
     },
     /// A file was changed. It is tracked from there on.
-    Happened(Event),
+    Happened(FileEvent),
     /// A file was touched, which is no event: it was read, or somebody else was found to have changed it. It is tracked from there on.
     Touched {
         /// Which.
@@ -279,7 +279,7 @@ pub enum Record {
 
 /// What there is to do, and what it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct StoryTasks {
     /// The story that is worked on: new tasks belong to it.
     pub story: String,
     /// The tasks of all stories, by number; of other stories only the open ones.
@@ -288,7 +288,7 @@ pub struct Plan {
 
 /// A change of what there is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PlanChange {
+pub struct TaskUpdate {
     /// Who makes it. A person is nobody, and may change everything.
     pub by: Option<Owner>,
     /// The story that it is about. The one that is worked on, if none is named.
@@ -304,7 +304,7 @@ pub struct PlanChange {
     pub remove: Vec<u32>,
 }
 
-impl PlanChange {
+impl TaskUpdate {
     /// The change with the name of its story on one line, if it makes sense.
     pub fn checked(mut self) -> Result<Self, StoreError> {
         let bad = |why: String| Err(StoreError::BadPlan { why });
@@ -355,7 +355,7 @@ pub struct TaskChange {
 
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct StoreBounds {
     /// The most bytes that versions and events take in the store. Views and stamps are not counted.
     pub bytes: u64,
     /// For how many days versions, events and the views of a session are kept after their last use. Only days on which something was recorded count,
@@ -423,7 +423,7 @@ pub enum StoreError {
 /// Memory shared by all sessions of a workspace.
 pub trait Store: Send {
     /// Remembers all of these, or none.
-    fn record(&mut self, records: &[Record]) -> Result<(), StoreError>;
+    fn record(&mut self, records: &[StoreRecord]) -> Result<(), StoreError>;
 
     /// What a session has seen of a file.
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError>;
@@ -474,20 +474,20 @@ pub trait Store: Send {
     fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
 
     /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced`].
-    fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError>;
+    fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError>;
 
     /// What there is to do in this story, or in the one that is worked on.
-    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError>;
+    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
     /// Changes what there is to do, all of it or nothing, and gives the result for the story that the change is about.
-    fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError>;
+    fn change_plan(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError>;
 
     /// The files that sessions have touched; those about which there is something new since, or all.
-    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError>;
+    fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
     /// Drops what is beyond the bounds, what was of use longest ago first. Does a part of it, so that others can write in between;
     /// says whether there is more to drop. To be asked after everything that is recorded.
-    fn trim(&mut self, bounds: &Bounds) -> Result<bool, StoreError>;
+    fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError>;
 
     /// Gives a part of the space that is free back to the system, for somebody who has time. Says whether there is more to give.
     fn give_back(&mut self) -> Result<bool, StoreError> {

@@ -17,13 +17,13 @@ use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, Task, TaskSt
 
 use self::{
     errors::{failed, is_busy, is_damage},
-    journal_mode::Journal,
+    journal_mode::JournalMode,
     retention::WrittenTurn,
     schema::{FORMAT, MIGRATIONS},
 };
 use crate::{
-    Bounds, ChangeId, Delta, Event, KnownFile, Millis, Plan, PlanChange, Record, RefusedCall, Scope, SessionId, Store,
-    StoreError, TrackedFile, TrackedFiles, Turn, Which,
+    ChangeId, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall, SessionId, Store, StoreBounds, StoreError,
+    StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate, TrackedFile, TrackedFiles,
 };
 
 /// So many records, those of a single call, are compared with what is known before they are written.
@@ -40,7 +40,7 @@ pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     packer: Packer,
-    rows: Rows,
+    rows: CheckoutRows,
     turn: WrittenTurn,
     /// Whether nobody has tried yet to write the whole file anew.
     may_rewrite: bool,
@@ -48,16 +48,16 @@ pub struct SqliteStore {
 
 /// Which rows are a store's own.
 #[derive(Debug, Clone)]
-struct Rows {
+struct CheckoutRows {
     /// The number of the checkout.
     checkout: i64,
     /// The directory of the work tree that paths are relative to.
     below: Option<RelPath>,
 }
 
-impl Rows {
+impl CheckoutRows {
     /// The rows that are meant. The name of a checkout is random, so its digest is no other's.
-    fn of(scope: &Scope) -> Self {
+    fn of(scope: &StoreScope) -> Self {
         let digest = ContentHash::of(scope.checkout.as_bytes());
         let (number, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
         Self { checkout: i64::from_be_bytes(*number), below: scope.below.clone() }
@@ -109,7 +109,7 @@ impl Packer {
 }
 
 /// A store, and what had to be done to open it.
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub store: SqliteStore,
     /// Where a damaged file was moved, when there was one.
@@ -118,12 +118,12 @@ pub struct Opened {
 
 impl SqliteStore {
     /// Opens the state at this path, or starts it. A damaged file is moved aside and reported, never a reason to stop.
-    pub fn open(path: &Path, scope: &Scope) -> Result<Opened, StoreError> {
+    pub fn open(path: &Path, scope: &StoreScope) -> Result<OpenedStore, StoreError> {
         match Self::open_patiently(path, scope) {
-            Ok(store) => Ok(Opened { store, set_aside: None }),
+            Ok(store) => Ok(OpenedStore { store, set_aside: None }),
             Err(StoreError::Backend { error, .. }) if is_damage(error.as_ref()) => {
                 let aside = set_aside(path).map_err(|error| failed(path, error))?;
-                Ok(Opened { store: Self::open_patiently(path, scope)?, set_aside: Some(aside) })
+                Ok(OpenedStore { store: Self::open_patiently(path, scope)?, set_aside: Some(aside) })
             }
             Err(error) => Err(error),
         }
@@ -131,10 +131,10 @@ impl SqliteStore {
 
     /// Opens the state at this path to look at it. Makes and changes nothing, also where nothing may be written; what another
     /// process has written last may not show there.
-    pub fn open_read_only(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
+    pub fn open_read_only(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         // Readers of a write-ahead log share memory through a file, and would have to make it. A rollback journal needs none.
-        let is_shared = journal_mode::mode_of(path) != Some(Journal::WriteAhead) || with_ending(path, "-shm").exists();
+        let is_shared = journal_mode::mode_of(path) != Some(JournalMode::WriteAhead) || with_ending(path, "-shm").exists();
         let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
         let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
         let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope);
@@ -166,7 +166,7 @@ impl SqliteStore {
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
         let connection = Connection::open_in_memory().map_err(|error| failed(path, error))?;
-        let mut store = Self::with_connection(connection, path, &Scope::default());
+        let mut store = Self::with_connection(connection, path, &StoreScope::default());
         store.migrate()?;
         Ok(store)
     }
@@ -176,18 +176,18 @@ impl SqliteStore {
         self.rows.below = below;
     }
 
-    fn with_connection(connection: Connection, path: &Path, scope: &Scope) -> Self {
+    fn with_connection(connection: Connection, path: &Path, scope: &StoreScope) -> Self {
         Self {
             connection,
             path: path.to_owned(),
             packer: Packer::default(),
-            rows: Rows::of(scope),
+            rows: CheckoutRows::of(scope),
             turn: WrittenTurn::default(),
             may_rewrite: true,
         }
     }
 
-    fn try_open(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
+    fn try_open(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
         // Not through a link: whoever could put one there would have us write anywhere.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
@@ -206,7 +206,7 @@ impl SqliteStore {
     }
 
     /// When several processes start a state at once, all but one are told that it is busy, without being made to wait.
-    fn open_patiently(path: &Path, scope: &Scope) -> Result<Self, StoreError> {
+    fn open_patiently(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
             match Self::try_open(path, scope) {
@@ -268,7 +268,12 @@ impl SqliteStore {
     }
 
     /// An event that replaced this content at this path: the last one or, after another one, the next.
-    fn replacement(&self, path: &RelPath, version: &ContentHash, after: Option<i64>) -> Result<Option<Replacement>, StoreError> {
+    fn replacement(
+        &self,
+        path: &RelPath,
+        version: &ContentHash,
+        after: Option<i64>,
+    ) -> Result<Option<ContentReplacement>, StoreError> {
         // The next one is nearly always the very next row of the path, so that a long chain is walked quickly.
         let order = if after.is_some() { "ASC" } else { "DESC" };
         let sql = format!(
@@ -283,14 +288,14 @@ impl SqliteStore {
         })?;
         let Some((event, by, moved_to, Some(delta))) = row else { return Ok(None) };
         let path = moved_to.and_then(|path| self.rows.path(&path)).unwrap_or_else(|| path.clone());
-        Ok(Some(Replacement { event, path, by, delta }))
+        Ok(Some(ContentReplacement { event, path, by, delta }))
     }
 
     /// What a record holds, packed, if it is to be written.
-    fn packed(&mut self, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
+    fn packed(&mut self, record: &StoreRecord) -> Result<Option<Vec<u8>>, StoreError> {
         let content = match record {
-            Record::Kept { version, content, .. } => (!self.holds(version)?).then(|| content.bytes()),
-            Record::Happened(event) => event.delta.as_ref().map(|delta| &delta.middle[..]),
+            StoreRecord::Kept { version, content, .. } => (!self.holds(version)?).then(|| content.bytes()),
+            StoreRecord::Happened(event) => event.delta.as_ref().map(|delta| &delta.middle[..]),
             _ => None,
         };
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
@@ -298,14 +303,14 @@ impl SqliteStore {
 
     /// Whether these only say that files are what they were. Most hooks find it so: they need not write, and need not make the log longer for
     /// the next one.
-    fn knows_all(&self, records: &[Record]) -> Result<bool, StoreError> {
+    fn knows_all(&self, records: &[StoreRecord]) -> Result<bool, StoreError> {
         for record in records {
             let is_known = match record {
-                Record::Found { path, file } => {
+                StoreRecord::Found { path, file } => {
                     let is_same = |known: KnownFile| known.version == file.version && known.stamp.agrees_with(&file.stamp);
                     self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known))
                 }
-                Record::Touched { path, touch, at } => {
+                StoreRecord::Touched { path, touch, at } => {
                     let next = follow(&self.connection, &self.rows, path, touch, *at);
                     next.map_err(|error| self.failed(error))?.is_none()
                 }
@@ -350,7 +355,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn record(&mut self, records: &[Record]) -> Result<(), StoreError> {
+    fn record(&mut self, records: &[StoreRecord]) -> Result<(), StoreError> {
         if records.len() <= FEW && self.at_once(|| self.knows_all(records))? {
             return Ok(());
         }
@@ -485,7 +490,7 @@ impl Store for SqliteStore {
         Ok(self.one(sql, keys, |row| row.get(0))?.unwrap_or_default())
     }
 
-    fn events(&self, which: &Which, limit: usize) -> Result<Vec<Event>, StoreError> {
+    fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError> {
         // One file of many is found by its indexes; everything else is looked through from the newest on. The `+` keeps SQLite from
         // taking an index for the other conditions, after which it would have to sort.
         let about_path = match which.path {
@@ -519,7 +524,7 @@ impl Store for SqliteStore {
                 // It was moved to where this root does not reach.
                 return Ok(None);
             };
-            Ok(Some(Event {
+            Ok(Some(FileEvent {
                 change: ChangeId(row.get(0)?),
                 at: row.get(1)?,
                 session: SessionId(row.get(2)?),
@@ -541,7 +546,7 @@ impl Store for SqliteStore {
         Ok(events.into_iter().flatten().collect())
     }
 
-    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError> {
+    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
         let checkout = self.rows.checkout;
         self.at_once(|| {
             let begun = || self.one("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0));
@@ -552,11 +557,11 @@ impl Store for SqliteStore {
             let sql = "SELECT id, description, status, priority, story, owner FROM tasks
                 WHERE checkout = ?1 AND NOT removed AND (story = ?2 OR status IN ('pending', 'in_progress')) ORDER BY id";
             let tasks = self.all(sql, params![checkout, story], read_task)?;
-            Ok(Plan { story, tasks })
+            Ok(StoryTasks { story, tasks })
         })
     }
 
-    fn change_plan(&mut self, change: &PlanChange) -> Result<Plan, StoreError> {
+    fn change_plan(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         let (path, checkout) = (self.path.clone(), self.rows.checkout);
         let failed = |error| failed(&path, error);
         let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
@@ -568,7 +573,7 @@ impl Store for SqliteStore {
         self.plan(change.story.as_deref())
     }
 
-    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+    fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
         const COLUMNS: &str =
             "SELECT files.version, files.device, files.inode, files.size, files.modified, files.changed, files.taken,
             tracked.path, tracked.version, tracked.status, tracked.changed_outside, tracked.at FROM tracked";
@@ -585,7 +590,7 @@ impl Store for SqliteStore {
         self.at_once(|| {
             let turn = self.one("SELECT turn FROM counters", [], |row| row.get(0))?.unwrap_or_default();
             let files = match since {
-                Some(Turn(since)) => {
+                Some(StoreTurn(since)) => {
                     let sql = format!("{COLUMNS} INDEXED BY tracked_by_turn {WHICH} AND tracked.turn > ?4 ORDER BY tracked.path");
                     self.all(&sql, params![self.rows.checkout, from, to, since], read)?
                 }
@@ -594,11 +599,11 @@ impl Store for SqliteStore {
                     self.all(&sql, params![self.rows.checkout, from, to], read)?
                 }
             };
-            Ok(TrackedFiles { files: files.into_iter().flatten().collect(), turn: Turn(turn) })
+            Ok(TrackedFiles { files: files.into_iter().flatten().collect(), turn: StoreTurn(turn) })
         })
     }
 
-    fn trim(&mut self, bounds: &Bounds) -> Result<bool, StoreError> {
+    fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError> {
         let trimmed = retention::trim(&mut self.connection, bounds, &mut self.turn);
         trimmed.map_err(|error| failed(&self.path, error))
     }
@@ -610,39 +615,39 @@ impl Store for SqliteStore {
 
 fn write_record(
     transaction: &Transaction<'_>,
-    rows: &Rows,
+    rows: &CheckoutRows,
     packer: &mut Packer,
     turn: i64,
-    record: &Record,
+    record: &StoreRecord,
     packed: Option<Vec<u8>>,
 ) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| transaction.prepare_cached(sql)?.execute(values).map(drop);
     let checkout = rows.checkout;
     match record {
-        Record::Viewed { session, path, view } => {
+        StoreRecord::Viewed { session, path, view } => {
             let view = serde_json::to_string(view).expect("a view is plain data");
             let sql = "INSERT OR REPLACE INTO views (checkout, session, path, view, turn) VALUES (?1, ?2, ?3, ?4,
                 (SELECT COALESCE(MAX(turn), 0) + 1 FROM views WHERE checkout = ?1 AND session = ?2))";
             run(sql, params![checkout, session.0, rows.key(path), view])
         }
-        Record::Given { session, path, version } => {
+        StoreRecord::Given { session, path, version } => {
             let sql = "INSERT OR REPLACE INTO given VALUES (?1, ?2, ?3, ?4)";
             run(sql, params![checkout, session.0, rows.key(path), version.as_bytes()])
         }
-        Record::Forgot { session, path } => {
+        StoreRecord::Forgot { session, path } => {
             for table in ["views", "given"] {
                 let sql = format!("DELETE FROM {table} WHERE checkout = ?1 AND session = ?2 AND path = ?3");
                 run(&sql, params![checkout, session.0, rows.key(path)])?;
             }
             Ok(())
         }
-        Record::Cleared { session } => {
+        StoreRecord::Cleared { session } => {
             for table in ["views", "given", "refused", "rewrites"] {
                 run(&format!("DELETE FROM {table} WHERE checkout = ?1 AND session = ?2"), params![checkout, session.0])?;
             }
             Ok(())
         }
-        Record::Found { path, file } => {
+        StoreRecord::Found { path, file } => {
             let stamp = file.stamp;
             run(
                 "INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -660,14 +665,14 @@ fn write_record(
             )
         }
         // Who uses it is written down with the turn.
-        Record::InUse { .. } => Ok(()),
-        Record::Kept { version, content, .. } => keep(transaction, version, turn, || match packed {
+        StoreRecord::InUse { .. } => Ok(()),
+        StoreRecord::Kept { version, content, .. } => keep(transaction, version, turn, || match packed {
             Some(packed) => Ok(packed),
             // It was there a moment ago, and was let go of since.
             None => pack(packer, content.bytes()).map_err(not_packed),
         }),
-        Record::Touched { path, touch, at } => track(transaction, rows, turn, path, touch, *at),
-        Record::Happened(event) => {
+        StoreRecord::Touched { path, touch, at } => track(transaction, rows, turn, path, touch, *at),
+        StoreRecord::Happened(event) => {
             for (path, touch) in event.touches() {
                 track(transaction, rows, turn, path, &touch, event.at)?;
             }
@@ -699,7 +704,7 @@ fn write_record(
                 ],
             )
         }
-        Record::Refused { session, refused } => run(
+        StoreRecord::Refused { session, refused } => run(
             "INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
                 checkout,
@@ -709,11 +714,11 @@ fn write_record(
                 refused.count
             ],
         ),
-        Record::Mended { session, path } => {
+        StoreRecord::Mended { session, path } => {
             let sql = "DELETE FROM refused WHERE checkout = ?1 AND session = ?2 AND path = ?3";
             run(sql, params![checkout, session.0, rows.key(path)])
         }
-        Record::Rewrote { session, path, count } => {
+        StoreRecord::Rewrote { session, path, count } => {
             let sql = "INSERT OR REPLACE INTO rewrites VALUES (?1, ?2, ?3, ?4)";
             run(sql, params![checkout, session.0, rows.key(path), count])
         }
@@ -723,7 +728,7 @@ fn write_record(
 /// Follows what is done to a file.
 fn track(
     transaction: &Transaction<'_>,
-    rows: &Rows,
+    rows: &CheckoutRows,
     turn: i64,
     path: &RelPath,
     touch: &Touch,
@@ -738,7 +743,13 @@ fn track(
 }
 
 /// What is known of a file after a touch; `None` when it is what was known before.
-fn follow(connection: &Connection, rows: &Rows, path: &RelPath, touch: &Touch, at: Millis) -> rusqlite::Result<Option<Tracked>> {
+fn follow(
+    connection: &Connection,
+    rows: &CheckoutRows,
+    path: &RelPath,
+    touch: &Touch,
+    at: Millis,
+) -> rusqlite::Result<Option<Tracked>> {
     let sql = "SELECT version, status, changed_outside, at FROM tracked WHERE checkout = ?1 AND path = ?2";
     let known = |path: &RelPath| {
         let keys = params![rows.checkout, rows.key(path)];
@@ -787,7 +798,7 @@ impl From<RefusedTask> for StoreError {
     }
 }
 
-fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &PlanChange) -> rusqlite::Result<Result<(), RefusedTask>> {
+fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdate) -> rusqlite::Result<Result<(), RefusedTask>> {
     let begun = || transaction.query_row("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0)).optional();
     let here: String = match &change.story {
         Some(story) => story.clone(),
@@ -906,24 +917,24 @@ fn read_file(row: &Row<'_>) -> rusqlite::Result<KnownFile> {
 }
 
 /// A delta, from three columns; what cannot be unpacked is none.
-fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Delta>> {
+fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentDelta>> {
     let length = |column| row.get::<_, Option<i64>>(column).map(|length| length.unwrap_or_default() as usize);
     let (prefix, suffix) = (length(column)?, length(column + 1)?);
     let middle = row.get::<_, Option<Vec<u8>>>(column + 2)?.and_then(unpack);
-    Ok(middle.map(|middle| Delta { prefix, suffix, middle }))
+    Ok(middle.map(|middle| ContentDelta { prefix, suffix, middle }))
 }
 
 /// What came in the place of a content.
-struct Replacement {
+struct ContentReplacement {
     event: i64,
     /// The name that the file had then.
     path: RelPath,
     by: ContentHash,
-    delta: Delta,
+    delta: ContentDelta,
 }
 
 /// The content that a delta describes.
-fn apply(delta: &Delta, base: &[u8]) -> Option<Vec<u8>> {
+fn apply(delta: &ContentDelta, base: &[u8]) -> Option<Vec<u8>> {
     let head = base.get(..delta.prefix)?;
     let tail = base.get(base.len().checked_sub(delta.suffix)?..)?;
     Some([head, &delta.middle, tail].concat())

@@ -8,14 +8,15 @@ use std::{
 
 use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, Text, View};
 use surehand_store::{
-    Bounds, ChangeId, Event, KnownFile, Record, Scope, SessionId, Shared, SqliteStore, Store, StoreError, Which, contract,
+    ChangeId, EventFilter, FileEvent, KnownFile, SessionId, SharedBytes, SqliteStore, Store, StoreBounds, StoreError,
+    StoreRecord, StoreScope, contract,
 };
 use surehand_testkit::Mounted;
 
 #[test]
 fn sqlite_keeps_the_contract() {
     let dir = tempfile::tempdir().unwrap();
-    contract::check(|| SqliteStore::open(&dir.path().join("state.db"), &Scope::default()).unwrap().store);
+    contract::check(|| SqliteStore::open(&dir.path().join("state.db"), &StoreScope::default()).unwrap().store);
 }
 
 #[test]
@@ -24,9 +25,9 @@ fn a_damaged_file_is_set_aside_and_reported() {
     let path = dir.path().join("state.db");
     for garbage in [&b"this is no database, and long enough to be looked at"[..], &[0xff; 8192]] {
         fs::write(&path, garbage).unwrap();
-        let opened = SqliteStore::open(&path, &Scope::default()).unwrap();
+        let opened = SqliteStore::open(&path, &StoreScope::default()).unwrap();
         assert_eq!(fs::read(opened.set_aside.expect("reported")).unwrap(), garbage);
-        assert_eq!(opened.store.events(&Which::default(), 1).unwrap(), []);
+        assert_eq!(opened.store.events(&EventFilter::default(), 1).unwrap(), []);
         drop(opened.store);
     }
 }
@@ -35,38 +36,38 @@ fn a_damaged_file_is_set_aside_and_reported() {
 fn a_half_written_file_is_set_aside_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     for number in 0..200 {
         let text = Text::new(format!("{number}\n").into_bytes()).unwrap();
         let path = RelPath::new(&format!("file-{number}")).unwrap();
-        store.record(&[Record::Viewed { session: SessionId("s".into()), path, view: View::whole(&text) }]).unwrap();
+        store.record(&[StoreRecord::Viewed { session: SessionId("s".into()), path, view: View::whole(&text) }]).unwrap();
     }
     drop(store);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     // Wherever the damage is noticed, there is a state afterwards that works.
-    let mut opened = SqliteStore::open(&path, &Scope::default()).unwrap();
+    let mut opened = SqliteStore::open(&path, &StoreScope::default()).unwrap();
     let text = Text::new(b"after\n".to_vec()).unwrap();
     let record =
-        Record::Viewed { session: SessionId("s".into()), path: RelPath::new("after").unwrap(), view: View::whole(&text) };
+        StoreRecord::Viewed { session: SessionId("s".into()), path: RelPath::new("after").unwrap(), view: View::whole(&text) };
     let recorded = opened.store.record(std::slice::from_ref(&record));
     assert!(opened.set_aside.is_some() || recorded.is_err(), "damage that nobody notices");
     drop(opened);
     if recorded.is_err() {
         fs::remove_file(&path).unwrap();
     }
-    SqliteStore::open(&path, &Scope::default()).unwrap().store.record(&[record]).unwrap();
+    SqliteStore::open(&path, &StoreScope::default()).unwrap().store.record(&[record]).unwrap();
 }
 
 #[test]
 fn a_state_of_a_newer_version_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    drop(SqliteStore::open(&path, &Scope::default()).unwrap());
+    drop(SqliteStore::open(&path, &StoreScope::default()).unwrap());
     let newer = rusqlite::Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    let Err(error) = SqliteStore::open(&path, &Scope::default()) else { panic!("opened a newer state") };
+    let Err(error) = SqliteStore::open(&path, &StoreScope::default()) else { panic!("opened a newer state") };
     assert!(matches!(error, StoreError::Newer { found: 99, .. }));
     assert!(error.to_string().contains("newer surehand"), "{error}");
 }
@@ -85,14 +86,14 @@ fn start_many_at_once(dir: &Path) {
         for number in 0..8 {
             let path = &path;
             scope.spawn(move || {
-                let mut store = SqliteStore::open(path, &Scope::default()).unwrap().store;
+                let mut store = SqliteStore::open(path, &StoreScope::default()).unwrap().store;
                 let content = vec![number; 100];
-                let kept = Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 };
+                let kept = StoreRecord::Kept { version: ContentHash::of(&content), content: SharedBytes::new(content), at: 1 };
                 store.record(&[kept]).unwrap();
             });
         }
     });
-    let store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     for number in 0..8 {
         assert!(store.version(&ContentHash::of(&[number; 100])).unwrap().is_some());
     }
@@ -105,13 +106,13 @@ fn checkouts_share_a_file_and_nothing_else_but_versions() {
     let path = dir.path().join("state.db");
     let open = |checkout: &str, below: Option<&str>| {
         let below = below.map(|below| RelPath::new(below).unwrap());
-        SqliteStore::open(&path, &Scope { checkout: checkout.to_owned(), below }).unwrap().store
+        SqliteStore::open(&path, &StoreScope { checkout: checkout.to_owned(), below }).unwrap().store
     };
     contract::check(|| open("one", None));
     contract::check(|| open("two", Some("some/directory")));
     let (session, file) = (SessionId("s".into()), |path: &str| RelPath::new(path).unwrap());
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
-    let viewed = |path: &str| Record::Viewed { session: session.clone(), path: file(path), view: view.clone() };
+    let viewed = |path: &str| StoreRecord::Viewed { session: session.clone(), path: file(path), view: view.clone() };
     open("three", None).record(&[viewed("package/a"), viewed("package-b/c"), viewed("d")]).unwrap();
     let below = open("three", Some("package"));
     assert_eq!(below.viewed(&session).unwrap(), [file("a")]);
@@ -125,16 +126,16 @@ fn checkouts_share_a_file_and_nothing_else_but_versions() {
 fn a_state_is_looked_at_without_a_trace() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a ? # % state.db");
-    let scope = Scope { checkout: "one".to_owned(), below: None };
+    let scope = StoreScope { checkout: "one".to_owned(), below: None };
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
     let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
-    let viewed = Record::Viewed { session: session.clone(), path: file.clone(), view: view.clone() };
+    let viewed = StoreRecord::Viewed { session: session.clone(), path: file.clone(), view: view.clone() };
     SqliteStore::open(&path, &scope).unwrap().store.record(&[viewed]).unwrap();
     let before = fs::read_dir(dir.path()).unwrap().count();
     let mut store = SqliteStore::open_read_only(&path, &scope).unwrap();
     assert_eq!(store.view(&session, &file).unwrap(), Some(view));
-    assert!(store.record(&[Record::Cleared { session: session.clone() }]).is_err());
-    let other = SqliteStore::open_read_only(&path, &Scope::default()).unwrap();
+    assert!(store.record(&[StoreRecord::Cleared { session: session.clone() }]).is_err());
+    let other = SqliteStore::open_read_only(&path, &StoreScope::default()).unwrap();
     assert_eq!(other.viewed(&session).unwrap(), []);
     drop((store, other));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);
@@ -151,8 +152,8 @@ const TO_FORMAT_2: &str = "
 fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
     let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
-    let mut store = SqliteStore::open(path, &Scope::default()).unwrap().store;
-    store.record(&[Record::Viewed { session: session.clone(), path: file.clone(), view }]).unwrap();
+    let mut store = SqliteStore::open(path, &StoreScope::default()).unwrap().store;
+    store.record(&[StoreRecord::Viewed { session: session.clone(), path: file.clone(), view }]).unwrap();
     drop(store);
     let old = rusqlite::Connection::open(path).unwrap();
     old.execute_batch(&format!("{TO_FORMAT_2} ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1")).unwrap();
@@ -179,10 +180,10 @@ fn an_older_state_is_taken_over() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let (session, file) = state_of_format_1(&path);
-    let opened = SqliteStore::open(&path, &Scope::default()).unwrap();
+    let opened = SqliteStore::open(&path, &StoreScope::default()).unwrap();
     assert_eq!(opened.set_aside, None);
     assert_eq!(opened.store.viewed(&session).unwrap(), [file]);
-    let events = opened.store.events(&Which::default(), 9).unwrap();
+    let events = opened.store.events(&EventFilter::default(), 9).unwrap();
     assert!(events.iter().all(|event| event.lines.is_none()));
     assert_eq!(events.len(), 6);
     let tracked = opened.store.tracked(None).unwrap().files;
@@ -203,9 +204,9 @@ fn an_older_state_is_looked_at_and_left_as_it_is() {
     let path = dir.path().join("state.db");
     let (session, file) = state_of_format_1(&path);
     let before = fs::read(&path).unwrap();
-    let store = SqliteStore::open_read_only(&path, &Scope::default()).unwrap();
+    let store = SqliteStore::open_read_only(&path, &StoreScope::default()).unwrap();
     assert_eq!(store.viewed(&session).unwrap(), [file]);
-    assert_eq!(store.events(&Which::default(), 9).unwrap().len(), 6);
+    assert_eq!(store.events(&EventFilter::default(), 9).unwrap().len(), 6);
     drop(store);
     assert_eq!(fs::read(&path).unwrap(), before);
 }
@@ -220,14 +221,14 @@ fn a_database_of_somebody_else_is_set_aside() {
         theirs.execute_batch("CREATE TABLE views (x); CREATE TABLE IF NOT EXISTS mine (y)").unwrap();
         theirs.pragma_update(None, "user_version", number).unwrap();
         drop(theirs);
-        let opened = SqliteStore::open(&path, &Scope::default()).unwrap();
+        let opened = SqliteStore::open(&path, &StoreScope::default()).unwrap();
         assert!(opened.set_aside.is_some(), "{number}");
         drop(opened);
         fs::remove_file(&path).unwrap();
     }
 }
 
-const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
+const UNBOUNDED: StoreBounds = StoreBounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
 
 /// Bytes that packing does not shrink, and of which no others are the same.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
@@ -242,9 +243,9 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-fn kept(seed: u64, length: usize) -> Record {
+fn kept(seed: u64, length: usize) -> StoreRecord {
     let content = noise(seed, length);
-    Record::Kept { version: ContentHash::of(&content), content: Shared::new(content), at: 1 }
+    StoreRecord::Kept { version: ContentHash::of(&content), content: SharedBytes::new(content), at: 1 }
 }
 
 fn size(path: &Path) -> u64 {
@@ -257,13 +258,13 @@ fn the_file_stays_within_its_bound_whoever_writes() {
     let dir = tempfile::tempdir().unwrap();
     for length in [300, 3000, 30_000, 300_000] {
         let path = dir.path().join(format!("{length}.db"));
-        let bounds = Bounds { bytes: 2_000_000, ..UNBOUNDED };
-        let open = || SqliteStore::open(&path, &Scope::default()).unwrap().store;
+        let bounds = StoreBounds { bytes: 2_000_000, ..UNBOUNDED };
+        let open = || SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
         let records = 8_000_000 / length;
         for process in 0..20 {
             let mut store = open();
             let from = (process * records / 20) as u64;
-            let records: Vec<Record> = (from..from + records as u64 / 20).map(|seed| kept(seed, length)).collect();
+            let records: Vec<StoreRecord> = (from..from + records as u64 / 20).map(|seed| kept(seed, length)).collect();
             store.record(&records).unwrap();
             store.trim(&bounds).unwrap();
         }
@@ -277,9 +278,9 @@ fn the_file_stays_within_its_bound_whoever_writes() {
 fn what_is_dropped_is_given_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     store.record(&(0..200).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
-    while store.trim(&Bounds { bytes: 1_000_000, ..UNBOUNDED }).unwrap() {}
+    while store.trim(&StoreBounds { bytes: 1_000_000, ..UNBOUNDED }).unwrap() {}
     while store.give_back().unwrap() {}
     drop(store);
     assert!(size(&path) < 4_000_000, "{}", size(&path));
@@ -290,7 +291,7 @@ fn what_is_dropped_is_given_back() {
 fn an_event_that_is_brought_twice_is_there_once() {
     let mut store = SqliteStore::in_memory().unwrap();
     let event = |path: &str, moved_to: Option<&str>| {
-        Record::Happened(Event {
+        StoreRecord::Happened(FileEvent {
             change: ChangeId("0badcafe".to_owned()),
             at: 7,
             session: SessionId("s".to_owned()),
@@ -310,7 +311,7 @@ fn an_event_that_is_brought_twice_is_there_once() {
     for _ in 0..3 {
         store.record(&all).unwrap();
     }
-    assert_eq!(store.events(&Which::default(), 100).unwrap().len(), 3);
+    assert_eq!(store.events(&EventFilter::default(), 100).unwrap().len(), 3);
 }
 
 /// The file of an older format that has grown without bounds.
@@ -318,16 +319,16 @@ fn an_event_that_is_brought_twice_is_there_once() {
 fn a_file_that_has_grown_too_large_becomes_small() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
-    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     store.record(&(0..300).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
     drop(store);
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(&format!("{TO_FORMAT_2} PRAGMA journal_mode = delete; PRAGMA auto_vacuum = none; VACUUM;")).unwrap();
     drop(old);
     assert!(size(&path) > 30_000_000);
-    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     store.record(&[kept(1000, 100_000)]).unwrap();
-    while store.trim(&Bounds { bytes: 2_000_000, ..UNBOUNDED }).unwrap() {}
+    while store.trim(&StoreBounds { bytes: 2_000_000, ..UNBOUNDED }).unwrap() {}
     while store.give_back().unwrap() {}
     assert!(store.version(&ContentHash::of(&noise(1000, 100_000))).unwrap().is_some());
     assert!(store.version(&ContentHash::of(&noise(299, 100_000))).unwrap().is_some());
@@ -340,17 +341,17 @@ fn a_file_that_has_grown_too_large_becomes_small() {
 #[test]
 fn a_session_that_saw_very_much_is_dropped_in_parts() {
     let dir = tempfile::tempdir().unwrap();
-    let mut store = SqliteStore::open(&dir.path().join("state.db"), &Scope::default()).unwrap().store;
+    let mut store = SqliteStore::open(&dir.path().join("state.db"), &StoreScope::default()).unwrap().store;
     let (long, short) = (SessionId("long".into()), SessionId("short".into()));
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
-    let viewed = |session: &SessionId, number: usize| Record::Viewed {
+    let viewed = |session: &SessionId, number: usize| StoreRecord::Viewed {
         session: session.clone(),
         path: RelPath::new(&format!("f{number}")).unwrap(),
         view: view.clone(),
     };
     store.record(&(0..5000).map(|number| viewed(&long, number)).collect::<Vec<_>>()).unwrap();
     store.record(&[viewed(&short, 0)]).unwrap();
-    let bounds = Bounds { sessions: 1, ..UNBOUNDED };
+    let bounds = StoreBounds { sessions: 1, ..UNBOUNDED };
     assert!(store.trim(&bounds).unwrap());
     let left = store.viewed(&long).unwrap().len();
     assert!((1..5000).contains(&left), "{left}");
@@ -372,10 +373,10 @@ fn has_log(path: &Path) -> bool {
 fn there_is_no_log_where_every_write_needs_room() {
     let Some(mounted) = btrfs(48) else { return };
     let path = mounted.path().join("state.db");
-    contract::check(|| SqliteStore::open(&path, &Scope::default()).unwrap().store);
+    contract::check(|| SqliteStore::open(&path, &StoreScope::default()).unwrap().store);
     assert!(!has_log(&path) && !mounted.path().join("state.db-shm").exists());
     start_many_at_once(mounted.path());
-    let scope = Scope::default();
+    let scope = StoreScope::default();
     let mut store = SqliteStore::open(&path, &scope).unwrap().store;
     store.record(&[kept(7, 1000)]).unwrap();
     let reader = SqliteStore::open_read_only(&path, &scope).unwrap();
@@ -389,7 +390,7 @@ fn there_is_no_log_where_every_write_needs_room() {
 fn a_log_is_given_up_when_nobody_else_uses_it() {
     let Some(mounted) = btrfs(48) else { return };
     let path = mounted.path().join("state.db");
-    let open = || SqliteStore::open(&path, &Scope::default()).unwrap();
+    let open = || SqliteStore::open(&path, &StoreScope::default()).unwrap();
     drop(open());
     let older = rusqlite::Connection::open(&path).unwrap();
     older.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
@@ -434,7 +435,7 @@ fn fill(dir: &Path) -> PathBuf {
 fn a_full_disk_is_named_and_ends_nobody() {
     let Some(mounted) = btrfs(20) else { return };
     let path = mounted.path().join("state.db");
-    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     store.record(&[kept(1, 1000)]).unwrap();
     let filler = fill(mounted.path());
     let mut refused = 0;
@@ -460,12 +461,12 @@ fn a_full_disk_is_named_and_ends_nobody() {
 fn many_files_are_found_as_each_of_them_is() {
     let below = Some(RelPath::new("package").unwrap());
     let dir = tempfile::tempdir().unwrap();
-    let scope = Scope { checkout: "one".to_owned(), below };
+    let scope = StoreScope { checkout: "one".to_owned(), below };
     let mut store = SqliteStore::open(&dir.path().join("state.db"), &scope).unwrap().store;
     let path = |number: usize| RelPath::new(&format!("d{}/é{number}", number % 7)).unwrap();
     let found = |number: usize| {
         let stamp = Stamp { device: 1, inode: number as u64, size: 3, modified: 4, changed: 5, taken: 6 };
-        Record::Found { path: path(number), file: KnownFile { version: ContentHash::of(&number.to_le_bytes()), stamp } }
+        StoreRecord::Found { path: path(number), file: KnownFile { version: ContentHash::of(&number.to_le_bytes()), stamp } }
     };
     store.record(&(0..12_000).step_by(2).map(found).collect::<Vec<_>>()).unwrap();
     let paths: Vec<RelPath> = (0..12_000).rev().map(path).collect();
@@ -480,9 +481,11 @@ fn what_is_known_is_not_written_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5_000_000_001, taken: 9_000_000_000 };
-    let found =
-        |stamp| Record::Found { path: RelPath::new("a").unwrap(), file: KnownFile { version: ContentHash::of(b"one"), stamp } };
-    let mut store = SqliteStore::open(&path, &Scope::default()).unwrap().store;
+    let found = |stamp| StoreRecord::Found {
+        path: RelPath::new("a").unwrap(),
+        file: KnownFile { version: ContentHash::of(b"one"), stamp },
+    };
+    let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     let log = || fs::metadata(dir.path().join("state.db-wal")).unwrap().len();
     store.record(&[found(stamp)]).unwrap();
     let before = log();

@@ -18,7 +18,7 @@ use surehand_engine::{
     change_log::{LoggedChange, what_happened},
     render::snapshot::format_for_prompt,
     repo_state::rfc3339,
-    store::{StoreError, Which},
+    store::{EventFilter, StoreError},
 };
 use tokio::sync::broadcast;
 
@@ -182,7 +182,7 @@ impl Subscriptions {
 
 /// The changes that were made last, newest first.
 fn journal(workspace: &Workspace) -> Result<String, StoreError> {
-    let log = workspace.log(&Which::default(), MOST_CHANGES)?;
+    let log = workspace.log(&EventFilter::default(), MOST_CHANGES)?;
     if log.is_empty() {
         return Ok("no changes\n".to_owned());
     }

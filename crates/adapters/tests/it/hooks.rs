@@ -19,7 +19,7 @@ use surehand_engine::{
         FileStatus,
         edit::{UndoRequest, UndoTarget, Whose},
     },
-    store::Which,
+    store::EventFilter,
 };
 use tempfile::TempDir;
 
@@ -687,7 +687,7 @@ fn what_somebody_else_wrote_is_not_the_change_of_who_writes_the_same() {
         place.write("a.txt", "theirs\n");
         if writes_whole_files(agent) {
             passes(agent.write("a.txt", "theirs\n"));
-            let log = place.open().log(&Which::default(), 10).unwrap();
+            let log = place.open().log(&EventFilter::default(), 10).unwrap();
             assert!(log.is_empty(), "{:?}: {log:?}", agent.client);
         }
     });
@@ -715,7 +715,7 @@ fn what_a_command_changed_is_told_once() {
         passes(agent.shell("true"));
         // It was its own command, and the line is what it was.
         passes(agent.edit("a.txt", "beta", "BETA"));
-        let log = place.open().log(&Which::default(), 9).unwrap();
+        let log = place.open().log(&EventFilter::default(), 9).unwrap();
         assert_eq!(log[1].tool, "command: sed -i s/gamma/SHELL/ a.txt");
     });
 }
@@ -741,7 +741,7 @@ fn what_a_command_wrote_itself_is_known() {
         passes(agent.shell("echo 'last line' >> a.txt"));
         passes(agent.edit("a.txt", "last line", "end"));
         denied(agent.write("a.txt", "all\n"), &["of a.txt were not read"]);
-        let log = place.open().log(&Which::default(), 9).unwrap();
+        let log = place.open().log(&EventFilter::default(), 9).unwrap();
         assert!(log.iter().any(|change| change.tool == "command: cat > new.txt <<'EOF'"), "{log:?}");
     });
 }
@@ -985,7 +985,7 @@ fn our_protocol_has_every_kind_of_change() {
         &Call { tool: "edit", arguments: json!({ "path": "c.txt", "old": "1", "new": "2" }) },
         || json!({ "failed": true }),
     ));
-    let log = place.open().log(&Which::default(), 9).unwrap();
+    let log = place.open().log(&EventFilter::default(), 9).unwrap();
     assert_eq!(log.iter().map(|change| change.tool.as_str()).collect::<Vec<_>>(), ["edit_file", "move_file"]);
 }
 
@@ -1024,9 +1024,9 @@ fn a_tool_that_failed_has_done_nothing() {
         passes(agent.read("a.txt", None));
         // It says nothing of it, and the file is as it was.
         passes(agent.edit_by("a.txt", "beta", "BETA", || {}));
-        assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 0);
+        assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 0);
         passes(agent.edit("a.txt", "beta", "BETA"));
-        assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 1);
+        assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 1);
     });
 }
 
@@ -1058,7 +1058,7 @@ fn an_edit_that_matched_in_its_own_way_counts_as_the_clients() {
         // It took `Beta` for `beta`, which we would not.
         passes(agent.edit_by("a.txt", "Beta", "BETA", || place.write("a.txt", "alpha\nBETA\ngamma\n")));
         passes(agent.edit("a.txt", "gamma", "GAMMA"));
-        assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 2);
+        assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 2);
     });
 }
 
@@ -1097,7 +1097,7 @@ fn what_is_no_text_is_replaced_by_who_means_it_and_can_be_brought_back() {
         denied(agent.write("a.png", "text now\n"), &["a PNG image, 11 bytes", "send the same call again"]);
         assert_eq!(fs::read(place.root().join("a.png")).unwrap(), IMAGE);
         passes(agent.write("a.png", "text now\n"));
-        let log = place.open().log(&Which::default(), 9).unwrap();
+        let log = place.open().log(&EventFilter::default(), 9).unwrap();
         assert!(log[0].files[0].before.is_some(), "it was not created: {log:?}");
         let mut person = Session::new(place.open());
         let undo = UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false };
@@ -1126,7 +1126,7 @@ fn a_path_is_seen_from_the_directory_of_the_client() {
             place.write("sub/a.txt", "alpha\nBETA\n");
             json!("Success.")
         }));
-        let log = place.open().log(&Which::default(), 9).unwrap();
+        let log = place.open().log(&EventFilter::default(), 9).unwrap();
         assert_eq!(log[0].files[0].path.as_str(), "sub/a.txt", "{client:?}");
     }
 }
@@ -1177,7 +1177,7 @@ fn a_patch_names_all_files_that_must_be_read() {
         "Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.".into()
     }));
     // It is one change, and can be taken back as one.
-    let log = place.open().log(&Which::default(), 9).unwrap();
+    let log = place.open().log(&EventFilter::default(), 9).unwrap();
     assert_eq!((log.len(), log[0].files.len()), (1, 3));
     let reply = Session::new(place.open()).call("undo", &json!({ "change": log[0].change }));
     assert!(!reply.is_error, "{}", reply.text);
@@ -1290,7 +1290,7 @@ fn cursor_tells_twice_and_it_counts_once() {
         agent.tell("afterFileEdit", json!({ "file_path": file, "edits": [{ "old_string": "beta", "new_string": "betabeta" }] }));
     };
     passes(agent.edit_by("a.txt", "beta", "betabeta", edit));
-    assert_eq!(place.open().log(&Which::default(), 9).unwrap().len(), 1);
+    assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 1);
     // What it cannot hear before a command it hears after.
     place.write("a.txt", "theirs\n");
     let command = json!({ "command": "true", "cwd": place.root(), "output": "" });
@@ -1552,7 +1552,7 @@ fn an_edit_of_lines_that_nobody_changed_passes_and_says_what_else_is_new() {
 }
 
 fn last_session(place: &Place) -> SessionId {
-    place.open().log(&Which::default(), 1).unwrap()[0].session.clone()
+    place.open().log(&EventFilter::default(), 1).unwrap()[0].session.clone()
 }
 
 #[test]
@@ -1653,7 +1653,7 @@ fn nested() -> Place {
 /// The log of the workspace below the root.
 fn log_of(place: &Place, directory: &str) -> Vec<String> {
     let workspace = open(&place.root().join(directory)).unwrap();
-    let log = workspace.log(&Which::default(), 9).unwrap();
+    let log = workspace.log(&EventFilter::default(), 9).unwrap();
     log.iter().flat_map(|change| change.files.iter().map(|file| file.path.to_string())).collect()
 }
 
@@ -1815,7 +1815,7 @@ fn a_command_is_not_blamed_for_what_others_did() {
         place.write("a.txt", "alpha\nHUMAN\ngamma\n");
         let said = agent.shell("cat a.txt").unwrap();
         assert!(!said.contains("by your command"), "{said}");
-        assert!(place.open().log(&Which::default(), 9).unwrap().is_empty());
+        assert!(place.open().log(&EventFilter::default(), 9).unwrap().is_empty());
     });
     for client in Client::ALL {
         let place = nested();

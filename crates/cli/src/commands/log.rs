@@ -7,7 +7,7 @@ use surehand_engine::{
     Session, SessionId,
     change_log::{LoggedChange, what_happened},
     repo_state::rfc3339,
-    store::{Event, Which},
+    store::{EventFilter, FileEvent},
 };
 
 use crate::{args::LogArgs, output, place};
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;
-    let which = Which { path, session: args.session.clone().map(SessionId), change: None };
+    let which = EventFilter { path, session: args.session.clone().map(SessionId), change: None };
     let mut log: Vec<(Option<PathBuf>, LoggedChange)> =
         workspace.log(&which, args.limit)?.into_iter().map(|change| (None, change)).collect();
     // A session is asked for as a whole, in whatever workspaces it has worked.
@@ -59,7 +59,7 @@ fn as_text((root, change): &(Option<PathBuf>, LoggedChange), now: i64) -> String
 }
 
 fn as_json((root, change): &(Option<PathBuf>, LoggedChange)) -> Value {
-    let file = |file: &Event| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
+    let file = |file: &FileEvent| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
     let mut said = json!({
         "change": change.change,
         "at": rfc3339(change.at),

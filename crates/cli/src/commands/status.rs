@@ -8,7 +8,7 @@ use surehand_engine::{
     change_log::LoggedChange,
     core::{FileState, FileStatus, RepoState, render},
     repo_state::rfc3339,
-    store::Which,
+    store::EventFilter,
     views_by_session,
 };
 
@@ -20,9 +20,9 @@ const MOST: usize = 10;
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let workspace = place::look(&args.place)?;
     let state = workspace.snapshot();
-    let last = workspace.log(&Which::default(), 1)?.into_iter().next();
+    let last = workspace.log(&EventFilter::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);
-    let views_by_session = views_by_session(&workspace)?;
+    let views = views_by_session(&workspace)?;
     let notices: Vec<String> = workspace.take_notices().iter().map(render::notice::notice).collect();
     if args.json {
         let value = json!({
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
                 "unchanged": state.files.iter().filter(|file| file.status == FileStatus::Unchanged).count(),
                 "changed_outside": paths(&state, |file| file.changed_outside),
             },
-            "sessions": views_by_session.iter().map(|holder| json!({ "session": holder.session, "files": holder.files, "stale": holder.stale })).collect::<Vec<_>>(),
+            "sessions": views.iter().map(|holder| json!({ "session": holder.session, "files": holder.files, "stale": holder.stale })).collect::<Vec<_>>(),
             "open_tasks": state.tasks.open(),
             "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session })),
             "rescued": rescued,
@@ -44,14 +44,14 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
         output::print(&format!("{value:#}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(&as_text(&state, last.as_ref(), &rescued, &views_by_session))?;
+    output::print(&as_text(&state, last.as_ref(), &rescued, &views))?;
     for notice in notices {
         output::print(&format!("note: {notice}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text(state: &RepoState, last: Option<&LoggedChange>, rescued: &[String], views_by_session: &[SessionViews]) -> String {
+fn as_text(state: &RepoState, last: Option<&LoggedChange>, rescued: &[String], views: &[SessionViews]) -> String {
     let mut text = format!("workspace {}\n", state.work_dir);
     for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
     {
@@ -63,8 +63,8 @@ fn as_text(state: &RepoState, last: Option<&LoggedChange>, rescued: &[String], v
         text.push_str(&format!("last change {} ({}, {ago}; surehand undo takes it back)\n", last.change, last.tool));
     }
     text.push_str(&named("rescued, with what others wrote into a file while it was replaced", rescued));
-    let sessions = if views_by_session.len() == 1 { "session has seen files" } else { "sessions have seen files" };
-    text.push_str(&named(sessions, &views_by_session.iter().rev().map(holder).collect::<Vec<_>>()));
+    let sessions = if views.len() == 1 { "session has seen files" } else { "sessions have seen files" };
+    text.push_str(&named(sessions, &views.iter().rev().map(holder).collect::<Vec<_>>()));
     text.push_str(&render::tasks::tasks(&state.tasks, &ToolNames::default()));
     text
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use surehand_engine::{
     core::{TaskList, TaskStatus, render},
-    store::{PlanChange, TaskChange, story_name},
+    store::{TaskChange, TaskUpdate, story_name},
 };
 
 use crate::{
@@ -30,23 +30,23 @@ fn as_json(list: &TaskList) -> String {
     format!("{:#}\n", json!({ "story_id": list.story, "tasks": list.tasks, "tasks_of_others": list.of_others }))
 }
 
-fn change(act: &TasksAct, story: Option<String>) -> PlanChange {
-    let none = PlanChange { story, ..PlanChange::default() };
+fn change(act: &TasksAct, story: Option<String>) -> TaskUpdate {
+    let none = TaskUpdate { story, ..TaskUpdate::default() };
     let set = |ids: &[u32], status: TaskStatus| {
         let set = |id: &u32| TaskChange { id: *id, status: Some(status), description: None, priority: None };
         ids.iter().map(set).collect()
     };
     match act {
-        TasksAct::Add { description, priority } => PlanChange { add: vec![(description.clone(), *priority)], ..none },
-        TasksAct::Start(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::InProgress), ..none },
-        TasksAct::Complete(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::Completed), ..none },
-        TasksAct::Cancel(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::Cancelled), ..none },
-        TasksAct::Reopen(TaskIds { ids }) => PlanChange { set: set(ids, TaskStatus::Pending), ..none },
-        TasksAct::Remove(TaskIds { ids }) => PlanChange { remove: ids.clone(), ..none },
+        TasksAct::Add { description, priority } => TaskUpdate { add: vec![(description.clone(), *priority)], ..none },
+        TasksAct::Start(TaskIds { ids }) => TaskUpdate { set: set(ids, TaskStatus::InProgress), ..none },
+        TasksAct::Complete(TaskIds { ids }) => TaskUpdate { set: set(ids, TaskStatus::Completed), ..none },
+        TasksAct::Cancel(TaskIds { ids }) => TaskUpdate { set: set(ids, TaskStatus::Cancelled), ..none },
+        TasksAct::Reopen(TaskIds { ids }) => TaskUpdate { set: set(ids, TaskStatus::Pending), ..none },
+        TasksAct::Remove(TaskIds { ids }) => TaskUpdate { remove: ids.clone(), ..none },
         TasksAct::Edit { id, description, priority } => {
             let change = TaskChange { id: *id, status: None, description: description.clone(), priority: *priority };
-            PlanChange { set: vec![change], ..none }
+            TaskUpdate { set: vec![change], ..none }
         }
-        TasksAct::Story { id } => PlanChange { story: Some(id.clone()), begins_story: true, ..none },
+        TasksAct::Story { id } => TaskUpdate { story: Some(id.clone()), begins_story: true, ..none },
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use surehand_core::{Cause, Done, Refusal, TaskList, TaskStatus, Tool};
-use surehand_store::{PlanChange, StoreError, TaskChange};
+use surehand_store::{StoreError, TaskChange, TaskUpdate};
 
 use crate::session::Session;
 
@@ -56,7 +56,7 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
     let scope = session.task_scope();
     // A run has its own story, whatever its model would call it.
     let begun = tasks.story.clone().filter(|_| scope.story.is_none());
-    let change = PlanChange {
+    let change = TaskUpdate {
         by: scope.owner.clone(),
         begins_story: begun.is_some(),
         story: begun.or_else(|| scope.story.clone()),

@@ -12,7 +12,7 @@ use surehand_core::{
     outcome::CommandEffects,
     shell::{self, mentions, own_text::OwnText},
 };
-use surehand_store::{ChangeId, Event, Record};
+use surehand_store::{ChangeId, FileEvent, StoreRecord};
 
 use self::{
     files_before::{FileBefore, FilesBefore, NotePurpose},
@@ -117,7 +117,7 @@ impl Session {
     /// it names.
     pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &ShellCommand<'_>) -> CommandEffects {
         let named_before = FilesBefore::take(self.workspace(), &self.id(), command, NotePurpose::Ended);
-        self.command_ended(RunningCommand { named_before, among: Some(among), ..Running::default() }, command)
+        self.command_ended(RunningCommand { named_before, among: Some(among), ..RunningCommand::default() }, command)
     }
 
     /// The files that a command names, as they are. What the session has not seen of them is kept, if it is little: when the command has
@@ -235,7 +235,7 @@ impl Session {
             event.moved_to = self.follow_move(&changed.path, version, mentioned, running);
             event.after = event.moved_to.as_ref().map(|_| version);
         }
-        self.workspace().record(Record::Happened(event));
+        self.workspace().record(StoreRecord::Happened(event));
         self.follow_change(own, changed);
     }
 
@@ -308,7 +308,7 @@ impl Session {
                 continue;
             }
             let event = self.command_event(&change, own);
-            workspace.record(Record::Happened(event));
+            workspace.record(StoreRecord::Happened(event));
             has_changed = true;
             let is_lost = text_before.is_none() && was != Outside::Gone;
             let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
@@ -327,7 +327,7 @@ impl Session {
     }
 
     /// What a command did to a file: kept like any other change, so that it can be looked at and taken back.
-    fn command_event(&mut self, changed: &StaleView, own: &CommandChange<'_>) -> Event {
+    fn command_event(&mut self, changed: &StaleView, own: &CommandChange<'_>) -> FileEvent {
         let path = &changed.path;
         let [before, after] = [changed.was, changed.now].map(|outside| match outside {
             Outside::Version(version) => Some(version),
@@ -337,11 +337,11 @@ impl Session {
             self.keep_version(path, &version);
         }
         let line: String = own.command.line.lines().next().unwrap_or_default().chars().take(80).collect();
-        Event {
+        FileEvent {
             change: own.change.clone(),
             at: now(),
             session: self.id(),
-            tool: format!("{}{line}", Event::COMMAND),
+            tool: format!("{}{line}", FileEvent::COMMAND),
             path: path.clone(),
             moved_to: None,
             before,

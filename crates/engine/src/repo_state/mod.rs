@@ -20,7 +20,7 @@ use surehand_core::{
     ContentHash, FileList, FileState, FileStatus, Notice, Outside, Owner, RelPath, RepoState, Stamp, TaskList, Touch, Tracked,
     outcome::TouchedFile, repo_state::Millis,
 };
-use surehand_store::{KnownFile, Plan, Record, StoreError, TrackedFile, TrackedFiles, Turn};
+use surehand_store::{KnownFile, StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFile, TrackedFiles};
 
 pub use self::json::{rfc3339, to_json};
 use self::{
@@ -107,9 +107,9 @@ pub(crate) enum ExportPace {
 #[derive(Debug)]
 pub(crate) struct RepoStateCache {
     files: BTreeMap<RelPath, RepoEntry>,
-    plan: Plan,
+    plan: StoryTasks,
     /// Up to where the store was read; `None` before it was needed.
-    read_to: Option<Turn>,
+    read_to: Option<StoreTurn>,
     /// The generation that is in memory, and how often this process had announced its own reads by then.
     generation: u64,
     announced: u64,
@@ -172,7 +172,7 @@ impl RepoStateCache {
     pub(crate) fn new(below: Option<RelPath>) -> Self {
         Self {
             files: BTreeMap::new(),
-            plan: Plan::default(),
+            plan: StoryTasks::default(),
             read_to: None,
             generation: 0,
             announced: 0,
@@ -213,7 +213,7 @@ impl RepoStateCache {
             };
             let (at, stamp) = (now(), stamp_of(&path));
             if is_news {
-                store.record(Record::Touched { path: path.clone(), touch: touch.clone(), at });
+                store.record(StoreRecord::Touched { path: path.clone(), touch: touch.clone(), at });
             }
             self.follow(&path.in_directory(self.below.as_ref()), &self.in_tree(touch), at, stamp);
         }
@@ -240,10 +240,10 @@ impl RepoStateCache {
         if let Outside::Version(version) = now_is {
             self.told.remove(&digest(path, version));
             if let Some(stamp) = stamp {
-                store.record(Record::Found { path: path.clone(), file: KnownFile { version, stamp } });
+                store.record(StoreRecord::Found { path: path.clone(), file: KnownFile { version, stamp } });
             }
         }
-        store.record(Record::Touched { path: path.clone(), touch: Touch::Outside(now_is), at: now() });
+        store.record(StoreRecord::Touched { path: path.clone(), touch: Touch::Outside(now_is), at: now() });
     }
 
     /// Says that the store has learnt of something that is not in memory.

@@ -1,6 +1,6 @@
 //! The store, as far as the state of the repository is concerned.
 
-use surehand_store::{Plan, Record, StoreError, TrackedFiles, Turn};
+use surehand_store::{StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFiles};
 
 use crate::{
     disk::working_copy::WorkingCopy,
@@ -15,13 +15,13 @@ pub(crate) trait RepoStore {
     fn settle(&self);
 
     /// The files that sessions have touched.
-    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError>;
+    fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
     /// What there is to do in this story, or in the one that is worked on.
-    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError>;
+    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
     /// Hands over something to remember. It has its path in the root.
-    fn record(&self, record: Record);
+    fn record(&self, record: StoreRecord);
 }
 
 impl RepoStore for StoreHandle {
@@ -30,15 +30,15 @@ impl RepoStore for StoreHandle {
         self.bring_what_is_answered();
     }
 
-    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+    fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
         self.tracked_in_tree(since)
     }
 
-    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError> {
+    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
         self.ask(|store| store.plan(story))
     }
 
-    fn record(&self, record: Record) {
+    fn record(&self, record: StoreRecord) {
         self.record(record);
     }
 }
@@ -60,7 +60,7 @@ impl RepoStore for WritersStore<'_> {
         }
     }
 
-    fn tracked(&self, since: Option<Turn>) -> Result<TrackedFiles, StoreError> {
+    fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
         match self.store {
             SharedStore::Database(store) if self.is_in_state_directory => {
                 tracked_in_tree(self.copy, &mut lock_store(store), since)
@@ -69,11 +69,11 @@ impl RepoStore for WritersStore<'_> {
         }
     }
 
-    fn plan(&self, story: Option<&str>) -> Result<Plan, StoreError> {
+    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
         self.store.with(|store| store.plan(story))
     }
 
-    fn record(&self, _: Record) {
+    fn record(&self, _: StoreRecord) {
         // What somebody else did to a file, the next one who looks finds as well.
     }
 }

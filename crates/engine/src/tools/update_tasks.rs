@@ -43,7 +43,7 @@ struct TaskToAdd {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskToSet {
-    #[schemars(with = "Number")]
+    #[schemars(with = "WholeNumber")]
     id: TaskNumbers,
     status: Option<StatusArgument>,
     description: Option<String>,

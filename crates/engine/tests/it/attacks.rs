@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Config, Edit, Session, Workspace,
     core::{RefusalCode, edit::Replacement},
-    testing::Step,
+    testing::CommitStep,
 };
 
 /// A program that has the file open writes when the old file has been verified, and closes it before anybody looks again.
@@ -27,7 +27,7 @@ fn a_write_between_verify_and_the_end_is_rescued() {
     let handle = Arc::new(Mutex::new(OpenOptions::new().append(true).open(dir.path().join("log.txt")).ok()));
     let theirs = handle.clone();
     let late = move || theirs.lock().unwrap().as_mut().unwrap().write_all(b"late\n").unwrap();
-    let mut session = session_with(dir.path(), once(|step| step == Step::End, late));
+    let mut session = session_with(dir.path(), once(|step| step == CommitStep::End, late));
     read(&mut session, "log.txt");
     session.call("edit_file", &edit("log.txt", "one", "two"));
     drop(handle.lock().unwrap().take());
@@ -41,7 +41,7 @@ fn a_hard_link_made_during_an_edit_keeps_its_file() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
     let root = dir.path().to_owned();
     let link = move || fs::hard_link(root.join("a.txt"), root.join("a.bak")).unwrap();
-    let mut session = session_with(dir.path(), once(|step| step == Step::Check(0), link));
+    let mut session = session_with(dir.path(), once(|step| step == CommitStep::Check(0), link));
     read(&mut session, "a.txt");
     read(&mut session, "b.txt");
     assert!(!session.call("edit_file", &edit("a.txt", "one", "two")).is_error);
@@ -56,7 +56,7 @@ fn a_hard_link_made_during_an_edit_keeps_its_file() {
 #[test]
 fn a_commit_is_settled_once() {
     let dir = lay_out(&[("a.txt", "one\n")]);
-    let mut crashing = session_with(dir.path(), crash_after(Step::Verify(1)));
+    let mut crashing = session_with(dir.path(), crash_after(CommitStep::Verify(1)));
     read(&mut crashing, "a.txt");
     let held_open = File::open(dir.path().join("a.txt")).unwrap();
     crashing.call("multi_edit", &edits(&[edit("a.txt", "one", "two"), edit("new.txt", "", "precious\n")]));
@@ -80,7 +80,7 @@ fn a_writer_into_a_file_that_is_taken_back_is_rescued() {
             *theirs.lock().unwrap() = OpenOptions::new().append(true).open(root.join(first)).ok();
             fs::write(root.join("b.txt"), "theirs\n").unwrap();
         };
-        let mut session = session_with(dir.path(), once(|step| step == Step::Verify(0), open_it));
+        let mut session = session_with(dir.path(), once(|step| step == CommitStep::Verify(0), open_it));
         read(&mut session, "a.txt");
         read(&mut session, "b.txt");
         let start = if first == "a.txt" { edit("a.txt", "one", "two") } else { edit("new.txt", "", "fresh\n") };
@@ -98,7 +98,7 @@ fn what_comes_out_is_kept_whatever_it_is() {
         let dir = lay_out(&[("a.txt", "one\n"), ("real.txt", "real\n")]);
         let root = dir.path().to_owned();
         let swap = move |_, step| {
-            if step == Step::Check(0) {
+            if step == CommitStep::Check(0) {
                 fs::remove_file(root.join("a.txt")).unwrap();
                 if kind == "link" {
                     symlink("real.txt", root.join("a.txt")).unwrap();
@@ -107,7 +107,7 @@ fn what_comes_out_is_kept_whatever_it_is() {
                     fs::write(root.join("a.txt/inner"), "precious\n").unwrap();
                 }
             }
-            crash_after(Step::Swap(0))(0, step)
+            crash_after(CommitStep::Swap(0))(0, step)
         };
         let mut crashing = session_with(dir.path(), swap);
         read(&mut crashing, "a.txt");
@@ -123,7 +123,7 @@ fn what_comes_out_is_kept_whatever_it_is() {
 #[test]
 fn recovery_does_not_remove_what_it_did_not_make() {
     let dir = lay_out(&[("a.txt", "one\n")]);
-    let mut crashing = session_with(dir.path(), crash_after(Step::Begin));
+    let mut crashing = session_with(dir.path(), crash_after(CommitStep::Begin));
     read(&mut crashing, "a.txt");
     crashing.call("multi_edit", &edits(&[edit("a.txt", "one", "two"), edit("new.txt", "", "precious\n")]));
     std::mem::forget(crashing);
@@ -138,7 +138,7 @@ fn recovery_does_not_remove_what_it_did_not_make() {
 #[test]
 fn a_batch_that_had_happened_is_not_half_taken_back() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
-    let mut crashing = session_with(dir.path(), crash_after(Step::Verify(1)));
+    let mut crashing = session_with(dir.path(), crash_after(CommitStep::Verify(1)));
     read(&mut crashing, "a.txt");
     read(&mut crashing, "b.txt");
     crashing.call("multi_edit", &edits(&[edit("a.txt", "one", "two"), edit("b.txt", "one", "two")]));
@@ -171,7 +171,7 @@ fn a_file_with_several_names_that_is_open_elsewhere_is_not_written() {
 fn a_change_of_a_file_written_in_place_is_not_taken_for_a_torn_one() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
-    let mut crashing = session_with(dir.path(), crash_after(Step::Begin));
+    let mut crashing = session_with(dir.path(), crash_after(CommitStep::Begin));
     read(&mut crashing, "a.txt");
     crashing.call("edit_file", &edit("a.txt", "one", "two"));
     std::mem::forget(crashing);
@@ -274,7 +274,7 @@ fn a_living_process_settles_what_a_dead_one_left() {
     let batches = std::sync::atomic::AtomicUsize::new(0);
     let in_the_second = move |number, step| {
         let batch = batches.fetch_add(usize::from(number == 0), std::sync::atomic::Ordering::SeqCst) + usize::from(number == 0);
-        if batch == 2 { crash_after(Step::Verify(0))(number, step) } else { surehand_engine::testing::Verdict::GoOn }
+        if batch == 2 { crash_after(CommitStep::Verify(0))(number, step) } else { surehand_engine::testing::ProbeVerdict::GoOn }
     };
     let mut dying = session_with(dir.path(), in_the_second);
     read(&mut dying, "p.txt");
@@ -311,14 +311,14 @@ fn a_private_file_is_never_readable_by_others_on_its_way() {
     fs::set_permissions(dir.path().join("private.txt"), fs::Permissions::from_mode(0o600)).unwrap();
     let staged = dir.path().join(".git/surehand/checkouts/main/staged");
     let watch = move |_, step| {
-        if step == Step::Begin {
+        if step == CommitStep::Begin {
             for entry in fs::read_dir(&staged).unwrap() {
                 let path = entry.unwrap().path();
                 let mode = fs::metadata(&path).unwrap().permissions().mode();
                 assert!(mode & 0o077 == 0 || !fs::read_to_string(&path).unwrap().contains("private"), "{mode:o}");
             }
         }
-        surehand_engine::testing::Verdict::GoOn
+        surehand_engine::testing::ProbeVerdict::GoOn
     };
     let mut session: Session = session_with(dir.path(), watch);
     read(&mut session, "public.txt");

@@ -9,7 +9,7 @@ use surehand_engine::{
     Session, ShellCommand, Workspace,
     core::{By, outcome::CommandEffects},
     render,
-    store::Which,
+    store::EventFilter,
 };
 
 /// Runs a command in the workspace, as an agent's shell tool does.
@@ -89,7 +89,7 @@ fn what_a_command_changes_is_put_down_to_it() {
 
     // Another session learns who it was, and people can take it back.
     session.workspace().flush();
-    let log = session.workspace().log(&Which::default(), 10).unwrap();
+    let log = session.workspace().log(&EventFilter::default(), 10).unwrap();
     assert_eq!(log.len(), 1);
     assert_eq!(
         (log[0].files.len(), log[0].tool.as_str()),
@@ -170,7 +170,7 @@ fn a_view_goes_along_with_a_file_that_a_command_moves() {
     run(&mut session, dir.path(), "cd lib; mv b.txt ../to");
     assert!(!session.call("edit_file", &edit("to/b.txt", "two lines", "2")).is_error);
     session.workspace().flush();
-    let log = session.workspace().log(&Which::default(), 10).unwrap();
+    let log = session.workspace().log(&EventFilter::default(), 10).unwrap();
     let moves: Vec<String> = log
         .iter()
         .flat_map(|change| &change.files)

@@ -21,7 +21,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId, Workspace,
-    testing::{Step, Verdict, steps},
+    testing::{CommitStep, ProbeVerdict, steps},
 };
 use surehand_testkit::scenario::tree;
 
@@ -41,7 +41,7 @@ fn a_crash_after_any_step_leaves_all_or_nothing() {
             let dir = lay_out(BATCH);
             fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other-name.txt")).unwrap();
             let before = tree(dir.path());
-            let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
+            let stop = move |number, _| if number == stop_after { ProbeVerdict::Stop } else { ProbeVerdict::GoOn };
             let mut crashing = session_with(dir.path(), stop);
             if !exchange {
                 surehand_engine::testing::without_exchange(crashing.workspace());
@@ -98,7 +98,7 @@ fn a_crash_in_any_way_to_write_one_file_is_clean() {
         for (stop_after, exchange) in (0..steps(1).len()).flat_map(|stop| [(stop, true), (stop, false)]) {
             let dir = start();
             let before = tree(dir.path());
-            let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
+            let stop = move |number, _| if number == stop_after { ProbeVerdict::Stop } else { ProbeVerdict::GoOn };
             let mut crashing = session_with(dir.path(), stop);
             if !exchange {
                 surehand_engine::testing::without_exchange(crashing.workspace());
@@ -149,7 +149,7 @@ fn a_change_of_metadata_at_any_instant_survives() {
                 if number == at {
                     change_metadata(&path);
                 }
-                Verdict::GoOn
+                ProbeVerdict::GoOn
             });
             if how == Target::NoExchange {
                 surehand_engine::testing::without_exchange(session.workspace());
@@ -195,7 +195,7 @@ fn a_change_of_metadata_survives_a_crash() {
                 if number == at {
                     change_metadata(&path);
                 }
-                if number == stop_after { Verdict::Stop } else { Verdict::GoOn }
+                if number == stop_after { ProbeVerdict::Stop } else { ProbeVerdict::GoOn }
             });
             if !exchange {
                 surehand_engine::testing::without_exchange(crashing.workspace());
@@ -238,7 +238,8 @@ fn a_displaced_file_never_becomes_another() {
 #[test]
 fn a_directory_goes_with_what_was_staged_in_it() {
     let dir = lay_out(&[("a.txt", "one\n")]);
-    let mut crashing = session_with(dir.path(), |_, step| if step == Step::Stage(0) { Verdict::Stop } else { Verdict::GoOn });
+    let mut crashing =
+        session_with(dir.path(), |_, step| if step == CommitStep::Stage(0) { ProbeVerdict::Stop } else { ProbeVerdict::GoOn });
     assert!(crashing.call("write_file", &json!({ "path": "new/deep/b.txt", "content": "two\n" })).is_error);
     std::mem::forget(crashing);
     let journals = dir.path().join(".git/surehand/checkouts/main/journal");
@@ -288,7 +289,7 @@ fn the_journal_stays_short() {
 fn a_torn_write_in_place_is_taken_back() {
     let dir = lay_out(&[("hard.txt", "old content, quite long\n")]);
     fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other.txt")).unwrap();
-    let stop = |_, step| if step == Step::Swap(0) { Verdict::Stop } else { Verdict::GoOn };
+    let stop = |_, step| if step == CommitStep::Swap(0) { ProbeVerdict::Stop } else { ProbeVerdict::GoOn };
     let mut crashing = session_with(dir.path(), stop);
     read(&mut crashing, "hard.txt");
     crashing.call("edit_file", &edit("hard.txt", "old", "new"));
@@ -471,12 +472,12 @@ fn a_link_swapped_in_during_the_call_leads_nowhere() {
         let elsewhere = lay_out(&[("a.txt", "one\n")]);
         let (root, out) = (dir.path().to_owned(), elsewhere.path().to_owned());
         let swapped = AtomicUsize::new(0);
-        let probe = move |number: usize, _: Step| {
+        let probe = move |number: usize, _: CommitStep| {
             if number == at && swapped.fetch_add(1, Ordering::SeqCst) == 0 {
                 fs::rename(root.join("d"), root.join("moved")).unwrap();
                 symlink(&out, root.join("d")).unwrap();
             }
-            Verdict::GoOn
+            ProbeVerdict::GoOn
         };
         let mut session = session_with(dir.path(), probe);
         read(&mut session, "d/a.txt");
@@ -494,7 +495,7 @@ fn what_else_had_changed_is_shown_also_when_a_formatter_follows() {
     let dir = lay_out(&[("a.txt", "a\nb\nc\nd\n")]);
     let path = dir.path().join("a.txt");
     let format = move || fs::write(&path, "theirs\na\nb\nC\nd\nformatted\n").unwrap();
-    let probe = Arc::new(once(|step| step == Step::End, format));
+    let probe = Arc::new(once(|step| step == CommitStep::End, format));
     let mut config = fast();
     config.policy.on_change = surehand_engine::core::OnChange::Rebase;
     let mut session = Session::new(open_with_probe(dir.path(), config, probe));
@@ -514,11 +515,11 @@ fn what_a_formatter_makes_of_it_is_what_counts() {
     let target = dir.path().join("a.txt");
     let formatted = AtomicUsize::new(0);
     let mut session = session_with(dir.path(), move |_, step| {
-        if step == Step::End && formatted.fetch_add(1, Ordering::SeqCst) == 0 {
+        if step == CommitStep::End && formatted.fetch_add(1, Ordering::SeqCst) == 0 {
             fs::write(target.with_extension("new"), "ONE\n  formatted\n").unwrap();
             fs::rename(target.with_extension("new"), &target).unwrap();
         }
-        Verdict::GoOn
+        ProbeVerdict::GoOn
     });
     read(&mut session, "a.txt");
     let reply = session.call("edit_file", &edit("a.txt", "two", "formatted"));

@@ -17,7 +17,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session,
-    testing::{Step, Verdict, steps},
+    testing::{CommitStep, ProbeVerdict, steps},
 };
 use surehand_testkit::scenario::tree;
 
@@ -59,7 +59,7 @@ fn a_crash_after_any_step_of_a_patch_leaves_all_or_nothing() {
     for stop_after in 0..steps(6).len() {
         let dir = lay_out(FILES);
         let before = tree(dir.path());
-        let stop = move |number, _| if number == stop_after { Verdict::Stop } else { Verdict::GoOn };
+        let stop = move |number, _| if number == stop_after { ProbeVerdict::Stop } else { ProbeVerdict::GoOn };
         let mut crashing = session_with(dir.path(), stop);
         FILES.iter().for_each(|(path, _)| read(&mut crashing, path));
         let reply = crashing.call("apply_patch", &patch());
@@ -124,7 +124,7 @@ fn a_file_that_appears_where_another_is_moved_to_stays() {
         let appear = move || drop(fs::File::create_new(&there).map(|mut file| file.write_all(b"theirs\n")));
         let mut session = session_with(dir.path(), {
             let appear = once(|_| true, appear);
-            move |number, step| if number >= at { appear(number, step) } else { Verdict::GoOn }
+            move |number, step| if number >= at { appear(number, step) } else { ProbeVerdict::GoOn }
         });
         read(&mut session, "a.txt");
         let reply = session.call("move_file", &json!({ "from": "a.txt", "to": "b.txt" }));
@@ -175,7 +175,7 @@ fn a_file_that_is_moved_and_edited_keeps_its_mode() {
 #[test]
 fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
     let dir = lay_out(&[("sub/a.txt", "one\n"), ("b.txt", "two\n")]);
-    let mut crashing = session_with(dir.path(), crash_after(Step::Verify(0)));
+    let mut crashing = session_with(dir.path(), crash_after(CommitStep::Verify(0)));
     ["sub/a.txt", "b.txt"].iter().for_each(|path| read(&mut crashing, path));
     let patch = "*** Begin Patch\n*** Delete File: sub/a.txt\n*** Update File: b.txt\n@@\n-two\n+2\n*** End Patch\n";
     crashing.call("apply_patch", &json!({ "patch": patch }));
@@ -198,7 +198,7 @@ fn new_files_that_are_taken_back_do_not_replace_each_other() {
         theirs.lock().unwrap().extend(["x.txt", "y.txt"].map(open));
         fs::write(root.join("a.txt"), "theirs\n").unwrap();
     };
-    let mut session = session_with(dir.path(), once(|step| step == Step::Verify(1), open_them));
+    let mut session = session_with(dir.path(), once(|step| step == CommitStep::Verify(1), open_them));
     read(&mut session, "a.txt");
     let batch = [edit("x.txt", "", "same\n"), edit("y.txt", "", "same\n"), edit("a.txt", "one", "two")];
     assert!(session.call("multi_edit", &edits(&batch)).is_error);
@@ -219,15 +219,15 @@ fn a_new_file_that_was_taken_back_is_found_after_a_crash() {
         let (theirs, root) = (handle.clone(), dir.path().to_owned());
         let commits = AtomicUsize::new(0);
         let mut crashing = session_with(dir.path(), move |_, step| {
-            commits.fetch_add(usize::from(step == Step::Lock), Ordering::SeqCst);
+            commits.fetch_add(usize::from(step == CommitStep::Lock), Ordering::SeqCst);
             if commits.load(Ordering::SeqCst) > 1 {
-                return Verdict::Stop;
+                return ProbeVerdict::Stop;
             }
-            if step == Step::Verify(0) {
+            if step == CommitStep::Verify(0) {
                 *theirs.lock().unwrap() = OpenOptions::new().append(true).open(root.join("new.txt")).ok();
                 fs::write(root.join("a.txt"), "theirs\n").unwrap();
             }
-            Verdict::GoOn
+            ProbeVerdict::GoOn
         });
         read(&mut crashing, "a.txt");
         let batch = [edit("new.txt", "", "new\n"), edit("a.txt", "one", "two")];
@@ -305,7 +305,7 @@ fn an_edit_by_another_name_is_not_rescued_from_a_deleted_one() {
 fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
     for is_moved in [false, true] {
         let dir = lay_out(&[("sub/a.txt", "precious\n"), ("b.txt", "one\n")]);
-        let mut crashing = session_with(dir.path(), crash_after(Step::Verify(0)));
+        let mut crashing = session_with(dir.path(), crash_after(CommitStep::Verify(0)));
         read(&mut crashing, "sub/a.txt");
         read(&mut crashing, "b.txt");
         let patch =
@@ -329,7 +329,7 @@ fn what_has_to_wait_after_a_crash_keeps_nobody_waiting() {
     let dir = lay_out(&[("open.txt", "one\n"), ("a.txt", "one\n"), ("hard.txt", "one\n")]);
     fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other-name.txt")).unwrap();
     let held_open = fs::File::open(dir.path().join("open.txt")).unwrap();
-    let mut crashing = session_with(dir.path(), crash_after(Step::Verify(1)));
+    let mut crashing = session_with(dir.path(), crash_after(CommitStep::Verify(1)));
     ["open.txt", "a.txt", "hard.txt"].iter().for_each(|path| read(&mut crashing, path));
     assert!(!crashing.call("edit_file", &edit("open.txt", "one", "two")).is_error);
     let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: to.txt\n*** Update File: hard.txt\n@@\n-one\n+two\n*** Add File: new.txt\n+new\n*** End Patch\n";
@@ -386,7 +386,7 @@ fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
         let sub = dir.path().join("sub");
         let tidy = once(|_| true, move || drop(fs::remove_dir(&sub)));
         let mut session =
-            session_with(dir.path(), move |number, step| if number >= at { tidy(number, step) } else { Verdict::GoOn });
+            session_with(dir.path(), move |number, step| if number >= at { tidy(number, step) } else { ProbeVerdict::GoOn });
         let reply = session.call("write_file", &json!({ "path": "sub/new.txt", "content": "new\n" }));
         assert!(!reply.is_error, "after step {at}: {}", reply.text);
         assert_eq!(content(dir.path(), "sub/new.txt"), "new\n", "after step {at}");
@@ -398,7 +398,7 @@ fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
 fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
     let dir = lay_out(&[]);
     let root = dir.path().to_owned();
-    let probe = once(|step| step == Step::Verify(0), move || fs::rename(root.join("one"), root.join("two")).unwrap());
+    let probe = once(|step| step == CommitStep::Verify(0), move || fs::rename(root.join("one"), root.join("two")).unwrap());
     let workspace = open_with_probe(dir.path(), Config::default(), Arc::new(probe));
     let reply = Session::new(workspace).call("write_file", &json!({ "path": "one/sub/new.txt", "content": "new\n" }));
     assert!(!reply.is_error, "{}", reply.text);

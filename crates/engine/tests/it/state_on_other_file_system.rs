@@ -13,7 +13,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session, StateHome, Workspace, WorkspaceOptions,
-    testing::{Probe, Step, Verdict, steps},
+    testing::{CommitProbe, CommitStep, ProbeVerdict, steps},
 };
 
 struct Place {
@@ -38,7 +38,7 @@ fn place(files: &[(&str, &str)]) -> Option<Place> {
 }
 
 impl Place {
-    fn session(&self, probe: Option<Probe>) -> Session {
+    fn session(&self, probe: Option<CommitProbe>) -> Session {
         let state = StateHome { user: Some(self.state.path().to_owned()), ..StateHome::default() };
         let options = WorkspaceOptions { config: Config { state, ..fast() }, probe, ..WorkspaceOptions::default() };
         Session::new(Workspace::open_with(self.tree.path(), options).unwrap())
@@ -88,7 +88,7 @@ fn a_crash_after_any_step_leaves_all_or_nothing_and_nothing_behind() {
         for step in steps(files) {
             let Some(place) = place(FILES) else { return };
             let before = tree(place.tree.path());
-            let probe: Probe = Arc::new(crash_after(step));
+            let probe: CommitProbe = Arc::new(crash_after(step));
             let mut dying = place.session(Some(probe));
             FILES.iter().for_each(|(path, _)| read(&mut dying, path));
             let reply = dying.call(tool, &arguments);
@@ -96,10 +96,13 @@ fn a_crash_after_any_step_leaves_all_or_nothing_and_nothing_behind() {
             std::mem::forget(dying);
             drop(place.session(None));
             let after = tree(place.tree.path());
-            if step == Step::End {
+            if step == CommitStep::End {
                 assert_ne!(after, before, "{tool}");
             } else if after != before {
-                assert!(matches!(step, Step::Swap(last) | Step::Verify(last) if last + 1 == files), "{tool} {step:?}: {after:?}");
+                assert!(
+                    matches!(step, CommitStep::Swap(last) | CommitStep::Verify(last) if last + 1 == files),
+                    "{tool} {step:?}: {after:?}"
+                );
             }
             assert_eq!(place.leftovers(), Vec::<PathBuf>::new(), "{tool} {step:?}");
         }
@@ -111,12 +114,12 @@ fn files_are_staged_in_a_private_directory_of_the_tree() {
     let Some(place) = place(FILES) else { return };
     let root = place.tree.path().to_owned();
     let look = move |_, step| {
-        if step == Step::Begin {
+        if step == CommitStep::Begin {
             let staged: Vec<PathBuf> = fs::read_dir(root.join(".surehand")).unwrap().map(|entry| entry.unwrap().path()).collect();
             let staged = staged.iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("staged-"));
             assert_eq!(fs::metadata(staged.expect("it is made")).unwrap().mode() & 0o777, 0o700);
         }
-        Verdict::GoOn
+        ProbeVerdict::GoOn
     };
     let mut session = place.session(Some(Arc::new(look)));
     read(&mut session, "a.txt");

@@ -9,15 +9,15 @@ use surehand_engine::{
     Config, OpenError, Session, SessionId, StoreChoice, Workspace, WorkspaceOptions,
     change_log::LoggedChange,
     core::{ContentHash, RelPath},
-    store::{Scope, SqliteStore, Store, StoreError, Which},
-    testing::{Probe, Step},
+    store::{EventFilter, SqliteStore, Store, StoreError, StoreScope},
+    testing::{CommitProbe, CommitStep},
 };
 
 fn open(dir: &Path, store: StoreChoice) -> Arc<Workspace> {
     try_open(dir, store, None).unwrap()
 }
 
-fn try_open(dir: &Path, store: StoreChoice, probe: Option<Probe>) -> Result<Arc<Workspace>, OpenError> {
+fn try_open(dir: &Path, store: StoreChoice, probe: Option<CommitProbe>) -> Result<Arc<Workspace>, OpenError> {
     Workspace::open_with(dir, WorkspaceOptions { config: fast(), store, probe, ..WorkspaceOptions::default() })
 }
 
@@ -28,7 +28,7 @@ fn pass(session: &mut Session, tool: &str, call: serde_json::Value) {
 }
 
 fn log(workspace: &Workspace) -> Vec<LoggedChange> {
-    workspace.log(&Which::default(), 10).unwrap()
+    workspace.log(&EventFilter::default(), 10).unwrap()
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn in_memory_tasks_are_changed_and_shown() {
 fn in_memory_a_crash_is_recovered_from() {
     let files = [("a.txt", "one\n"), ("b.txt", "one\n")];
     let dir = lay_out(&files);
-    let probe: Probe = Arc::new(crash_after(Step::Swap(0)));
+    let probe: CommitProbe = Arc::new(crash_after(CommitStep::Swap(0)));
     let mut session = Session::new(try_open(dir.path(), StoreChoice::InMemory, Some(probe)).unwrap());
     files.iter().for_each(|(path, _)| read(&mut session, path));
     let batch = json!({ "edits": [edit("a.txt", "one", "two"), edit("b.txt", "one", "two")] });
@@ -103,7 +103,7 @@ fn in_memory_a_crash_is_recovered_from() {
 
 /// A store of the caller's; gives a second connection to it as well.
 fn custom(dir: &Path) -> (StoreChoice, SqliteStore) {
-    let connect = || SqliteStore::open(&dir.join("custom.db"), &Scope::default()).unwrap().store;
+    let connect = || SqliteStore::open(&dir.join("custom.db"), &StoreScope::default()).unwrap().store;
     (StoreChoice::Custom(Box::new(connect())), connect())
 }
 
@@ -112,7 +112,7 @@ fn a_custom_store_has_a_change_before_it_is_answered_for() {
     let (dir, elsewhere) = (lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]), tempfile::tempdir().unwrap());
     let (store, theirs) = custom(elsewhere.path());
     let mut session = Session::new(open(dir.path(), store));
-    let events = || theirs.events(&Which::default(), 10).unwrap();
+    let events = || theirs.events(&EventFilter::default(), 10).unwrap();
     read(&mut session, "a.txt");
     read(&mut session, "b.txt");
     pass(&mut session, "edit_file", edit("a.txt", "one", "two"));

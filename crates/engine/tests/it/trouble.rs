@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::fixture::*;
-use surehand_engine::testing::Step;
+use surehand_engine::testing::CommitStep;
 use surehand_testkit::as_somebody_else;
 
 fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
@@ -87,7 +87,7 @@ fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
 fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
     for is_batch in [false, true] {
         let dir = lay_out(&[("a.txt", "one\n"), ("c.txt", "one\n")]);
-        let mut crashing = session_with(dir.path(), crash_after(Step::Check(0)));
+        let mut crashing = session_with(dir.path(), crash_after(CommitStep::Check(0)));
         read(&mut crashing, "a.txt");
         read(&mut crashing, "c.txt");
         let update = if is_batch { "*** Update File: c.txt\n@@\n-one\n+two\n" } else { "" };
@@ -105,7 +105,7 @@ fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
 /// An editor saves by renaming the old file, while we are about to write into that because it has several names.
 #[test]
 fn a_write_in_place_goes_to_the_file_that_has_the_name() {
-    for after in [Step::Stage(0), Step::Begin, Step::Check(0)] {
+    for after in [CommitStep::Stage(0), CommitStep::Begin, CommitStep::Check(0)] {
         let dir = lay_out(&[("a.txt", "one\n")]);
         fs::hard_link(dir.path().join("a.txt"), dir.path().join("b.txt")).unwrap();
         let root = dir.path().to_owned();
@@ -133,7 +133,7 @@ fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
         let old = fs::read_dir(&staged).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some());
         fs::hard_link(old.unwrap(), staged.join("hidden")).unwrap();
     };
-    let mut session = session_with(dir.path(), once(|step| step == Step::Swap(0), hide));
+    let mut session = session_with(dir.path(), once(|step| step == CommitStep::Swap(0), hide));
     surehand_engine::testing::without_exchange(session.workspace());
     read(&mut session, "a.txt");
     let reply = session.call("edit_file", &edit("a.txt", "one", "two"));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Config, Reply, Session, SessionId, Workspace,
     core::{ContentHash, Limits},
-    testing::Step,
+    testing::CommitStep,
 };
 
 const BINARY: &[u8] = b"\x89PNG\r\n\x1a\n\0\0";
@@ -150,7 +150,7 @@ fn without_a_tracker_it_must_be_deleted() {
 fn it_is_kept_before_anything_is_done_to_it() {
     for (tool, arguments) in [("write_file", write("f", "x")), ("delete_file", json!({ "path": "f" }))] {
         let dir = lay_out_bytes("f", BINARY);
-        let mut crashing = session_with(dir.path(), crash_after(Step::Lock));
+        let mut crashing = session_with(dir.path(), crash_after(CommitStep::Lock));
         crashing.call(tool, &arguments);
         crashing.call(tool, &arguments);
         let kept = crashing.workspace().ask(|store| store.version(&ContentHash::of(BINARY))).unwrap();

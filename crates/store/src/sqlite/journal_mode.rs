@@ -12,7 +12,7 @@ use super::errors::is_busy;
 
 /// The two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Journal {
+pub(super) enum JournalMode {
     WriteAhead,
     Rollback,
 }
@@ -24,15 +24,15 @@ const LONGEST: i64 = 4 << 20;
 pub(super) fn set(connection: &Connection, path: &Path, patience: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(patience)?;
     match choice(path) {
-        Journal::WriteAhead => {
+        JournalMode::WriteAhead => {
             // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
             let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
             if mode != "wal" {
                 connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             }
         }
-        Journal::Rollback => {
-            if mode_of(path) == Some(Journal::WriteAhead) {
+        JournalMode::Rollback => {
+            if mode_of(path) == Some(JournalMode::WriteAhead) {
                 give_up_log(connection, patience)?;
             } else {
                 connection.pragma_update_and_check(None, "journal_mode", "truncate", |_| Ok(()))?;
@@ -61,17 +61,17 @@ fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<
 }
 
 /// The journal of a database that is there.
-pub(super) fn mode_of(path: &Path) -> Option<Journal> {
+pub(super) fn mode_of(path: &Path) -> Option<JournalMode> {
     let mut header = [0; 20];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
     // The version that a reader must understand; 2 is that with a log.
-    Some(if header[19] == 2 { Journal::WriteAhead } else { Journal::Rollback })
+    Some(if header[19] == 2 { JournalMode::WriteAhead } else { JournalMode::Rollback })
 }
 
 /// The journal that a database at this place should have.
-fn choice(path: &Path) -> Journal {
+fn choice(path: &Path) -> JournalMode {
     let dir = path.parent().unwrap_or(path);
-    if finds_room_on_write(dir) { Journal::Rollback } else { Journal::WriteAhead }
+    if finds_room_on_write(dir) { JournalMode::Rollback } else { JournalMode::WriteAhead }
 }
 
 /// Whether the file system takes new room for whatever is written, also where something is already.

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::schema::{EVENT_ROOM, VERSION_ROOM};
-use crate::{Bounds, Millis, Record, SessionId};
+use crate::{Millis, SessionId, StoreBounds, StoreRecord};
 
 const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
 
@@ -45,7 +45,7 @@ impl WrittenTurn {
 }
 
 /// Begins to write these records: gives them their turn, and notes the days and sessions that they tell of.
-pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[Record]) -> rusqlite::Result<WrittenTurn> {
+pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[StoreRecord]) -> rusqlite::Result<WrittenTurn> {
     let sql = "UPDATE counters SET turn = turn + 1 RETURNING turn, bytes";
     let counters = transaction.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (number, bytes): (i64, i64) = counters;
@@ -71,38 +71,38 @@ pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: 
 }
 
 /// The days on which these were made.
-fn days(records: &[Record]) -> HashSet<i64> {
-    let at = |record: &Record| match record {
-        Record::Kept { at, .. } => Some(*at),
-        Record::Happened(event) => Some(event.at),
+fn days(records: &[StoreRecord]) -> HashSet<i64> {
+    let at = |record: &StoreRecord| match record {
+        StoreRecord::Kept { at, .. } => Some(*at),
+        StoreRecord::Happened(event) => Some(event.at),
         _ => None,
     };
     records.iter().filter_map(at).map(|at| at.div_euclid(MILLIS_OF_A_DAY)).collect()
 }
 
 /// The sessions that have something in the store after these, and those that have nothing.
-fn sessions(records: &[Record]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
+fn sessions(records: &[StoreRecord]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
     let (mut in_use, mut ended) = (HashSet::new(), HashSet::new());
     for record in records {
         match record {
-            Record::Viewed { session, .. }
-            | Record::Given { session, .. }
-            | Record::Refused { session, .. }
-            | Record::Rewrote { session, .. }
-            | Record::InUse { session } => {
+            StoreRecord::Viewed { session, .. }
+            | StoreRecord::Given { session, .. }
+            | StoreRecord::Refused { session, .. }
+            | StoreRecord::Rewrote { session, .. }
+            | StoreRecord::InUse { session } => {
                 ended.remove(session);
                 in_use.insert(session);
             }
-            Record::Cleared { session } => {
+            StoreRecord::Cleared { session } => {
                 in_use.remove(session);
                 ended.insert(session);
             }
-            Record::Forgot { .. }
-            | Record::Found { .. }
-            | Record::Kept { .. }
-            | Record::Happened(_)
-            | Record::Touched { .. }
-            | Record::Mended { .. } => {}
+            StoreRecord::Forgot { .. }
+            | StoreRecord::Found { .. }
+            | StoreRecord::Kept { .. }
+            | StoreRecord::Happened(_)
+            | StoreRecord::Touched { .. }
+            | StoreRecord::Mended { .. } => {}
         }
     }
     (in_use, ended)
@@ -120,7 +120,7 @@ fn first_turn(connection: &Connection, days: u32) -> rusqlite::Result<i64> {
 }
 
 /// Drops a part of what is beyond the bounds. Says whether there is more.
-pub(super) fn trim(connection: &mut Connection, bounds: &Bounds, turn: &mut WrittenTurn) -> rusqlite::Result<bool> {
+pub(super) fn trim(connection: &mut Connection, bounds: &StoreBounds, turn: &mut WrittenTurn) -> rusqlite::Result<bool> {
     let most = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
     if !turn.is_trim_due && turn.bytes <= most {
         return Ok(false);
@@ -172,7 +172,7 @@ fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: 
 }
 
 /// Drops what a session has seen that was used longest ago, if it is too old or there are too many. Says whether there may be more.
-fn drop_sessions(transaction: &Transaction<'_>, bounds: &Bounds) -> rusqlite::Result<bool> {
+fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlite::Result<bool> {
     let sql = "SELECT checkout, session, turn FROM sessions ORDER BY turn LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let oldest: Option<(i64, String, i64)> = transaction.prepare_cached(sql)?.query_row([], read).optional()?;
