@@ -28,13 +28,11 @@ const ATTEMPTS: usize = 20;
 
 /// Which of our tools makes a change, and which earlier ones it takes back.
 pub(crate) struct ChangeOrigin<'a> {
-    /// The tool, as the log names it.
     pub tool: &'a str,
     /// For each file, the changes that it takes back.
     pub undoes: HashMap<RelPath, Vec<ChangeId>>,
 }
 
-/// Who has made a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MadeBy {
     /// We have, and the model is shown what was done.
@@ -44,7 +42,6 @@ pub(crate) enum MadeBy {
 }
 
 impl<'a> ChangeOrigin<'a> {
-    /// This tool, which takes nothing back.
     pub(crate) fn of(tool: &'a str) -> Self {
         Self { tool, undoes: HashMap::new() }
     }
@@ -79,7 +76,6 @@ impl Session {
         self.apply(edit, step)
     }
 
-    /// Commits until the files hold still.
     fn apply(&mut self, edit: &Edit, mut step: PlanStep) -> Result<Done, Refusal> {
         let mut last = None;
         for attempt in 0..ATTEMPTS {

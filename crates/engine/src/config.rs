@@ -569,7 +569,6 @@ fn mode(value: &Value) -> Option<Mode> {
     }
 }
 
-/// File names, without directories.
 fn names(value: &Value) -> Option<Vec<String>> {
     list(value, |name| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']))
 }
@@ -580,7 +579,6 @@ fn is_plain_markdown(name: &str) -> bool {
     !name.contains(['/', '\\']) && !name.starts_with('.') && name.rsplit_once('.').is_some_and(is_markdown)
 }
 
-/// The first words of commands.
 fn allowed(value: &Value) -> Option<Vec<String>> {
     list(value, shell::is_entry)
 }
@@ -725,11 +723,9 @@ impl Config {
 
 const REPOSITORY_FILE: &str = "surehand.toml";
 
-/// A key of a file.
 struct ParsedSetting {
     name: String,
     value: Value,
-    /// Where it is.
     line: usize,
 }
 
@@ -825,7 +821,6 @@ mod tests {
             self.0.path().join(path)
         }
 
-        /// Without the file of the repository.
         fn without_repository(user: &str) -> Self {
             let place = Self::new(user, "");
             std::fs::remove_file(place.path("root/surehand.toml")).unwrap();

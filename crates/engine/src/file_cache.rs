@@ -19,19 +19,13 @@ use crate::{
 /// What is at a path now, and how it was found.
 #[derive(Debug)]
 pub(crate) struct GatheredFile {
-    /// The one spelling of the file.
     pub path: RelPath,
-    /// What is there.
     pub present: Present,
-    /// Its stamp, if it is a file.
     pub stamp: Option<Stamp>,
-    /// How many names it has.
     pub links: u64,
-    /// Its mode, if it is a file.
     pub mode: Option<u32>,
     /// Whether the session was told that it cannot be shown, and sends the same call again.
     pub is_warned: bool,
-    /// What the session has seen of it.
     pub view: Option<View>,
     /// The text that the view speaks of.
     pub seen: Option<Text>,
@@ -44,18 +38,15 @@ pub(crate) struct GatheredFile {
 pub(crate) struct FileFacts {
     /// Device and inode, if the file has several names: then its path alone does not tell it from others.
     pub identity: Option<(u64, u64)>,
-    /// Its mode, if it is a file.
     pub mode: Option<u32>,
 }
 
 impl GatheredFile {
-    /// What a change must know besides the content.
     pub(crate) fn facts(&self) -> FileFacts {
         let identity = self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode));
         FileFacts { identity, mode: self.mode }
     }
 
-    /// For the gate.
     pub(crate) fn tracking(&self, tracked: bool) -> Tracking<'_> {
         match (&self.view, tracked) {
             (_, false) => Tracking::Off,
@@ -89,7 +80,6 @@ pub(crate) struct FileCache {
     texts: TextCache,
 }
 
-/// What is known of a file.
 #[derive(Debug)]
 struct CachedFile {
     file: KnownFile,
@@ -98,7 +88,6 @@ struct CachedFile {
 }
 
 impl FileCache {
-    /// Files as a session knows them.
     pub(crate) fn of(owner: SessionId) -> Self {
         Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: TextCache::default() }
     }
@@ -442,9 +431,7 @@ fn kept(content: &Content) -> StoreRecord {
 
 /// How a text that was replaced is brought back.
 enum WayBack {
-    /// From the one that came in its place.
     Delta(ContentDelta),
-    /// It is kept itself.
     Text,
 }
 
@@ -463,7 +450,6 @@ fn way_back(before: &Text, after: &Text) -> WayBack {
     WayBack::Delta(ContentDelta { prefix, suffix, middle: middle.to_vec() })
 }
 
-/// What bytes look like that are not text.
 fn kind_of(bytes: &[u8]) -> &'static str {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\x7fELF", "an ELF program"),

@@ -40,7 +40,6 @@ pub struct FileTracker {
 enum PackedView {
     /// Shown once, as a whole.
     Whole { version: ContentHash, lines: u32 },
-    /// Anything else.
     Other(Box<View>),
 }
 

@@ -80,9 +80,7 @@ impl AllowedEdit {
 enum ShownLines<'a> {
     /// The places that the edit quotes, with the lines around them.
     Quotes(&'a Edit),
-    /// All of it.
     Everything,
-    /// How it begins.
     Beginning,
 }
 

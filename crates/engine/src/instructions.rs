@@ -36,7 +36,6 @@ pub(crate) struct InstructionCache {
     looked: BTreeMap<String, CheckedDirectory>,
     /// The directories that are to be looked at after any hint.
     unsure: Vec<String>,
-    /// How often everything may have changed.
     round: u64,
     /// What a session was given of which nobody keeps track.
     given: Given,
@@ -56,14 +55,11 @@ pub struct ClientInstructions {
     pub where_files_are_read: bool,
 }
 
-/// What was found in a directory.
 #[derive(Debug, Clone)]
 struct CheckedDirectory {
-    /// In which round.
     round: u64,
     /// The stamp of a directory that has no file of any of the names.
     bare: Option<Stamp>,
-    /// The file that counts.
     found: Option<InstructionFile>,
     /// Whether a change comes with a hint about the directory or the name. What a link leads to may change without one.
     is_sure: bool,
@@ -71,10 +67,8 @@ struct CheckedDirectory {
     is_watched: bool,
 }
 
-/// A file with instructions.
 #[derive(Debug, Clone)]
 struct InstructionFile {
-    /// By its name in the directory.
     at: RelPath,
     /// By the one spelling that it has: two links to one file are one.
     path: RelPath,
@@ -83,11 +77,9 @@ struct InstructionFile {
 
 /// What a session has, as far as this needs it.
 pub(crate) struct InstructionSources<'a> {
-    /// Where.
     pub workspace: &'a Workspace,
     /// What it has been given, if anybody keeps track.
     pub tracker: Option<&'a mut FileTracker>,
-    /// What it knows of files.
     pub files: &'a mut FileCache,
 }
 
@@ -104,7 +96,6 @@ impl InstructionCache {
         }
     }
 
-    /// Something happened to a file or a directory.
     fn doubt(&mut self, path: &RelPath, settings: &Settings) {
         if settings.names.iter().any(|name| name.eq_ignore_ascii_case(path.name())) {
             let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -204,7 +195,6 @@ impl CheckedDirectory {
     }
 }
 
-/// What is in a directory now.
 fn look_again(ground: &mut InstructionSources<'_>, directory: &str, before: Option<&CheckedDirectory>) -> CheckedDirectory {
     let nothing = CheckedDirectory { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
     // Taken before anything is looked for: what is put there meanwhile gives it another one.
@@ -221,7 +211,6 @@ fn look_again(ground: &mut InstructionSources<'_>, directory: &str, before: Opti
 
 /// What a directory has under a name of instructions.
 enum InstructionEntry {
-    /// A text that says something.
     Says(InstructionFile, Text),
     /// Something else: empty, no text, too large, a link that leads outside or to git's own. It may become one that does.
     SaysNothing,

@@ -172,7 +172,6 @@ pub(crate) fn must_outlive_process(record: &StoreRecord) -> bool {
     matches!(record, StoreRecord::Happened(_) | StoreRecord::Kept { .. })
 }
 
-/// How such a record is written down.
 fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(OutboxEntry, &'a [u8])> {
     // As paths of the work tree: whoever brings it to the store may have another root.
     let in_tree = |path: &RelPath| path.in_directory(below);
@@ -275,7 +274,6 @@ fn record_of(line: OutboxEntry, rest: &mut &[u8]) -> Option<StoreRecord> {
     })
 }
 
-/// Whose sheets are brought to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutboxOwners {
     /// Those of processes that have died: nobody else will bring them.
@@ -314,7 +312,6 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOw
     }
 }
 
-/// A sheet as it was found.
 struct FoundOutbox {
     content: Vec<u8>,
     /// The file, locked, if no living process holds it.
@@ -382,7 +379,6 @@ mod tests {
         })
     }
 
-    /// A sheet with these parcels.
     fn sheet(parcels: &[&[StoreRecord]]) -> Vec<u8> {
         let mut content = Vec::new();
         for parcel in parcels {

@@ -26,20 +26,16 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "nothing is written before it is committed"]
 pub struct EditPlan {
-    /// Whose it is.
     pub(crate) session: SessionId,
     pub(crate) edit: Edit,
     pub(crate) step: PlanStep,
 }
 
-/// What an edit comes to.
 #[derive(Debug)]
 pub(crate) enum PlanStep {
-    /// These files change.
     Change(Vec<PlannedFile>),
     /// The file holds already what is to be written.
     Nothing(RelPath, Text),
-    /// These changes are taken back.
     Undo(UndoPlan),
 }
 

@@ -1,6 +1,5 @@
 //! Randomness, for names that must differ between processes.
 
-/// A random number.
 pub(crate) fn random() -> u64 {
     let mut random = [0_u8; 8];
     match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()) {

@@ -18,13 +18,11 @@ use crate::{
     outbox::{Outbox, must_outlive_process},
 };
 
-/// Whoever writes to the store.
 pub(crate) struct Recorder {
     queue: Arc<RecordQueue>,
     runs: RecorderThread,
 }
 
-/// Where it runs.
 enum RecorderThread {
     /// On a thread of its own, all the time.
     Beside(Option<JoinHandle<()>>),
@@ -46,7 +44,6 @@ struct RecordQueue {
 #[derive(Debug)]
 struct PendingRecords {
     records: Vec<StoreRecord>,
-    /// Where records wait that must outlive the process.
     outbox: Option<Outbox>,
     /// Where in `records` the last word on something is.
     last: HashMap<RecordSubject, usize>,
@@ -56,9 +53,7 @@ struct PendingRecords {
     written: u64,
     urgent: bool,
     closed: bool,
-    /// Whether the thread has ended, in whatever way.
     ended: bool,
-    /// Those who are handing over what belongs together.
     held: Vec<HoldOwner>,
     /// Whether only holds keep the records from being written.
     is_due: bool,
@@ -66,7 +61,6 @@ struct PendingRecords {
     is_asleep: bool,
 }
 
-/// Who holds the records back.
 #[derive(Debug)]
 struct HoldOwner {
     thread: ThreadId,
@@ -74,12 +68,9 @@ struct HoldOwner {
     has_change: bool,
 }
 
-/// A store that threads take turns with.
 #[derive(Clone)]
 pub(crate) enum SharedStore {
-    /// The database.
     Database(Arc<Mutex<SqliteStore>>),
-    /// Any other.
     Other(Arc<Mutex<Box<dyn Store>>>),
 }
 
@@ -90,7 +81,6 @@ impl std::fmt::Debug for SharedStore {
 }
 
 impl SharedStore {
-    /// Takes a turn with the store.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut dyn Store) -> T) -> T {
         match self {
             Self::Database(store) => act(&mut *lock_store(store)),
@@ -115,9 +105,7 @@ pub(crate) enum CrashSafety {
     Nothing,
 }
 
-/// A moment in which the thread has time.
 pub(crate) struct IdleMoment<'a> {
-    /// What it writes to.
     pub store: &'a SharedStore,
     queue: &'a RecordQueue,
 }
@@ -154,7 +142,6 @@ impl Drop for RecorderHold {
     }
 }
 
-/// What a record is the last word on.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum RecordSubject {
     View(SessionId, RelPath),
@@ -192,12 +179,10 @@ impl Recorder {
         Ok(Self { queue, runs: RecorderThread::Beside(Some(thread)) })
     }
 
-    /// Does without a thread.
     pub(crate) fn when_asked(writer: StoreWriter, safety: CrashSafety) -> Self {
         Self { queue: Arc::new(RecordQueue::new(safety)), runs: RecorderThread::WhenAsked(Mutex::new(writer)) }
     }
 
-    /// Hands over a record.
     pub(crate) fn record(&self, record: StoreRecord) {
         let subject = match &record {
             StoreRecord::Viewed { session, path, .. } => Some(RecordSubject::View(session.clone(), path.clone())),
@@ -393,16 +378,13 @@ impl RecordQueue {
     }
 }
 
-/// What is written together.
 struct RecordBatch {
     records: Vec<StoreRecord>,
     number: u64,
-    /// Whether it is the last one.
     is_last: bool,
 }
 
 impl PendingRecords {
-    /// Takes all that is waiting.
     fn take(&mut self) -> RecordBatch {
         self.is_due = false;
         self.urgent = false;
@@ -464,12 +446,10 @@ fn run(mut writer: StoreWriter, queue: &RecordQueue, housekeeping: &dyn Fn(&Idle
     }
 }
 
-/// Is told what comes of writing.
 pub(crate) trait WriteListener: Send {
     /// Something could not be written, for the first time.
     fn failed(&self, error: &StoreError);
 
-    /// The store knows something new about files.
     fn has_news(&self);
 }
 
@@ -483,7 +463,6 @@ impl WriteListener for Arc<CheckoutState> {
     }
 }
 
-/// Writes batches to a store.
 pub(crate) struct StoreWriter {
     store: SharedStore,
     versions: VersionConfig,

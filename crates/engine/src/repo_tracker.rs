@@ -139,7 +139,6 @@ impl RepoTracker {
     }
 }
 
-/// The files that a result names, each once.
 fn named_files(result: &Value) -> BTreeSet<String> {
     let path = |value: &Value| value["path"].as_str().or_else(|| value.as_str()).map(str::to_owned);
     let files = result["files"].as_array().into_iter().flatten();

@@ -84,9 +84,7 @@ fn read(file: &File) -> io::Result<Vec<u8>> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct IndexTail {
     files: usize,
-    /// All sizes together.
     size: u64,
-    /// Where the table of directories is.
     table: usize,
     dirs: usize,
 }
@@ -128,12 +126,10 @@ impl ScanIndex {
         }
     }
 
-    /// What it comes from.
     pub(crate) fn basis(&self) -> ScanBasis {
         self.basis
     }
 
-    /// How many files are known.
     pub(crate) fn files(&self) -> usize {
         self.tail.files
     }
@@ -159,7 +155,6 @@ impl ScanIndex {
         Some((known.version, known.stamp))
     }
 
-    /// All that is known, by directory.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RelPath, ContentHash, Stamp)> + '_ {
         self.dirs().flat_map(|dir| {
             (0..dir.len()).filter_map(move |nth| {
@@ -169,7 +164,6 @@ impl ScanIndex {
         })
     }
 
-    /// The directories that have files, by path.
     pub(crate) fn dirs(&self) -> impl Iterator<Item = IndexedDir<'_>> {
         (0..self.tail.dirs).filter_map(|nth| self.dir_at(nth))
     }
@@ -195,7 +189,6 @@ impl ScanIndex {
         paths.get(starts..ends(nth)?)
     }
 
-    /// The table of directories, and their paths.
     fn table(&self) -> Option<(&[u8], &[u8])> {
         let table = self.bytes.get(self.tail.table..self.bytes.len() - TAIL)?;
         table.split_at_checked(self.tail.dirs * ROW)
@@ -213,7 +206,6 @@ impl ScanIndex {
     }
 }
 
-/// The files of one directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexedDir<'a> {
     /// Its path; empty for the root.
@@ -225,7 +217,6 @@ pub(crate) struct IndexedDir<'a> {
     names: &'a [u8],
 }
 
-/// A file as it was.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexedFile {
     pub version: ContentHash,
@@ -233,17 +224,14 @@ pub(crate) struct IndexedFile {
 }
 
 impl<'a> IndexedDir<'a> {
-    /// A directory of which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self { path: "", first: 0, records: &[], names: &[] }
     }
 
-    /// How many files it has.
     pub(crate) fn len(&self) -> usize {
         self.records.len() / RECORD
     }
 
-    /// The place of a file in it.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -268,7 +256,6 @@ impl<'a> IndexedDir<'a> {
         self.names.get(starts..ends(nth)?)
     }
 
-    /// The file at a place.
     pub(crate) fn file(&self, nth: usize) -> IndexedFile {
         let record = self.record(nth);
         let time = |at: usize| u64_at(record, at).cast_signed();
@@ -302,7 +289,6 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The path of a file in a directory.
 pub(crate) fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
@@ -386,7 +372,6 @@ impl<W: Write> IndexWriter<W> {
         }
     }
 
-    /// Adds the next file.
     pub(crate) fn push(&mut self, dir: &str, name: &str, known: &IndexedFile) -> io::Result<()> {
         if self.dir != dir {
             self.end_dir()?;
@@ -495,7 +480,6 @@ mod tests {
         IndexedFile { version: ContentHash::of(&nth.to_le_bytes()), stamp }
     }
 
-    /// An index of files in their order.
     fn bytes(files: &[(&str, &str)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = IndexWriter::new(&mut bytes);

@@ -43,10 +43,8 @@ pub struct Session {
     pub(crate) course: CallProgress,
 }
 
-/// For what an edit is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanBasis<'a> {
-    /// For what is on the disk.
     Disk,
     /// For what was there before another program made the edit: what the session takes to be there, or these.
     Before(&'a [BaseVersion]),
@@ -55,7 +53,6 @@ pub(crate) enum PlanBasis<'a> {
 /// What a file held before another program changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaseVersion {
-    /// The file.
     pub path: RelPath,
     /// What it held; it is in the store.
     pub version: ContentHash,
@@ -156,7 +153,6 @@ impl Session {
         self.refuse(edit, refusal)
     }
 
-    /// Refuses a call, whatever it is known by.
     pub(crate) fn refuse(&mut self, call: &impl Serialize, refusal: Refusal) -> Outcome {
         self.begin_call(&CallProgress::default());
         self.conclude(call, Err(refusal))
@@ -204,7 +200,6 @@ impl Session {
         self.scope = TaskScope { owner: Some(Owner::Run(run.to_owned())), story: Some(run.to_owned()) };
     }
 
-    /// Whose tasks it works on.
     pub(crate) fn task_scope(&self) -> &TaskScope {
         &self.scope
     }
@@ -396,7 +391,6 @@ impl Session {
         tracker.was_refused(&self.workspace, &fingerprint(call, Some(blob.version())))
     }
 
-    /// A target for the gate.
     pub(crate) fn target<'a>(&'a self, gathered: &'a GatheredFile) -> Target<'a> {
         Target {
             path: &gathered.path,
@@ -415,7 +409,6 @@ impl Session {
         &self.workspace.config().limits
     }
 
-    /// Whose changes these are.
     pub(crate) fn id(&self) -> SessionId {
         self.tracker.as_ref().map_or_else(|| SessionId("untracked".to_owned()), |tracker| tracker.session().clone())
     }
@@ -442,7 +435,6 @@ impl Session {
         self.files.keep(&self.workspace, path, text);
     }
 
-    /// Records that lines were shown.
     pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
         if let Some(tracker) = &mut self.tracker {
             let is_new = tracker.view(&self.workspace, path).is_none();
@@ -453,7 +445,6 @@ impl Session {
         }
     }
 
-    /// Counts a rewrite of a file.
     pub(crate) fn count_rewrite(&mut self, path: &RelPath, alike: bool) -> u32 {
         match &mut self.tracker {
             Some(tracker) => tracker.count_rewrite(&self.workspace, path, alike),
@@ -494,7 +485,6 @@ fn scope_of(session: &SessionId) -> TaskScope {
     TaskScope { owner: Some(Owner::Session(session.0.clone())), story: None }
 }
 
-/// A name for a new session.
 fn fresh_id() -> SessionId {
     SessionId(format!("{:x}-{:016x}", now(), random()))
 }

@@ -20,33 +20,25 @@ const MOST_LOOKS_WITHOUT_HINTS: usize = 50;
 /// Who changed a file is looked for among so many of its last events.
 const LAST_EVENTS: usize = 64;
 
-/// What is still to be looked at.
 #[derive(Debug, Default)]
 pub(crate) struct StaleViews {
     left: BTreeSet<RelPath>,
     last: Option<RelPath>,
-    /// How many looks the next time may take.
     room: usize,
 }
 
 /// What a session has, as far as the lookout needs it.
 pub(crate) struct ViewSources<'a> {
-    /// Where.
     pub workspace: &'a Workspace,
-    /// What it has seen.
     pub tracker: &'a mut FileTracker,
-    /// What it knows of files.
     pub files: &'a mut FileCache,
 }
 
 /// A file that is not what the session takes it to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaleView {
-    /// The file.
     pub path: RelPath,
-    /// What the session was last shown or told.
     pub was: Outside,
-    /// What it has become.
     pub now: Outside,
 }
 
@@ -76,7 +68,6 @@ impl StaleViews {
         self.look_at(ground, next)
     }
 
-    /// The same for these files.
     pub(crate) fn look_at(&mut self, ground: &mut ViewSources<'_>, mut paths: Vec<RelPath>) -> Vec<StaleView> {
         let mut changed = Vec::new();
         ground.tracker.fetch(ground.workspace, &paths);
@@ -107,7 +98,6 @@ impl StaleViews {
         left.into_iter().zip(now).collect()
     }
 
-    /// The next ones in turn.
     fn next(&mut self) -> Vec<RelPath> {
         let after = self.last.take().map_or(Unbounded, Excluded);
         let mut next: Vec<RelPath> = self.left.range((after, Unbounded)).take(self.room).cloned().collect();

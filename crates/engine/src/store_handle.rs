@@ -47,13 +47,10 @@ impl fmt::Debug for StoreChoice {
     }
 }
 
-/// A store that was opened by [`open_store`].
 pub(crate) enum OpenStore {
-    /// The one in the state directory.
     StateDirectory(surehand_store::OpenedStore),
     /// One in memory, which ends with the process.
     InMemory(SqliteStore),
-    /// The caller's.
     Custom(Box<dyn Store>),
 }
 
@@ -76,12 +73,9 @@ pub(crate) fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelP
     }
 }
 
-/// Why a store cannot be opened.
 #[derive(Debug)]
 pub(crate) enum OpenStoreError {
-    /// The state directory does not allow it.
     Directory(io::Error),
-    /// The store itself failed.
     Store(StoreError),
 }
 
@@ -115,12 +109,10 @@ pub(crate) struct StoreHandle {
     recorder: Option<Recorder>,
 }
 
-/// What questions are put to.
 enum StoreReader {
     /// A connection to the database in the state directory: that of the recorder, or one of its own that is opened with the first
     /// question.
     StateDirectory(Mutex<Option<Arc<Mutex<SqliteStore>>>>),
-    /// The store that the recorder writes to.
     Shared(SharedStore),
 }
 
@@ -165,7 +157,6 @@ impl StoreHandle {
         matches!(self.reader, StoreReader::StateDirectory(_))
     }
 
-    /// Hands a record to the recorder.
     pub(crate) fn record(&self, record: StoreRecord) {
         if let Some(recorder) = &self.recorder {
             recorder.record(record);
@@ -191,7 +182,6 @@ impl StoreHandle {
         }
     }
 
-    /// Ends the recorder, when it has written everything.
     pub(crate) fn close(&mut self) {
         drop(self.recorder.take());
     }

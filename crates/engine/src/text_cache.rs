@@ -19,7 +19,6 @@ pub(crate) struct TextCache {
 }
 
 impl TextCache {
-    /// Keeps a text.
     pub(crate) fn keep(&mut self, text: &Text) {
         if self.young.insert(text.version(), text.clone()).is_some() {
             return;
@@ -31,7 +30,6 @@ impl TextCache {
         }
     }
 
-    /// A text, if it is still there.
     pub(crate) fn get(&mut self, version: &ContentHash) -> Option<Text> {
         if let Some(text) = self.young.get(version) {
             return Some(text.clone());

@@ -25,11 +25,8 @@ const MOST_WITHOUT_EFFECT: usize = 1000;
 /// Changes that are to be taken back, and what that takes.
 #[derive(Debug)]
 pub(crate) struct UndoPlan {
-    /// What is done to each file.
     pub files: Vec<PlannedFile>,
-    /// The changes, newest first.
     pub undid: Vec<UndoneChange>,
-    /// What the changes came to for each file.
     nets: Vec<NetChange>,
     /// Changes that somebody had taken back by hand, which were passed over on the way to these.
     passed: Vec<NetChange>,
@@ -78,7 +75,6 @@ impl Session {
         Ok(UndoPlan { files: Vec::new(), undid: Vec::new(), nets: Vec::new(), passed, force: undo.force })
     }
 
-    /// Which changes are meant.
     fn selection(&self, undo: &UndoRequest) -> Result<ChangeSelection, Refusal> {
         let by = match &undo.by {
             Whose::Mine => Some(self.id()),
@@ -112,7 +108,6 @@ impl Session {
         cannot("the files are already what they were before".to_owned())
     }
 
-    /// The same plan for what is there now.
     pub(crate) fn replan_undo(&mut self, plan: UndoPlan) -> Result<UndoPlan, Refusal> {
         let files = self.plan_nets(&plan.nets, plan.force)?;
         Ok(UndoPlan { files, ..plan })

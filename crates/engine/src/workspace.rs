@@ -78,7 +78,6 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether there is no room for the state.
     fn is_full_disk(&self) -> bool {
         match self {
             Self::State(StateDirError::Unusable { error, .. }) => {
@@ -224,7 +223,6 @@ impl Workspace {
         self.watches.fetch_or(before.watches.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The tree.
     pub(crate) fn root(&self) -> &RootDir {
         self.copy.root()
     }
@@ -276,7 +274,6 @@ impl Workspace {
         self.state().dir()
     }
 
-    /// The state directory.
     pub(crate) fn state(&self) -> &CheckoutState {
         self.copy.state()
     }
@@ -294,22 +291,18 @@ impl Workspace {
         }
     }
 
-    /// The watcher, if it has begun.
     pub(crate) fn watch(&self) -> Option<&FileWatcher> {
         self.watch.get()
     }
 
-    /// Takes stamps of files.
     pub(crate) fn clock(&self) -> FileClock {
         self.copy.clock()
     }
 
-    /// What is known of the files.
     pub(crate) fn repo(&self) -> MutexGuard<'_, RepoStateCache> {
         lock(&self.repo)
     }
 
-    /// What that is made from.
     pub(crate) fn repo_sources(&self) -> RepoSources<'_> {
         RepoSources { copy: &self.copy, store: &self.store, watch: self.watch() }
     }
@@ -382,7 +375,6 @@ impl Workspace {
         std::mem::take(&mut *lock(&self.state().notices))
     }
 
-    /// Hands a record to the recorder.
     pub(crate) fn record(&self, record: StoreRecord) {
         self.store.record(record);
     }
@@ -419,7 +411,6 @@ impl Workspace {
     }
 }
 
-/// The root, and the work tree around it.
 fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
     let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
     RootInTree::find(root, config.state.home.as_deref()).map_err(bad_root)

@@ -46,10 +46,8 @@ pub struct SqliteStore {
     may_rewrite: bool,
 }
 
-/// Which rows are a store's own.
 #[derive(Debug, Clone)]
 struct CheckoutRows {
-    /// The number of the checkout.
     checkout: i64,
     /// The directory of the work tree that paths are relative to.
     below: Option<RelPath>,
@@ -63,7 +61,6 @@ impl CheckoutRows {
         Self { checkout: i64::from_be_bytes(*number), below: scope.below.clone() }
     }
 
-    /// A path as it is stored.
     fn key<'a>(&self, path: &'a RelPath) -> Cow<'a, str> {
         match &self.below {
             None => Cow::Borrowed(path.as_str()),
@@ -725,7 +722,6 @@ fn write_record(
     }
 }
 
-/// Follows what is done to a file.
 fn track(
     transaction: &Transaction<'_>,
     rows: &CheckoutRows,
@@ -762,7 +758,6 @@ fn follow(
     Ok(Tracked::after(known(path)?, touch, at, |_| from))
 }
 
-/// What became of a file, from four columns.
 fn read_tracked(row: &Row<'_>, column: usize) -> rusqlite::Result<Tracked> {
     let status = match row.get_ref(column + 1)?.as_str()? {
         "created" => FileStatus::Created,
@@ -783,7 +778,6 @@ fn file_status_name(status: FileStatus) -> &'static str {
     }
 }
 
-/// Why a task is not changed.
 enum RefusedTask {
     Missing(u32),
     OfOthers(u32, String),
@@ -847,7 +841,6 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
     Ok(Ok(()))
 }
 
-/// A task, from six columns.
 fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
     let status = match row.get_ref(2)?.as_str()? {
         "completed" => TaskStatus::Completed,
@@ -924,7 +917,6 @@ fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentDe
     Ok(middle.map(|middle| ContentDelta { prefix, suffix, middle }))
 }
 
-/// What came in the place of a content.
 struct ContentReplacement {
     event: i64,
     /// The name that the file had then.
@@ -933,7 +925,6 @@ struct ContentReplacement {
     delta: ContentDelta,
 }
 
-/// The content that a delta describes.
 fn apply(delta: &ContentDelta, base: &[u8]) -> Option<Vec<u8>> {
     let head = base.get(..delta.prefix)?;
     let tail = base.get(base.len().checked_sub(delta.suffix)?..)?;

@@ -41,7 +41,6 @@ pub(super) fn list(session: &mut Session, call: &ListCall) -> Result<Done, Refus
     Ok(Done::Listed(Listing::of(&paths, scope, limit, left_out)))
 }
 
-/// Walks the workspace from a directory down.
 pub(super) fn walk<V: WalkVisitor>(
     tool: Tool,
     session: &Session,
@@ -61,7 +60,6 @@ pub(super) fn walk<V: WalkVisitor>(
     Ok(walked)
 }
 
-/// Whether somebody still waits for the call.
 pub(super) fn check_is_wanted(session: &Session) -> Result<(), Refusal> {
     if session.course.is_stopped() {
         return Err(Refusal::of_call(Cause::Io { why: "the call was cancelled".to_owned() }));

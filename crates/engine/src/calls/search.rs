@@ -152,7 +152,6 @@ fn searcher() -> SearcherBuilder {
 
 /// The files in which there is something, in order.
 struct SearchCandidates {
-    /// Each with the number of lines that match.
     files: Vec<(RelPath, usize)>,
     searched: usize,
     binary: usize,
@@ -184,7 +183,6 @@ impl SearchCandidates {
     }
 }
 
-/// What a pattern is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternLetters {
     /// Letters that are the same bytes in nearly every encoding.
@@ -290,7 +288,6 @@ fn is_binary(bytes: &[u8]) -> bool {
     !is_utf16 && bytes[..bytes.len().min(8192)].contains(&0)
 }
 
-/// Counts the lines that match.
 struct LineCounter<'a>(&'a mut usize);
 
 impl Sink for LineCounter<'_> {
@@ -302,7 +299,6 @@ impl Sink for LineCounter<'_> {
     }
 }
 
-/// What a file is that cannot be shown.
 fn what(cause: &Cause) -> &'static str {
     match cause {
         Cause::Encoding { .. } => "broken text",
@@ -311,7 +307,6 @@ fn what(cause: &Cause) -> &'static str {
     }
 }
 
-/// Collects the lines that match and where.
 struct HitCollector<'a> {
     matcher: &'a RegexMatcher,
     hits: &'a mut Vec<Hit>,

@@ -21,13 +21,10 @@ use crate::{state_dir::make_dir, workspace::Workspace};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FilesBefore(HashMap<RelPath, FileBefore>);
 
-/// What a file was before a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileBefore {
-    /// It was not there.
     Absent,
-    /// This text.
     Version(ContentHash),
     /// Something that was not looked at: no text, too large, or one too many.
     Unknown,
@@ -37,10 +34,8 @@ pub(super) enum FileBefore {
 const DIRECTORY: &str = "hooks";
 const PREFIX: &str = "command-";
 
-/// For what a note of files is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotePurpose {
-    /// Until the command has ended.
     Ended,
     /// Until what it has printed is found.
     Printed,
@@ -66,7 +61,6 @@ impl FilesBefore {
         let _ = self.write(workspace, &name(session, command, until));
     }
 
-    /// What was kept for a command, once.
     pub(super) fn take(
         workspace: &Workspace,
         session: &SessionId,

@@ -34,23 +34,19 @@ const MOST_GLOBS: usize = 4;
 pub(super) struct MentionedFiles {
     /// Where its paths are seen from: where it runs, and the directories that it goes to.
     bases: Vec<String>,
-    /// Files that it names.
     pub(super) files: Vec<RelPath>,
     /// Directories that it names; `None` is the root.
     pub(super) directories: Vec<Option<RelPath>>,
     /// Paths that it names and at which there is nothing.
     pub(super) absent: HashSet<RelPath>,
-    /// What has been looked up.
     known: HashSet<String>,
     reach: CommandReach,
-    /// Whether files in these directories are in reach.
     reached: RefCell<HashMap<Option<RelPath>, bool>>,
 }
 
 /// Which of the files below the root a session answers for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandReach {
-    /// All.
     Everything,
     /// Not those of a repository in the repository: they have a workspace of their own.
     OwnTree,
@@ -120,7 +116,6 @@ impl MentionedFiles {
         found
     }
 
-    /// Whether this session answers for a file.
     fn reaches(&self, workspace: &Workspace, path: &RelPath) -> bool {
         let is_own = || {
             let tree = work_tree_of(&workspace.path().join(path.as_str()), &workspace.config().state);

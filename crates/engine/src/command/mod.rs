@@ -213,7 +213,6 @@ impl Session {
         self.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths)).unwrap_or_default()
     }
 
-    /// What a file was when the command began.
     fn before(&self, running: &RunningCommand, changed: &StaleView) -> Outside {
         let named = match running.named_before.as_ref().map(|before| before.get(&changed.path)) {
             Some(FileBefore::Version(version)) => Some(Outside::Version(version)),

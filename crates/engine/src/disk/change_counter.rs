@@ -16,10 +16,8 @@ use crate::{state_dir, time::now};
 
 const NAME: &str = "generation";
 
-/// What the file says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ChangeCounter {
-    /// How often something has changed.
     pub changed: u64,
     /// What `changed` was when it was last exported.
     pub exported: u64,
@@ -33,7 +31,6 @@ pub(crate) struct ChangeCounterFile {
     file: File,
 }
 
-/// The numbers, while nobody else may change them.
 #[derive(Debug)]
 pub(crate) struct LockedCounter<'a> {
     file: &'a File,
@@ -65,7 +62,6 @@ impl ChangeCounterFile {
         Ok(Self { dir: dir.clone(), file })
     }
 
-    /// Whether it is the one in this directory.
     pub(crate) fn is_in(&self, dir: &Arc<File>) -> bool {
         Arc::ptr_eq(&self.dir, dir) && sys::fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0)
     }

@@ -26,13 +26,11 @@ use crate::{
     state_dir::{self, CheckoutKey, PassedOver, StateDir, StateDirError, StateHome, make_dir},
 };
 
-/// What a workspace shares with its recorder thread.
 #[derive(Debug)]
 pub(crate) struct CheckoutState {
     tree: WorkTree,
     home: StateHome,
     handles: Mutex<StateHandles>,
-    /// The device that it is on.
     device: u64,
     pub(crate) rescued: RescueDir,
     pub(crate) displaced: Mutex<VecDeque<(Instant, DisplacedFile)>>,
@@ -44,10 +42,8 @@ pub(crate) struct CheckoutState {
     own_announcements: AtomicU64,
 }
 
-/// The open directories of the state.
 #[derive(Debug, Clone)]
 enum StateHandles {
-    /// It is in use.
     Open(Arc<StateParts>),
     /// It is only looked at; without a directory there is none yet.
     Look(Option<Arc<StateDir>>),
@@ -94,7 +90,6 @@ impl CheckoutState {
         })
     }
 
-    /// Whether it can only be looked at.
     pub(crate) fn is_read_only(&self) -> bool {
         matches!(*lock(&self.handles), StateHandles::Look(_))
     }
@@ -152,7 +147,6 @@ impl CheckoutState {
         sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(is_of_it))
     }
 
-    /// The device that it is on.
     pub(crate) fn device(&self) -> u64 {
         self.device
     }
@@ -165,17 +159,14 @@ impl CheckoutState {
         }
     }
 
-    /// Where files are staged.
     pub(crate) fn staged(&self) -> Arc<File> {
         self.parts().staged.clone()
     }
 
-    /// Where locks are.
     pub(crate) fn locks(&self) -> Arc<File> {
         self.parts().locks.clone()
     }
 
-    /// Where journals are.
     pub(crate) fn journals(&self) -> Arc<File> {
         self.parts().journals.clone()
     }
@@ -198,7 +189,6 @@ impl CheckoutState {
         self.own_announcements.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How often that was.
     pub(crate) fn own_announcements(&self) -> u64 {
         self.own_announcements.load(Ordering::Acquire)
     }

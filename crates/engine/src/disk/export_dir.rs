@@ -36,7 +36,6 @@ const STAGED: &str = "repostate.out";
 /// More than this is not read back: it would tell of a million files.
 const MAX_READ_BACK: u64 = 1 << 28;
 
-/// The directory in one work tree.
 #[derive(Debug)]
 pub(crate) struct ExportDir {
     root: Arc<File>,
@@ -61,7 +60,6 @@ enum LastCheck {
 }
 
 impl ExportDir {
-    /// The directory in this work tree.
     pub(crate) fn new(root: Arc<File>, git_dir: Option<PathBuf>) -> Self {
         Self { root, git_dir, known: Mutex::new(None) }
     }
@@ -223,7 +221,6 @@ fn put_beside(dir: &File, name: &str, content: &[u8]) -> io::Result<()> {
     put
 }
 
-/// The directory ignores itself in git.
 fn ignore_itself(dir: &File) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match sys::openat(dir, ".gitignore", flags, Mode::from_raw_mode(0o666)) {

@@ -9,7 +9,6 @@ use std::{
 use rustix::fs::{self as sys, Stat, Timespec, Timestamps};
 use surehand_core::{Stamp, stamp::settled_at};
 
-/// Takes stamps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FileClock {
     /// The device that was tried out, with what its file times are worth.

@@ -14,33 +14,24 @@ use surehand_core::ContentHash;
 
 use super::metadata::Metadata;
 
-/// How a file gets its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CommitMethod {
-    /// Old and new are exchanged in one call.
     Swap,
     /// The new one is renamed over the old one, where the file system cannot exchange.
     Rename,
-    /// There was no file.
     Create,
     /// The file has several names, or marks that cannot be copied: its bytes are replaced, after a copy of them is safe.
     InPlace,
-    /// The file is taken out of its place.
     Remove,
-    /// The file gets another name.
     Move,
 }
 
-/// One file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommitIntent {
-    /// The file.
     pub path: String,
-    /// The name that it is moved to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// How it is written.
     pub how: CommitMethod,
     /// What it is before; `None` for a new file.
     pub base: Option<ContentHash>,
@@ -49,7 +40,6 @@ pub(crate) struct CommitIntent {
     /// The name of the staged file, which holds the new content before the swap and the old one after it; of a new file, where it
     /// goes if it is taken back.
     pub staged: Option<String>,
-    /// Where the staged file is.
     pub place: StagingPlace,
     /// The inode of the new file, by which it is told from one that somebody else has made; that of the file itself when it is
     /// deleted or moved.
@@ -61,15 +51,12 @@ pub(crate) struct CommitIntent {
     pub metadata: Option<Metadata>,
 }
 
-/// Where a file is staged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StagingPlace {
-    /// In the state directory.
     State,
     /// In a directory of this name in `.surehand` of the work tree.
     Tree(String),
-    /// In the directory of the target.
     Beside,
 }
 
@@ -88,7 +75,6 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
-/// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalEntry {
@@ -99,37 +85,24 @@ pub(crate) enum JournalEntry {
     },
     /// A directory for staging is about to be made in `.surehand` of the work tree.
     StageDir {
-        /// Its name.
         name: String,
     },
-    /// A commit is about to begin.
     Begin {
-        /// Its number in this journal.
         commit: u64,
-        /// What it does.
         files: Vec<CommitIntent>,
     },
-    /// A commit is about to make directories.
     Make {
-        /// Its number.
         commit: u64,
         /// From the outermost to the innermost.
         dirs: Vec<String>,
     },
-    /// A commit is about to stage a file.
     Stage {
-        /// Its number.
         commit: u64,
-        /// The target.
         path: String,
-        /// The name of the staged file.
         staged: String,
-        /// Where it is.
         place: StagingPlace,
     },
-    /// A commit is complete, or undone.
     End {
-        /// Its number.
         commit: u64,
         /// Whether its files have their new content.
         done: bool,
@@ -139,7 +112,6 @@ pub(crate) enum JournalEntry {
     },
 }
 
-/// The journal of this process.
 #[derive(Debug)]
 pub(crate) struct Journal {
     dir: Arc<File>,

@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_millis(8);
 #[derive(Debug)]
 pub(crate) struct Lease(());
 
-/// Why there is no lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoLease {
     /// Somebody has the file open.
@@ -33,7 +32,6 @@ pub(crate) enum NoLease {
 }
 
 impl Lease {
-    /// Asks for a write lease.
     pub(crate) fn take(file: &File) -> Result<Self, NoLease> {
         take_lease(file.as_fd()).map(|()| Self(()))
     }
@@ -49,7 +47,6 @@ impl Lease {
         }
     }
 
-    /// What has become of it.
     pub(crate) fn state(&self, file: &File) -> LeaseState {
         lease_state(file.as_fd())
     }
@@ -65,10 +62,8 @@ pub(crate) fn give_back(file: &File) {
     drop_lease(file.as_fd());
 }
 
-/// What has become of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseState {
-    /// Nobody else has opened the file.
     Held,
     /// Somebody waits to read it, which does no harm.
     ReaderWaits,

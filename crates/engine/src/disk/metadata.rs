@@ -9,7 +9,6 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The metadata of a file at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Metadata {
     mode: u32,

@@ -18,30 +18,20 @@ use super::{
     root_dir::{RootDir, refuse_io},
 };
 
-/// A file as it was at one moment.
 #[derive(Debug)]
 pub(crate) struct FileSnapshot {
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What the system said about it then.
     pub stamp: Stamp,
-    /// How many names it has.
     pub links: u64,
 }
 
-/// What was found at a path.
 #[derive(Debug)]
 pub(crate) enum FoundPath {
-    /// Nothing.
     Nothing,
-    /// A regular file, open.
     File {
-        /// The open file.
         file: File,
-        /// What the system says about it.
         stat: Box<Stat>,
     },
-    /// Something that we do not read.
     Other(Cause),
 }
 

@@ -161,7 +161,6 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     Ok(())
 }
 
-/// A journal that is being taken up.
 struct JournalRecovery<'a> {
     copy: &'a WorkingCopy,
     journal: &'a str,
@@ -356,7 +355,6 @@ impl JournalRecovery<'_> {
     }
 }
 
-/// What has a name.
 enum FoundThing {
     Nothing,
     File {
@@ -364,7 +362,6 @@ enum FoundThing {
         inode: u64,
         modified: i64,
     },
-    /// A link, a directory, a socket.
     Other,
 }
 

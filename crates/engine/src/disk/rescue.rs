@@ -38,17 +38,13 @@ use crate::state_dir::{StateDir, make_dir};
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
 pub(crate) struct DisplacedFile {
-    /// The directory that holds it.
     pub dir: Arc<File>,
-    /// Its name there.
     pub name: String,
-    /// Where it was.
     pub path: RelPath,
     /// What it was when it was taken out.
     pub version: ContentHash,
     /// Its stamp right after that.
     pub stamp: Option<Stamp>,
-    /// The file that took its place.
     pub heir: Option<ReplacementFile>,
     /// The file itself, open, where it has no name any more and the named one is a copy.
     pub handle: Option<File>,
@@ -58,7 +54,6 @@ pub(crate) struct DisplacedFile {
 /// this one: they found it under its name a moment before the exchange.
 #[derive(Debug)]
 pub(crate) struct ReplacementFile {
-    /// Its directory.
     pub dir: Arc<File>,
     /// What the displaced file had, and this one was given.
     pub metadata: Metadata,
@@ -69,7 +64,6 @@ pub(crate) struct ReplacementFile {
 pub(crate) enum SecondLookResult {
     /// It is still what it was, and nobody has it open: it is of no more use.
     Untouched,
-    /// Somebody still has it open: look again later.
     InUse,
     /// Somebody wrote into it. It is kept under this name in the workspace.
     Rescued(String),
@@ -81,7 +75,6 @@ impl DisplacedFile {
         Self { dir, name, path, version, stamp: None, heir: None, handle: None }
     }
 
-    /// Looks at the file again.
     pub(crate) fn look(&mut self, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         if let Some(handle) = self.handle.take() {
             return self.look_through(&handle, rescued);
@@ -154,7 +147,6 @@ impl DisplacedFile {
     }
 }
 
-/// The directory of rescued files.
 #[derive(Debug)]
 pub(crate) struct RescueDir {
     /// It may be removed and made anew.
@@ -165,7 +157,6 @@ pub(crate) struct RescueDir {
 }
 
 impl RescueDir {
-    /// The rescued files of a checkout.
     pub(crate) fn of(state: Arc<StateDir>) -> io::Result<Self> {
         let probe = private_file(state.checkout())?;
         Ok(Self { state: Mutex::new(Some(state)), clock: FileClock::try_out(&probe), probe: Some(probe) })
@@ -176,7 +167,6 @@ impl RescueDir {
         Self { state: Mutex::new(None), clock: FileClock::default(), probe: None }
     }
 
-    /// The state directory was made anew.
     pub(crate) fn moved(&self, state: Arc<StateDir>) {
         *self.state.lock().expect("nobody panics while holding it") = Some(state);
     }

@@ -18,7 +18,6 @@ use rustix::{
 };
 use surehand_core::{Cause, Refusal, RelPath, path::BadPath};
 
-/// An open directory tree.
 #[derive(Debug)]
 pub(crate) struct RootDir {
     path: PathBuf,
@@ -39,7 +38,6 @@ pub enum RootStatus {
 }
 
 impl RootDir {
-    /// Opens a directory as a root.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let given = std::path::absolute(path)?;
         let path = path.canonicalize()?;
@@ -64,7 +62,6 @@ impl RootDir {
         }
     }
 
-    /// The open directory.
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
@@ -163,7 +160,6 @@ impl RootDir {
         open_beneath(self.dir(), path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW)
     }
 
-    /// Opens the directory that a file is in.
     pub(crate) fn open_parent(&self, path: &RelPath) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match path.parent() {
@@ -218,7 +214,6 @@ impl RootDir {
     }
 }
 
-/// A refusal because the system said no.
 pub(crate) fn refuse_io(path: &RelPath, what: &str, error: &io::Error) -> Refusal {
     Refusal::of(path, Cause::Io { why: format!("cannot {what}: {error}") })
 }

@@ -11,7 +11,6 @@ use rustix::{
     io::Errno,
 };
 
-/// Writes content under `name`, for our eyes only.
 pub(crate) fn copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File> {
     let mut file = fresh(dir, name, Mode::RUSR | Mode::WUSR)?;
     file.write_all(content)?;
@@ -56,7 +55,6 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) -> bool {
     matches!(sys::unlinkat(dir, name, AtFlags::empty()), Ok(()) | Err(Errno::NOENT))
 }
 
-/// A new, empty file of this name.
 pub(crate) fn fresh(dir: BorrowedFd<'_>, name: &str, mode: Mode) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(File::from(sys::openat(dir, name, flags, mode)?))

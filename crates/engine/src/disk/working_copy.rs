@@ -41,7 +41,6 @@ pub(crate) struct WorkingCopy {
     root_dir: Arc<File>,
     /// The work tree that the root is in; mostly the root itself.
     tree: Arc<RootDir>,
-    /// The way from the tree to the root.
     below: Option<RelPath>,
     /// Directories of the tree that hold what git and we believe, under whatever name.
     protected: Vec<RelPath>,
@@ -64,7 +63,6 @@ pub(crate) struct WorkingCopy {
 /// Where files are staged, from the best place to the last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StagingLevel {
-    /// In the state directory.
     InState = 0,
     /// In a directory of the tree, because the state is on another file system.
     InTree = 1,
@@ -115,7 +113,6 @@ impl WorkingCopy {
         Self { probe, ..self }
     }
 
-    /// The tree.
     pub(crate) fn root(&self) -> &RootDir {
         &self.root
     }
@@ -125,7 +122,6 @@ impl WorkingCopy {
         self.root_dir.clone()
     }
 
-    /// The work tree that the root is in.
     pub(crate) fn tree(&self) -> &RootDir {
         &self.tree
     }
@@ -155,22 +151,18 @@ impl WorkingCopy {
         self.is_all_protected || path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
     }
 
-    /// How safe commits are against a power cut.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// The state directory.
     pub(crate) fn state(&self) -> &Arc<CheckoutState> {
         &self.state
     }
 
-    /// Takes stamps of files.
     pub(crate) fn clock(&self) -> FileClock {
         self.state.rescued.clock()
     }
 
-    /// The rescued files.
     pub(crate) fn rescued(&self) -> &RescueDir {
         &self.state.rescued
     }
@@ -228,7 +220,6 @@ impl WorkingCopy {
         lock(&self.tree_staging).as_ref().filter(|(known, _)| Arc::ptr_eq(known, dir)).map(|(_, name)| name.clone())
     }
 
-    /// The locks of this process.
     pub(crate) fn lock_pool(&self) -> &LockPool {
         &self.lock_pool
     }
@@ -243,7 +234,6 @@ impl WorkingCopy {
         (stat.st_uid, stat.st_gid) == self.owner
     }
 
-    /// The bits that new files do not get.
     pub(crate) fn umask(&self) -> u32 {
         // There is no way to ask without setting it, except here.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -289,7 +279,6 @@ impl WorkingCopy {
         notices.into_iter().for_each(|notice| self.state.notify(notice));
     }
 
-    /// Keeps a displaced file for a second look.
     pub(crate) fn displace(&self, displaced: DisplacedFile) {
         lock(&self.state.displaced).push_back((Instant::now(), displaced));
     }
@@ -343,11 +332,8 @@ impl WorkingCopy {
 /// A root, and the work tree that it is in.
 #[derive(Debug)]
 pub(crate) struct RootInTree {
-    /// The root.
     pub root: Arc<RootDir>,
-    /// The work tree, as git has it.
     pub tree: WorkTree,
-    /// The top of the work tree.
     pub tree_root: Arc<RootDir>,
     /// The way from there to the root; `None` where both are one.
     pub below: Option<RelPath>,

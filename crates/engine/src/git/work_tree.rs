@@ -25,7 +25,6 @@ pub(crate) struct WorkTree {
 }
 
 impl WorkTree {
-    /// A tree of which git knows nothing.
     pub(crate) fn without_git(root: PathBuf) -> Self {
         Self { root, git: None, points_to: None }
     }
@@ -76,7 +75,6 @@ pub(crate) fn is_in_bare_repository(dir: &Path) -> bool {
     dir.ancestors().take_while(|dir| fs::symlink_metadata(dir.join(".git")).is_err()).any(is_repository)
 }
 
-/// Whether two paths lead to one file.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
     identity(one).is_some_and(|one| Some(one) == identity(other))
@@ -139,7 +137,6 @@ fn has_head(git_dir: &Path) -> bool {
     fs::symlink_metadata(git_dir.join("HEAD")).is_ok_and(|head| !head.is_dir())
 }
 
-/// The directory that a `.git` file names.
 fn read_gitfile(dir: &Path, size: u64) -> Option<PathBuf> {
     let text = (size <= MAX_GITFILE).then(|| read_small(&dir.join(".git"), MAX_GITFILE)).flatten()?;
     let target = text.strip_prefix("gitdir:")?.trim_matches([' ', '\t', '\r', '\n']);

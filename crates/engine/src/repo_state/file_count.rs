@@ -29,12 +29,10 @@ pub(super) struct FileCount {
     counts: Vec<(String, usize)>,
     /// All paths, as digests.
     paths: HashSet<u64>,
-    /// The files themselves, if they are few.
     few: Vec<(RelPath, Option<(ContentHash, Stamp)>)>,
 }
 
 impl FileCount {
-    /// Walks through the root.
     pub(super) fn take(copy: &WorkingCopy) -> io::Result<Self> {
         let walked = walk_on(&CallProgress::default(), copy.root(), None, &Globs::all(), FilePaths::default)?;
         let paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
@@ -46,13 +44,11 @@ impl FileCount {
 }
 
 impl FileCount {
-    /// Whether each file is told by itself.
     pub(super) fn is_few(&self) -> bool {
         !self.few.is_empty()
     }
 }
 
-/// The files that somebody touched.
 pub(super) struct TouchedPaths<'a> {
     pub copy: &'a WorkingCopy,
     /// By their paths in the work tree.
@@ -71,12 +67,9 @@ impl<'a> TouchedPaths<'a> {
     }
 }
 
-/// Files that nobody touched.
 #[derive(Debug, Default)]
 pub(super) struct UntouchedFiles {
-    /// By directory.
     pub counts: Vec<(String, usize)>,
-    /// Each of them, if they are few.
     pub few: Vec<FileState>,
 }
 
@@ -94,7 +87,6 @@ impl UntouchedFiles {
         Self { counts, few }
     }
 
-    /// As the last scan found them.
     pub(super) fn of_index(index: &ScanIndex, touched: &TouchedPaths<'_>) -> Self {
         let counts = without(index.counts(), touched.paths().filter(|path| index.known(path).is_some()));
         if counts.iter().map(|(_, files)| files).sum::<usize>() > FEW {

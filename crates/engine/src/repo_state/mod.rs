@@ -61,7 +61,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the state of a repository is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct RepoSources<'a> {
-    /// The files, and the state directory.
     pub copy: &'a WorkingCopy,
     /// Knows what was touched and what there is to do.
     pub store: &'a dyn RepoStore,
@@ -90,14 +89,11 @@ impl TaskScope {
 pub(crate) enum TouchSource {
     /// It does, if the touch is a change.
     Event,
-    /// It does not.
     Nobody,
 }
 
-/// When the state is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExportPace {
-    /// At once.
     Now,
     /// At once if it is small and changes come at a human pace, else a moment later.
     InTime,
@@ -116,14 +112,11 @@ pub(crate) struct RepoStateCache {
     generation_file: Option<Arc<ChangeCounterFile>>,
     /// Whether the store knows something that is not in memory, whatever the generation says.
     is_stale: bool,
-    /// Whether what is exported is behind.
     is_behind: bool,
     last_updated: Millis,
-    /// The bytes of all entries.
     bytes: usize,
     /// The reads that the store was told of, as digests of path and version.
     told: HashSet<u64>,
-    /// How far we have heard the watcher.
     cursor: Option<HintCursor>,
     /// What the last scan found, as long as that is the last one.
     index: Option<(Option<(u64, i64)>, ScanIndex)>,
@@ -168,7 +161,6 @@ impl RepoEntry {
 const ENTRY_BYTES: usize = 200;
 
 impl RepoStateCache {
-    /// One that has not looked at anything yet.
     pub(crate) fn new(below: Option<RelPath>) -> Self {
         Self {
             files: BTreeMap::new(),
@@ -311,7 +303,6 @@ impl RepoStateCache {
         }
     }
 
-    /// Reads what the store knows, once.
     pub(crate) fn load(&mut self, sources: &RepoSources<'_>) -> Result<(), StoreError> {
         if self.read_to.is_some() {
             return Ok(());
@@ -395,7 +386,6 @@ impl RepoStateCache {
         if is_time && !is_left_to_others { self.export(sources, &dir, held) } else { Ok(()) }
     }
 
-    /// The file with the generation, which stays open.
     fn generation_file(&mut self, dir: &Arc<File>) -> io::Result<Arc<ChangeCounterFile>> {
         let file = match self.generation_file.take().filter(|file| file.is_in(dir)) {
             Some(file) => file,
@@ -470,7 +460,6 @@ impl RepoStateCache {
         }
     }
 
-    /// Looks at these files of the root.
     fn look_at_files(&mut self, sources: &RepoSources<'_>, is_wanted: impl Fn(&RelPath, &RepoEntry) -> bool) {
         let is_wanted =
             |(path, entry): &(&RelPath, &RepoEntry)| sources.copy.in_root(path).is_some_and(|path| is_wanted(&path, entry));
@@ -541,7 +530,6 @@ impl RepoStateCache {
         }
     }
 
-    /// By paths of the work tree.
     fn in_tree(&self, touch: Touch) -> Touch {
         match touch {
             Touch::Moved { from, to } => Touch::Moved { from: from.in_directory(self.below.as_ref()), to },
@@ -553,16 +541,12 @@ impl RepoStateCache {
 /// Why the state is not where other programs read it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
-    /// The store could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The number of changes could not be kept.
     #[error("{NAME}: {0}")]
     State(#[from] std::io::Error),
-    /// The file could not be written.
     #[error("{EXPORT_DIR}/{NAME}: {0}")]
     Export(std::io::Error),
-    /// Another process does not let go of it.
     #[error("{EXPORT_DIR}/{NAME}: another process is writing it and does not finish; is it stopped?")]
     Busy,
 }

@@ -14,7 +14,6 @@ pub(crate) trait RepoStore {
     /// Sees to it that the store has what this process and all others have answered for.
     fn settle(&self);
 
-    /// The files that sessions have touched.
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
     /// What there is to do in this story, or in the one that is worked on.
@@ -45,9 +44,7 @@ impl RepoStore for StoreHandle {
 
 /// The store as the thread sees it that writes to it. What is still to be written it cannot wait for.
 pub(crate) struct WritersStore<'a> {
-    /// The files.
     pub copy: &'a WorkingCopy,
-    /// The store.
     pub store: &'a SharedStore,
     /// Whether it is the database in the state directory.
     pub is_in_state_directory: bool,

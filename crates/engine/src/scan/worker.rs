@@ -17,14 +17,12 @@ use crate::{
     scan_index::{IndexedDir, IndexedFile, ScanIndex, split},
 };
 
-/// What the threads of a scan share.
 pub(super) struct ScanInput<'a> {
     pub index: &'a ScanIndex,
     pub clock: FileClock,
     pub tally: ScanTally<'a>,
 }
 
-/// How far all threads have come together.
 pub(super) struct ScanTally<'a> {
     pub expected: Option<usize>,
     files: AtomicUsize,
@@ -52,12 +50,9 @@ pub(super) struct HashedFile {
     pub what: HashResult,
 }
 
-/// What a hash has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HashResult {
-    /// The file was not known.
     Created,
-    /// It holds something else.
     Modified,
     /// It holds what it held; only its stamp was new or racy.
     Same,
@@ -201,7 +196,6 @@ impl<'a> ScanWorker<'a> {
         self.scene.tally.add(files, bytes);
     }
 
-    /// Tells the rest.
     pub(super) fn end(mut self) -> Self {
         self.tell();
         self
@@ -225,7 +219,6 @@ impl SeenFiles {
         self.0[file / 64] & (1 << (file % 64)) != 0
     }
 
-    /// Adds what another thread has seen.
     pub(super) fn add(&mut self, other: &SeenFiles) {
         self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
     }

@@ -18,7 +18,6 @@ use super::{CheckoutError, permissions::open_file};
 pub(crate) struct CheckoutKey(String);
 
 impl CheckoutKey {
-    /// As it is written down.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -33,7 +32,6 @@ impl CheckoutKey {
 /// Which tree a checkout directory belongs to. Kept in the file `root`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TreeIdentity {
-    /// The format of everything in the directory.
     format: u32,
     pub path: PathBuf,
     device: u64,
@@ -62,12 +60,10 @@ impl TreeIdentity {
         CheckoutError::OfAnotherTree(format!("is the state of {}, not of {}", self.path.display(), here.path.display()))
     }
 
-    /// The same tree, under this key.
     pub(super) fn with_key(self, key: CheckoutKey) -> Self {
         Self { key, ..self }
     }
 
-    /// Whether it is where it was.
     pub(super) fn names(&self, here: &Self) -> bool {
         (&self.path, self.device) == (&here.path, here.device)
     }
@@ -118,7 +114,6 @@ pub(super) fn read_identity(checkout: &File) -> io::Result<Option<TreeIdentity>>
     Ok(Some(known.filter(|known| known.key.as_str().len() == 32).unwrap_or(unknown)))
 }
 
-/// The one field that every format has.
 #[derive(Deserialize)]
 struct FormatNumber {
     format: u32,

@@ -73,7 +73,6 @@ pub struct PassedOver {
     pub why: String,
 }
 
-/// The open state directory of a work tree.
 #[derive(Debug, Clone)]
 pub(crate) struct StateDir {
     path: PathBuf,
@@ -125,27 +124,22 @@ impl StateDir {
         &self.path
     }
 
-    /// The part that belongs to this checkout.
     pub(crate) fn checkout_path(&self) -> &Path {
         &self.checkout_path
     }
 
-    /// The directory that all checkouts share, open.
     pub(crate) fn dir(&self) -> &Arc<File> {
         &self.dir
     }
 
-    /// The part that belongs to this checkout, open.
     pub(crate) fn checkout(&self) -> &Arc<File> {
         &self.checkout
     }
 
-    /// The random name of this checkout.
     pub(crate) fn key(&self) -> &CheckoutKey {
         &self.key
     }
 
-    /// Whether this process may change it.
     pub(crate) fn is_writable(&self) -> bool {
         self.is_writable
     }
@@ -191,7 +185,6 @@ enum GitPlace {
 
 /// Why the part of a checkout cannot be opened.
 enum CheckoutError {
-    /// Another tree, which is there, has it.
     OfAnotherTree(String),
     /// The system said no, or what is there is not ours.
     Failed(io::Error),
@@ -228,11 +221,9 @@ pub(crate) fn why_not_made(tree: &WorkTree, home: &StateHome) -> Option<StateDir
     may_write.err().map(|errno| unusable(base, errno))
 }
 
-/// The directory for a repository's state.
 struct RepositoryPlace {
     path: PathBuf,
     dir: Arc<File>,
-    /// The name of the checkout in it.
     checkout: String,
     passed_over: Option<PassedOver>,
 }
@@ -269,7 +260,6 @@ impl RepositoryPlace {
         StateDirError::Unusable { path: self.path.clone(), error }
     }
 
-    /// The state directory in a git directory.
     fn in_git(git: &GitDirs, missing: IfMissing) -> Result<Option<Self>, GitPlace> {
         let path = git.common.join(IN_GIT);
         let common = match open_if_it_can_hold_state(&git.common) {

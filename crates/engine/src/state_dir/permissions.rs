@@ -56,7 +56,6 @@ fn is_root(user: u32) -> bool {
     user == 0 || (user == NOBODY && user != effective_user() && !knows_root())
 }
 
-/// Whether no other machine serves this directory.
 #[cfg(target_os = "linux")]
 fn is_local(dir: &File) -> bool {
     // NFS, SMB (three kinds), AFS (two), Ceph, 9p, Coda, Lustre, GPFS.

@@ -14,7 +14,6 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A directory with the bones of a repository.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = StateHome { user: Some(dir.path().join("home/state/surehand")), ..StateHome::default() };

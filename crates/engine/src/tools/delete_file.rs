@@ -17,7 +17,6 @@ fn describe(names: &ToolNames) -> String {
     )
 }
 
-/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DeleteFile {

@@ -18,7 +18,6 @@ fn describe(names: &ToolNames) -> String {
     )
 }
 
-/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EditLines {
@@ -57,7 +56,6 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
     Ok(Call::Edit(Edit::Lines { path, edits }))
 }
 
-/// The arguments that mean these edits.
 pub(super) fn written(path: &str, edits: &[LineEdit]) -> Value {
     let one = |edit: &LineEdit| match edit {
         LineEdit::Replace { at, to, text } => json!({ "op": LineOperation::Replace.name(), "at": at, "to": to, "text": text }),

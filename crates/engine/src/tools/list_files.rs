@@ -15,7 +15,6 @@ fn describe(_: &ToolNames) -> String {
         .to_owned()
 }
 
-/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListFiles {

@@ -23,7 +23,6 @@ use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Repl
 
 use crate::{call_progress::CallProgress, calls::Call, session::Session};
 
-/// How models call a tool.
 struct ToolDefinition {
     /// What the model is told about it.
     describe: fn(&ToolNames) -> String,
@@ -209,7 +208,6 @@ impl JsonSchema for WholeNumber {
     }
 }
 
-/// How many lines a call may show.
 fn limit(tool: Tool, asked: Option<WholeNumber>) -> Result<Option<usize>, Refusal> {
     match asked {
         Some(WholeNumber(0)) => Err(Refusal::of_call(Cause::BadArguments {

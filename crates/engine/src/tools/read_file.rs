@@ -23,7 +23,6 @@ fn describe(names: &ToolNames) -> String {
     )
 }
 
-/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadFile {
@@ -54,7 +53,6 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
     Ok(Call::Read(ReadCall { path: call.path, lines, anchors: call.anchors }))
 }
 
-/// The arguments that mean this read.
 pub(super) fn written(read: &ReadCall) -> Value {
     let ReadCall { path, lines, anchors } = read;
     match lines {

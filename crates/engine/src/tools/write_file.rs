@@ -18,7 +18,6 @@ fn describe(names: &ToolNames) -> String {
     )
 }
 
-/// The arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteFile {

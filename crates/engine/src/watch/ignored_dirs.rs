@@ -16,10 +16,8 @@ pub(super) const RULES: &str = ".gitignore";
 /// Nobody writes so many rules by hand.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The rules in force.
 #[derive(Debug)]
 pub(super) struct IgnoredDirs {
-    /// By directory.
     rules: HashMap<Arc<str>, Gitignore>,
     /// Those of the directories above the root, with the way from there to the root.
     above: Vec<(Gitignore, String)>,

@@ -32,7 +32,6 @@ use super::{
 };
 use crate::disk::root_dir::RootDir;
 
-/// A watched tree.
 #[derive(Debug)]
 pub(super) struct WatchedTree {
     root: RootDir,
@@ -40,7 +39,6 @@ pub(super) struct WatchedTree {
     watched: HashMap<WatchId, WatchedDir>,
     /// The same by path. The root's is empty.
     ids: BTreeMap<Arc<str>, WatchId>,
-    /// The directories that are still to be watched.
     to_place: Vec<(Arc<str>, WatchDepth)>,
     /// The devices whose file systems tell of every change.
     local_devices: Vec<u64>,
@@ -53,7 +51,6 @@ pub(super) struct WatchedTree {
     several_names: BTreeSet<RelPath>,
     recent: RecentPaths,
     most_directories: usize,
-    /// Events were lost, or the rules have changed.
     begin_again: bool,
 }
 
@@ -65,12 +62,9 @@ struct WatchedDir {
     reach: WatchDepth,
 }
 
-/// How much of a directory is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchDepth {
-    /// All that is in it and not ignored.
     Beneath,
-    /// Itself, and in it only what is wanted.
     Itself,
 }
 
@@ -113,7 +107,6 @@ const BUFFER: usize = 32 << 10;
 const FEW_EVENTS: usize = BUFFER / (16 + 256);
 
 impl WatchedTree {
-    /// A tree of which nothing is watched yet.
     pub(super) fn open(root: &Path, most_directories: usize) -> Result<Self, WatchTrouble> {
         let root = RootDir::open(root).map_err(|error| WatchTrouble::System { act: "open the workspace directory", error })?;
         let ignored = IgnoredDirs::new(root.path());
@@ -350,7 +343,6 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Something happened to an entry of a directory.
     fn take_in_entry(&mut self, dir: &str, reach: WatchDepth, name: &CStr, what: ReadFlags) {
         // What has no path of ours, nobody can have read.
         let Ok(name) = name.to_str() else { return };
@@ -426,7 +418,6 @@ fn has_several_names(root: &RootDir, path: &RelPath) -> bool {
     statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_nlink > 1)
 }
 
-/// What is to know of a directory.
 struct ListedDir {
     directories: Vec<String>,
     rules: Option<Gitignore>,

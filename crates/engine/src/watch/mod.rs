@@ -31,18 +31,15 @@ use surehand_core::RelPath;
 
 use inotify::WatchedTree;
 
-/// What may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WatchHints {
     /// Nothing but these: written, created, removed, renamed or touched, or perhaps not even that. In order, each once. A
     /// directory stands for all that is in it.
     Paths(Vec<RelPath>),
-    /// Nobody knows: look yourself.
     Everything,
 }
 
 impl WatchHints {
-    /// Whether this file may have changed.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let Self::Paths(paths) = self else { return true };
         std::iter::successors(Some(path.clone()), RelPath::parent).any(|path| paths.binary_search(&path).is_ok())
@@ -97,7 +94,6 @@ pub fn try_watching(root: &Path) -> Option<WatchTrouble> {
     watch.trouble()
 }
 
-/// A watched directory tree.
 #[derive(Debug)]
 pub(crate) struct FileWatcher {
     shared: Arc<SharedTree>,
@@ -121,19 +117,14 @@ struct WatcherState {
 
 #[derive(Debug)]
 enum WatcherPhase {
-    /// The thread has the tree.
     Placing,
-    /// Every watch is in place.
     Watching(Box<WatchedTree>),
-    /// There are no hints.
     Lost,
 }
 
-/// How far the tree came while somebody waited.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no tree"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlacingProgress {
-    /// All watches are in place.
     Done,
     /// [`WatchedTree::place_all`] has to be called.
     MoreToDo,
@@ -199,7 +190,6 @@ impl FileWatcher {
         }
     }
 
-    /// Why there are no hints, told once.
     pub(crate) fn trouble(&self) -> Option<WatchTrouble> {
         self.shared.lock().trouble.take()
     }

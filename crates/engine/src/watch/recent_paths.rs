@@ -11,12 +11,10 @@ use surehand_core::RelPath;
 /// As many as the kernel holds back before it gives up, by default. Looking at everything is no dearer than so many hints.
 const MOST_PATHS: usize = 16_384;
 
-/// The latest paths.
 #[derive(Debug)]
 pub(super) struct RecentPaths {
     by_number: BTreeMap<u64, Arc<RelPath>>,
     numbers: HashMap<Arc<RelPath>, u64>,
-    /// The number that the next path gets.
     next: u64,
     /// Who has not come as far as this has missed something. A fresh cursor, at zero, always has.
     oldest: u64,
@@ -34,7 +32,6 @@ impl RecentPaths {
         Self { by_number: BTreeMap::new(), numbers: HashMap::new(), next: 1, oldest: 1, most }
     }
 
-    /// Something happened to a path.
     pub(super) fn note(&mut self, path: RelPath) {
         let path = match self.numbers.remove_entry(&path) {
             Some((path, number)) => {

@@ -310,7 +310,6 @@ fn ten_thousand_files_at_once_are_covered() {
     fixture.is_watched("d/1");
 }
 
-/// More events than the kernel holds back.
 fn overflow(root: &Path) {
     let limit: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
     // Equal events that follow each other count as one.

@@ -7,32 +7,26 @@ use surehand_core::RelPath;
 
 use super::{PlacingProgress, WatchTrouble};
 
-/// There is none.
 #[derive(Debug)]
 pub(crate) enum WatchedTree {}
 
 impl WatchedTree {
-    /// Says so.
     pub(crate) fn open(_: &Path, _: usize) -> Result<Self, WatchTrouble> {
         Err(WatchTrouble::NotHere)
     }
 
-    /// Cannot be called.
     pub(crate) fn place_all(&mut self, _: impl Fn() -> bool) -> Result<(), WatchTrouble> {
         match *self {}
     }
 
-    /// Cannot be called.
     pub(crate) fn catch_up(&mut self) -> Result<PlacingProgress, WatchTrouble> {
         match *self {}
     }
 
-    /// Cannot be called.
     pub(crate) fn also(&mut self, _: &RelPath) -> Result<(), WatchTrouble> {
         match *self {}
     }
 
-    /// Cannot be called.
     pub(crate) fn since(&self, _: &mut u64) -> Option<Vec<RelPath>> {
         match *self {}
     }

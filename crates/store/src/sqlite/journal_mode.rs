@@ -10,7 +10,6 @@ use rusqlite::Connection;
 
 use super::errors::is_busy;
 
-/// The two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JournalMode {
     WriteAhead,
@@ -60,7 +59,6 @@ fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<
     }
 }
 
-/// The journal of a database that is there.
 pub(super) fn mode_of(path: &Path) -> Option<JournalMode> {
     let mut header = [0; 20];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;

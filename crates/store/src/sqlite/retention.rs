@@ -37,7 +37,6 @@ impl WrittenTurn {
         Self { is_trim_due: self.is_trim_due || before.is_trim_due, ..self }
     }
 
-    /// Looks at what was written.
     pub(super) fn end(self, transaction: &Transaction<'_>) -> rusqlite::Result<Self> {
         let bytes = bytes(transaction)?;
         Ok(Self { bytes, added: bytes - self.bytes, ..self })
@@ -70,7 +69,6 @@ pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: 
     Ok(WrittenTurn { number, bytes, added: 0, is_trim_due: is_new })
 }
 
-/// The days on which these were made.
 fn days(records: &[StoreRecord]) -> HashSet<i64> {
     let at = |record: &StoreRecord| match record {
         StoreRecord::Kept { at, .. } => Some(*at),

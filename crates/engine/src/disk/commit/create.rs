@@ -19,7 +19,6 @@ use crate::disk::{
     staging,
 };
 
-/// A new file on its way.
 pub(super) struct FileCreation {
     new: File,
     /// Its name until it is put in place; `None` where the system can make files without one.
@@ -63,7 +62,6 @@ impl FileCreation {
         self.written
     }
 
-    /// Gives it its name.
     pub(super) fn put(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let put = match &self.staged {
             None => staging::name_it(&self.new, place.dir.as_fd(), place.name()),

@@ -36,13 +36,11 @@ use crate::disk::{
     staging,
 };
 
-/// A file that is replaced.
 pub(super) struct FileExchange {
     old: OldFile,
     lease: Option<Lease>,
     new: File,
     written: Stamp,
-    /// What both files have besides their bytes.
     metadata: Metadata,
     /// Whether that has changed since the new one was staged.
     has_carried_over: bool,
@@ -52,10 +50,8 @@ pub(super) struct FileExchange {
     out: Option<Stamp>,
 }
 
-/// Where the two files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExchangePhase {
-    /// The new one is staged.
     Staged,
     /// The new one is in place, and the old one has its staged name.
     Exchanged,
@@ -68,7 +64,6 @@ enum ExchangePhase {
 /// What is added to the staged name for the old file where nothing can be exchanged.
 pub(in crate::disk) const OLD_NAME: &str = ".old";
 
-/// What staging came to.
 pub(super) enum ExchangeStaging {
     Ready(Box<FileExchange>),
     /// Owner or attributes of the old file cannot be given to a new one.
@@ -76,7 +71,6 @@ pub(super) enum ExchangeStaging {
 }
 
 impl FileExchange {
-    /// Writes the new file under this name.
     pub(super) fn stage(place: &CommitTarget<'_>, old: OldFile, staged: StagedName) -> Result<ExchangeStaging, CommitError> {
         place.announce(&staged)?;
         let written = write_new(place, &old, &staged);
@@ -130,7 +124,6 @@ impl FileExchange {
         self.written
     }
 
-    /// Whether the file system could exchange the two.
     pub(super) fn is_exchanged(&self) -> bool {
         matches!(self.phase, ExchangePhase::Staged | ExchangePhase::Exchanged)
     }
@@ -141,7 +134,6 @@ impl FileExchange {
         place.check_base(&self.old)
     }
 
-    /// Puts the new file in place.
     pub(super) fn swap(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let exchanged = match place.copy.can_exchange() {
             true => sys::renameat_with(&self.staged.dir, &self.staged.name, &place.dir, place.name(), RenameFlags::EXCHANGE),
@@ -219,7 +211,6 @@ impl FileExchange {
         place.copy.displace(DisplacedFile { stamp: self.out, heir: Some(heir), handle, ..displaced });
     }
 
-    /// Takes it back.
     pub(super) fn undo(mut self, place: &CommitTarget<'_>) {
         if let Some(lease) = self.lease.take() {
             lease.release(&self.old.file);
@@ -320,7 +311,6 @@ fn keep_old(place: &CommitTarget<'_>, kept: &StagedName) -> Result<ExchangePhase
     }
 }
 
-/// Why the new file could not be written.
 enum NotWritten {
     Content(io::Error),
     Metadata(Errno),

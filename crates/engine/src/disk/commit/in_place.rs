@@ -28,19 +28,15 @@ use crate::disk::{
     staging,
 };
 
-/// A file that is written in place.
 pub(super) struct InPlaceWrite {
     old: OldFile,
     lease: Option<Lease>,
-    /// The copy of the old content.
     old_copy: (StagedName, File),
-    /// The copy of the new content.
     new_copy: (StagedName, File),
     written: Option<Stamp>,
     progress: InPlacePhase,
 }
 
-/// How far it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InPlacePhase {
     Untouched,
@@ -78,7 +74,6 @@ impl InPlaceWrite {
         }
     }
 
-    /// The copy of the old content.
     pub(super) fn staged(&self) -> &StagedName {
         &self.old_copy.0
     }
@@ -125,7 +120,6 @@ impl InPlaceWrite {
         if is_there && is_ours() { Ok(()) } else { Err(place.changed()) }
     }
 
-    /// The copies were nobody else's.
     pub(super) fn settle(self) {
         self.new_copy.0.remove();
         self.old_copy.0.remove();

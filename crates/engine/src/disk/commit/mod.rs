@@ -82,21 +82,17 @@ pub enum ProbeVerdict {
     Stop,
 }
 
-/// A file to commit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileChange<'a> {
-    /// What to do.
     pub planned: &'a Planned,
     /// Device and inode of a file that has several names, so that all of them share a lock.
     pub identity: Option<(u64, u64)>,
 }
 
-/// A commit that has happened.
 #[derive(Debug)]
 pub(crate) struct Committed {
     /// For each file, in the order given: its stamp afterwards, as far as it could be had.
     pub stamps: Vec<Option<Stamp>>,
-    /// How each was written.
     pub how: Vec<CommitMethod>,
 }
 
@@ -106,10 +102,8 @@ pub(crate) enum CommitError {
     /// This file is no longer what the plan was made for: plan again.
     #[error("{0} is no longer what the change was planned for")]
     Changed(RelPath),
-    /// It cannot be done.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// A probe said so.
     #[error("the commit was stopped")]
     Stopped,
 }
@@ -117,7 +111,6 @@ pub(crate) enum CommitError {
 /// How long to wait for somebody else's commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Carries out planned changes.
 pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<Committed, CommitError> {
     let mut run = CommitRun::new(copy, changes)?;
     for (number, step) in steps(changes.len()).into_iter().enumerate() {
@@ -136,7 +129,6 @@ pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<C
 struct CommitRun<'a> {
     copy: &'a WorkingCopy,
     changes: &'a [FileChange<'a>],
-    /// Those of them that are staged.
     files: Vec<StagedFile<'a>>,
     number: u64,
     journal_name: String,
@@ -336,7 +328,6 @@ fn sync(files: &[&File]) -> Result<(), (usize, io::Error)> {
     })
 }
 
-/// The same without directories that came before.
 fn distinct<'f>(files: impl Iterator<Item = SyncTarget<'f>>) -> Vec<SyncTarget<'f>> {
     let mut seen = HashSet::new();
     let identity = |file: &File| sys::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ino));

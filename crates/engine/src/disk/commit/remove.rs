@@ -19,14 +19,12 @@ use crate::disk::{lease::Lease, rescue::DisplacedFile};
 pub(super) struct FileRemoval {
     old: OldFile,
     lease: Option<Lease>,
-    /// Where it is taken.
     staged: StagedName,
     is_taken: bool,
     /// Its stamp when it had come out and nobody else had it open.
     out: Option<Stamp>,
 }
 
-/// A file that gets another name.
 pub(super) struct FileMove {
     old: OldFile,
     lease: Option<Lease>,
@@ -56,7 +54,6 @@ impl FileRemoval {
         place.check_base(&self.old)
     }
 
-    /// Takes the file out of its place.
     pub(super) fn take_out(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         match sys::renameat(&place.dir, place.name(), &self.staged.dir, &self.staged.name) {
             Ok(()) => {
@@ -105,7 +102,6 @@ impl FileMove {
         place.copy.clock().stamp(&self.old.stat)
     }
 
-    /// Where it is afterwards.
     pub(super) fn destination(&self) -> (&Arc<File>, &str) {
         (&self.dir_to, &self.name_to)
     }

@@ -23,7 +23,6 @@ use crate::disk::{
     working_copy::WorkingCopy,
 };
 
-/// A file of a commit that is staged.
 pub(super) struct StagedFile<'a> {
     place: CommitTarget<'a>,
     way: WriteStrategy,
@@ -39,7 +38,6 @@ enum WriteStrategy {
 }
 
 impl<'a> StagedFile<'a> {
-    /// Writes the new content where nobody looks.
     pub(super) fn stage(copy: &'a WorkingCopy, change: FileChange<'a>, commit: u64, name: String) -> Result<Self, CommitError> {
         let mut place = CommitTarget::open(copy, change.planned, commit, name)?;
         match WriteStrategy::stage(&mut place) {
@@ -55,7 +53,6 @@ impl<'a> StagedFile<'a> {
         self.place.failed(what, error)
     }
 
-    /// How it is written.
     pub(super) fn how(&self) -> CommitMethod {
         match &self.way {
             WriteStrategy::Create(_) => CommitMethod::Create,
@@ -67,7 +64,6 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// For the journal.
     pub(super) fn intent(&self) -> CommitIntent {
         let place = &self.place;
         let staged = self.staged();
@@ -187,7 +183,6 @@ impl<'a> StagedFile<'a> {
         (now.same_file(&then) && (now.size, now.modified) == (then.size, then.modified)).then_some(now)
     }
 
-    /// The commit has happened.
     pub(super) fn settle(self) {
         match self.way {
             WriteStrategy::Exchange(exchange) => exchange.settle(&self.place),
@@ -210,7 +205,6 @@ impl<'a> StagedFile<'a> {
     }
 }
 
-/// Something that is to be on the disk.
 pub(super) enum SyncTarget<'f> {
     File(&'f File),
     Directory(Arc<File>),

@@ -22,16 +22,13 @@ use crate::disk::{
     working_copy::{StagingLevel, WorkingCopy},
 };
 
-/// A file of a commit, with its directory.
 pub(super) struct CommitTarget<'a> {
     pub(super) copy: &'a WorkingCopy,
     pub(super) planned: &'a Planned,
     commit: u64,
     /// The name for what is staged, which no other file of any commit has.
     own_name: String,
-    /// The directory of the file.
     pub(super) dir: Arc<File>,
-    /// The directories that were made for it.
     made: Vec<RelPath>,
 }
 
@@ -70,12 +67,10 @@ impl<'a> CommitTarget<'a> {
         self.planned.path()
     }
 
-    /// Its name in its directory.
     pub(super) fn name(&self) -> &'a str {
         self.planned.path().name()
     }
 
-    /// What the plan was made for.
     pub(super) fn base(&self) -> &'a [u8] {
         self.planned.base().map_or(&[], Content::bytes)
     }
@@ -84,7 +79,6 @@ impl<'a> CommitTarget<'a> {
         self.planned.base().map(Content::version)
     }
 
-    /// What it is to be.
     pub(super) fn content(&self) -> &'a [u8] {
         self.planned.after().map_or(&[], Content::bytes)
     }
@@ -102,7 +96,6 @@ impl<'a> CommitTarget<'a> {
         CommitError::Changed(self.path().clone())
     }
 
-    /// A refusal because the system said no.
     pub(super) fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
         CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
     }
@@ -179,7 +172,6 @@ impl<'a> CommitTarget<'a> {
         self.write_journal(&JournalEntry::Stage { commit: self.commit, path, place, staged: staged.name.clone() })
     }
 
-    /// Where that is, for the journal.
     pub(super) fn place_of(&self, staged: &StagedName) -> StagingPlace {
         self.copy.place_of(&staged.dir, &staged.name)
     }
@@ -201,12 +193,10 @@ impl<'a> CommitTarget<'a> {
         }
     }
 
-    /// Beside the target.
     pub(super) fn stage_beside(&self) -> StagedName {
         StagedName { dir: self.dir.clone(), name: format!(".surehand-{}", self.own_name) }
     }
 
-    /// Opens the file that is there.
     pub(super) fn open_old(&self, access: OFlags) -> Result<OldFile, CommitError> {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match open_patiently(|| sys::openat(&self.dir, self.name(), flags, Mode::empty())) {
@@ -234,7 +224,6 @@ impl<'a> CommitTarget<'a> {
 }
 
 impl StagedName {
-    /// Removes it, and says whether it is gone.
     pub(super) fn remove(&self) -> bool {
         staging::remove(self.dir.as_fd(), &self.name)
     }
@@ -264,7 +253,6 @@ pub(super) fn is_file_at(dir: &File, name: &str, file: &File) -> bool {
     ours.is_ok() && ours == there
 }
 
-/// Whether an open file holds exactly these bytes.
 pub(super) fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
     if sys::fstat(file)?.st_size != content.len() as i64 {
         return Ok(false);

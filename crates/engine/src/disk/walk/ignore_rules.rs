@@ -30,12 +30,9 @@ pub(super) struct IgnoreRules {
     above: Option<Arc<IgnoreRules>>,
 }
 
-/// What the rules say about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoreVerdict {
-    /// It is to be left out.
     Ignored,
-    /// It is not.
     Kept,
 }
 
@@ -76,7 +73,6 @@ impl IgnoreRules {
     }
 }
 
-/// What one kind of file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternMatch {
     None,

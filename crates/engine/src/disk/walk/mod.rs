@@ -40,7 +40,6 @@ pub(crate) trait WalkVisitor: Send {
     fn visit(&mut self, entry: &WalkEntry<'_>);
 }
 
-/// Notes the paths of files.
 #[derive(Default)]
 pub(crate) struct FilePaths(pub Vec<RelPath>);
 
@@ -52,27 +51,20 @@ impl WalkVisitor for FilePaths {
     }
 }
 
-/// Something that a walk has found.
 #[derive(Debug)]
 pub(crate) struct WalkEntry<'a> {
-    /// Its path, relative to the workspace root.
     pub path: &'a str,
-    /// What it is.
     pub kind: EntryKind,
     dir: &'a OwnedFd,
     name: &'a CStr,
 }
 
-/// What something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    /// A regular file.
     File,
-    /// A directory.
     Dir,
     /// A link, which is not followed.
     Link,
-    /// A named pipe, a socket or a device.
     Special,
 }
 
@@ -101,7 +93,6 @@ impl WalkEntry<'_> {
         open_file(self.dir, self.name)
     }
 
-    /// Its path as a value.
     pub(crate) fn rel_path(&self) -> RelPath {
         RelPath::new(self.path).expect("a walk gives no path that is too long")
     }
@@ -118,12 +109,10 @@ fn open_file(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<(OwnedFd, 
     Ok((EntryKind::of(FileType::from_raw_mode(stat.st_mode)) == EntryKind::File).then_some((fd, stat)))
 }
 
-/// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathTarget {
     /// A directory; `None` is the root itself.
     Dir(Option<RelPath>),
-    /// A regular file.
     File(RelPath),
 }
 
@@ -179,7 +168,6 @@ fn stat(root: &RootDir, path: &RelPath) -> rustix::io::Result<Stat> {
 pub(crate) struct Globs(Override);
 
 impl Globs {
-    /// Every file.
     pub(crate) fn all() -> Self {
         Self(Override::empty())
     }
@@ -197,10 +185,8 @@ impl Globs {
     }
 }
 
-/// What came of a walk.
 #[derive(Debug)]
 pub(crate) struct WalkOutcome<V> {
-    /// The visitors, one for each thread.
     pub visitors: Vec<V>,
     /// Directories that could not be read and names that we do not take.
     pub left_out: LeftOut,
@@ -265,13 +251,11 @@ fn walk_with<V: WalkVisitor>(
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A directory that is open.
 #[derive(Debug)]
 struct OpenDir {
     fd: OwnedFd,
     /// Its path with a `/` at the end; empty for the root.
     prefix: String,
-    /// What the ignore files above it say.
     above: Option<Arc<IgnoreRules>>,
 }
 
@@ -288,31 +272,25 @@ fn open_start(root: &RootDir, start: Option<&RelPath>) -> io::Result<Arc<OpenDir
     Ok(Arc::new(dir))
 }
 
-/// Something to be done by whoever is free.
 #[derive(Debug)]
 enum WalkTask {
     /// Open a directory and list it. What it is in stays open as long as there is such work left, so at any time about as many
     /// directories are open as the tree is deep.
     Descend { parent: Arc<OpenDir>, name: CString, above: Option<Arc<IgnoreRules>> },
-    /// List a directory.
     List(Arc<OpenDir>),
-    /// Visit files of a directory.
     Visit { dir: Arc<OpenDir>, names: Vec<CString> },
 }
 
 /// So many files of one directory are visited by one thread before others may help.
 const BATCH: usize = 64;
 
-/// One thread of a walk.
 struct WalkThread<'a, V> {
     course: &'a CallProgress,
     globs: &'a Globs,
     queue: &'a WorkQueue<WalkTask>,
     visitor: V,
     left_out: LeftOut,
-    /// The path that is being looked at.
     path: String,
-    /// For listing directories.
     buffer: Vec<u8>,
 }
 
@@ -394,7 +372,6 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         self.visitor.visit(&WalkEntry { path: &self.path, kind, dir: &dir.fd, name });
     }
 
-    /// Whether the name is one that we take.
     fn set_path(&mut self, dir: &OpenDir, name: &CStr) -> bool {
         let Ok(name) = name.to_str() else { return false };
         self.path.clear();
@@ -440,7 +417,6 @@ fn each_name(dir: &OwnedFd, buffer: &mut Vec<u8>, mut act: impl FnMut(&CStr, Fil
     Ok(())
 }
 
-/// Calls `act` for each name in a directory.
 #[cfg(not(target_os = "linux"))]
 fn each_name(dir: &OwnedFd, _: &mut Vec<u8>, mut act: impl FnMut(&CStr, FileType)) -> rustix::io::Result<()> {
     for entry in sys::Dir::read_from(dir)? {
@@ -474,7 +450,6 @@ mod tests {
         }
     }
 
-    /// The files that a walk finds.
     fn files(root: &Path, start: Option<&str>, globs: &Globs) -> String {
         let start = start.map(|start| RelPath::new(start).unwrap());
         let walked =

@@ -14,12 +14,10 @@ use super::{
     ignore_rules::{IgnoreRules, IgnoreVerdict},
 };
 
-/// What has become of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecheckResult {
     /// There is no regular file of that name any more.
     Gone,
-    /// It is there, and to be left out.
     Ignored,
     /// It is there and not ignored: it was away for a moment, or nobody may look where it is.
     Kept,
@@ -31,7 +29,6 @@ pub(crate) struct FileRecheck {
     levels: Vec<RecheckLevel>,
 }
 
-/// A directory on the way.
 #[derive(Debug)]
 struct RecheckLevel {
     fd: OwnedFd,
@@ -49,7 +46,6 @@ impl RecheckLevel {
 }
 
 impl FileRecheck {
-    /// Begins at the root.
     pub(crate) fn of(root: &RootDir) -> rustix::io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(root.dir(), 0)?;
         let rules = IgnoreRules::here(&fd, 0, None);

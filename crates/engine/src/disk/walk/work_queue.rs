@@ -20,12 +20,10 @@ struct QueueState<W> {
 struct BusyGuard<'a, W>(&'a WorkQueue<W>);
 
 impl<W> WorkQueue<W> {
-    /// A queue with one piece of work.
     pub(super) fn new(first: W) -> Self {
         Self { state: Mutex::new(QueueState { waiting: vec![first], busy: 0 }), changed: Condvar::new() }
     }
 
-    /// Adds work.
     pub(super) fn push(&self, work: Vec<W>) {
         if work.is_empty() {
             return;
