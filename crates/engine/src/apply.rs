@@ -97,7 +97,7 @@ impl Session {
             files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
             let changes: Vec<FileChange<'_>> =
                 files.iter().map(|file| FileChange { planned: &file.planned, identity: file.facts.identity }).collect();
-            match beside_comparison(files, || commit(self.workspace.working_copy(), &changes)) {
+            match beside_comparison(files, || commit(&self.workspace.copy, &changes)) {
                 Ok(committed) => return Ok(Done::Changed(self.record_step(edit, step, committed))),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.
@@ -187,7 +187,7 @@ impl Session {
     ) -> (ChangeId, Vec<FileOutcome>) {
         let change = fresh_change();
         let workspace = self.workspace().clone();
-        let _together = workspace.hold_records();
+        let _together = workspace.store.hold();
         let mut outcomes = Vec::with_capacity(files.len());
         for ((file, stamp), how) in files.into_iter().zip(committed.stamps).zip(committed.how) {
             let mut event = self.event(origin, &change, &file);

@@ -78,7 +78,7 @@ impl Workspace {
     /// The same as if these changes had never been made.
     pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
         self.flush();
-        self.bring_what_is_answered();
+        self.store.bring_what_is_answered();
         let ask = |which: EventFilter| self.ask(|store| store.events(&which, MAX_EVENTS));
         if let ChangeSelection::Change(change) = selection {
             return ask(EventFilter { change: Some(change.clone()), ..EventFilter::default() });
@@ -116,7 +116,7 @@ impl Workspace {
     /// The latest changes that fit, newest first.
     pub fn log(&self, which: &EventFilter, limit: usize) -> Result<Vec<LoggedChange>, StoreError> {
         self.flush();
-        self.bring_what_is_answered();
+        self.store.bring_what_is_answered();
         let events = self.ask(|store| store.events(&EventFilter::default(), MAX_EVENTS))?;
         let undone = undone(&events);
         let is_undone = |event: &FileEvent| undone.contains(&(event.change.clone(), event.path.clone()));

@@ -116,7 +116,7 @@ impl FileCache {
             }
         };
         if let (FoundPath::File { stat, .. }, false) = (&found, self.known.contains_key(&path)) {
-            path = self.first_name(workspace, path, &workspace.clock().stamp(stat), link_count(stat));
+            path = self.first_name(workspace, path, &workspace.copy.clock().stamp(stat), link_count(stat));
         }
         Ok((path, found))
     }
@@ -164,11 +164,11 @@ impl FileCache {
             FoundPath::Other(cause) => return Ok(gathered(path, Present::Unreadable(cause))),
             FoundPath::File { file, stat } => (file, stat),
         };
-        let (stamp, links, mode) = (workspace.clock().stamp(&stat), link_count(&stat), Some(stat.st_mode));
+        let (stamp, links, mode) = (workspace.copy.clock().stamp(&stat), link_count(&stat), Some(stat.st_mode));
         if let Some(text) = self.unchanged(&path, &stamp) {
             return Ok(GatheredFile { stamp: Some(stamp), links, mode, ..gathered(path, Present::Text(text)) });
         }
-        let now = match read_whole(&path, &mut file, bytes, workspace.clock()) {
+        let now = match read_whole(&path, &mut file, bytes, workspace.copy.clock()) {
             Ok(now) => now,
             Err(refusal) => return Ok(gathered(path, Present::Unreadable(refusal.cause))),
         };
@@ -185,7 +185,7 @@ impl FileCache {
         let path = workspace.root().spell(spelling).ok()?;
         self.known.get(&path)?;
         let stat = stat_of_file(workspace.root(), &path)?;
-        let stamp = workspace.clock().stamp(&stat);
+        let stamp = workspace.copy.clock().stamp(&stat);
         let present = Present::Text(self.unchanged(&path, &stamp)?);
         let (links, mode) = (link_count(&stat), Some(stat.st_mode));
         Some(GatheredFile {
@@ -216,7 +216,7 @@ impl FileCache {
 
     fn look_at(&mut self, workspace: &Workspace, path: &RelPath, known: Option<KnownFile>) -> Outside {
         if let (Some(stat), Some(known)) = (stat_of_file(workspace.root(), path), known)
-            && known.stamp.agrees_with(&workspace.clock().stamp(&stat))
+            && known.stamp.agrees_with(&workspace.copy.clock().stamp(&stat))
             && !known.stamp.is_racy()
         {
             return Outside::Version(known.version);
@@ -237,7 +237,7 @@ impl FileCache {
             names.extend(self.known.iter().filter(|(_, known)| known.file.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
             names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
         }
-        let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(FoundPath::File { stat, .. }) if workspace.clock().stamp(&stat).same_file(stamp));
+        let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(FoundPath::File { stat, .. }) if workspace.copy.clock().stamp(&stat).same_file(stamp));
         names.into_iter().filter(leads_here).min().unwrap_or(path)
     }
 
@@ -320,7 +320,7 @@ impl FileCache {
     pub(crate) fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
         if !self.mark_kept(path, text) {
-            workspace.record_text(&self.owner, path, None, kept(&Content::Text(text.clone())));
+            workspace.store.record_text(&self.owner, path, None, kept(&Content::Text(text.clone())));
         }
     }
 
@@ -348,7 +348,7 @@ impl FileCache {
                         (None, None)
                     }
                 };
-                workspace.record_text(&self.owner, planned.path(), replaced, kept(&Content::Text(after.clone())));
+                workspace.store.record_text(&self.owner, planned.path(), replaced, kept(&Content::Text(after.clone())));
                 way_back
             }
             _ => {
@@ -364,7 +364,7 @@ impl FileCache {
     fn keep_replaced(&self, workspace: &Workspace, path: &RelPath, text: &Text) {
         let record = kept(&Content::Text(text.clone()));
         match workspace.ask(|store| store.holds(&text.version())) {
-            Ok(true) => workspace.record_text(&self.owner, path, None, record),
+            Ok(true) => workspace.store.record_text(&self.owner, path, None, record),
             Ok(false) | Err(_) => workspace.record(record),
         }
     }

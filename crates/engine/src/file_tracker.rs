@@ -39,7 +39,10 @@ pub struct FileTracker {
 #[derive(Debug)]
 enum PackedView {
     /// Shown once, as a whole.
-    Whole { version: ContentHash, lines: u32 },
+    Whole {
+        version: ContentHash,
+        lines: u32,
+    },
     Other(Box<View>),
 }
 

@@ -198,7 +198,9 @@ impl CheckedDirectory {
 fn look_again(ground: &mut InstructionSources<'_>, directory: &str, before: Option<&CheckedDirectory>) -> CheckedDirectory {
     let nothing = CheckedDirectory { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
     // Taken before anything is looked for: what is put there meanwhile gives it another one.
-    let Some(stamp) = stamp_of_directory(ground.workspace.root(), directory, ground.workspace.clock()) else { return nothing };
+    let Some(stamp) = stamp_of_directory(ground.workspace.root(), directory, ground.workspace.copy.clock()) else {
+        return nothing;
+    };
     let bare = before.and_then(|before| before.bare).filter(|bare| !bare.is_racy() && bare.agrees_with(&stamp));
     if bare.is_some() {
         return CheckedDirectory { bare, is_sure: true, ..nothing };

@@ -103,7 +103,7 @@ pub mod testing {
 
     /// What the last scan of a workspace has left: the version and the stamp of each file.
     pub fn scanned_files(workspace: &Workspace) -> io::Result<BTreeMap<RelPath, (ContentHash, Stamp)>> {
-        let index = ScanIndex::load(workspace.working_copy())?;
+        let index = ScanIndex::load(&workspace.copy)?;
         Ok(index.iter().map(|(path, version, stamp)| (path, (version, stamp))).collect())
     }
 
@@ -130,6 +130,6 @@ pub mod testing {
 
     /// From here on the file system of a workspace is taken for one that cannot exchange files.
     pub fn without_exchange(workspace: &Workspace) {
-        workspace.without_exchange();
+        workspace.copy.without_exchange();
     }
 }

@@ -285,7 +285,7 @@ pub(crate) enum OutboxOwners {
 
 /// Brings sheets to the store. What cannot be brought now stays where it is.
 pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOwners) {
-    let dir = copy.state().outbox();
+    let dir = copy.state.outbox();
     let Ok(names) = recovery::names(&dir) else { return };
     if names.is_empty() {
         return;
@@ -305,10 +305,10 @@ pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOw
             is_news |= !records.is_empty();
         }
     }
-    store.set_directory(copy.below().cloned());
+    store.set_directory(copy.below.clone());
     if is_news {
         // Whoever was killed may not have come to say so himself.
-        copy.state().announce();
+        copy.state.announce();
     }
 }
 
@@ -346,7 +346,7 @@ fn what_is_there(copy: &WorkingCopy, records: &[StoreRecord]) -> Vec<StoreRecord
         })
         .collect();
     let present = |(path, version): (&RelPath, ContentHash)| {
-        let Ok(disk::read_file::FoundPath::File { mut file, .. }) = disk::read_file::find(copy.tree(), path) else { return None };
+        let Ok(disk::read_file::FoundPath::File { mut file, .. }) = disk::read_file::find(&copy.tree, path) else { return None };
         let mut content = Vec::new();
         file.read_to_end(&mut content).ok()?;
         (ContentHash::of(&content) == version).then(|| StoreRecord::Kept {

@@ -34,7 +34,7 @@ impl PromptViews<'_> {
     /// The prompt shows these lines, under their numbers, and no others: they are seen, all else is forgotten.
     pub fn show_only(&mut self, shown: &[Lines]) {
         let workspace = self.session.workspace().clone();
-        let _together = workspace.hold_records();
+        let _together = workspace.store.hold();
         let Some(tracker) = self.session.tracker() else { return };
         for path in tracker.viewed(&workspace) {
             if !shown.iter().any(|lines| lines.path == path) {

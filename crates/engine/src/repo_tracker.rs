@@ -75,7 +75,7 @@ impl RepoTracker {
         }
         let stamp_of = |path: &RelPath| {
             let stat = stat_of_file(self.workspace.root(), path)?;
-            Some(self.workspace.clock().stamp(&stat))
+            Some(self.workspace.copy.clock().stamp(&stat))
         };
         self.workspace.track_touched(touched, TouchSource::Nobody, stamp_of);
         Ok(())
@@ -113,7 +113,7 @@ impl RepoTracker {
         let mut found = Vec::new();
         for path in paths {
             let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
-            let there = look(self.workspace.working_copy(), &self.workspace.in_tree(&path), None);
+            let there = look(&self.workspace.copy, &self.workspace.copy.in_tree(&path), None);
             let touch = match &there {
                 None => Touch::Deleted { was: None },
                 Some((version, _)) if kind == ToolKind::Reads => Touch::Read(*version),

@@ -92,7 +92,7 @@ struct IndexTail {
 impl ScanIndex {
     /// What the last scan of this root has left.
     pub(crate) fn load(copy: &WorkingCopy) -> io::Result<Self> {
-        let opened = copy.state().dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
+        let opened = copy.state.dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(ScanBasis::Nothing)),
             // Not a file that we made.
@@ -106,7 +106,7 @@ impl ScanIndex {
 
     /// By what the index of the last scan is told from another: inode and time.
     pub(crate) fn stamp(copy: &WorkingCopy) -> Option<(u64, i64)> {
-        let dir = copy.state().dir().ok()?;
+        let dir = copy.state.dir().ok()?;
         let stat = sys::statat(&*dir, name(copy), sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((stat.st_ino, copy.clock().stamp(&stat).modified))
     }
@@ -449,7 +449,7 @@ impl<W: Write> IndexWriter<W> {
 pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(IndexWriter<&File>) -> io::Result<T>) -> io::Result<T> {
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
-    let state = copy.state();
+    let state = &copy.state;
     let lock = File::from(sys::openat(&*state.locks(), LOCK_NAME, create, mode)?);
     lock.lock()?;
     let (dir, name) = (state.dir()?, name(copy));
@@ -464,7 +464,7 @@ pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(IndexWriter<&Fil
 
 /// The name of the index: a root below the top of its work tree has one of its own.
 fn name(copy: &WorkingCopy) -> String {
-    match copy.below() {
+    match &copy.below {
         None => NAME.to_owned(),
         Some(below) => format!("{NAME}-{}", &ContentHash::of(below.as_str().as_bytes()).to_string()[..12]),
     }

@@ -378,8 +378,8 @@ impl Session {
 
     fn check_is_ours_to_write(&self, path: &RelPath) -> Result<(), Refusal> {
         // The settings say how strict we are: who is held to them does not change them.
-        let in_tree = self.workspace.in_tree(path);
-        if [path, &in_tree].iter().any(|path| path.as_str() == "surehand.toml") || self.workspace.is_protected(&in_tree) {
+        let in_tree = self.workspace.copy.in_tree(path);
+        if [path, &in_tree].iter().any(|path| path.as_str() == "surehand.toml") || self.workspace.copy.is_protected(&in_tree) {
             return Err(Refusal::of(path, Cause::Protected));
         }
         Ok(())

@@ -129,7 +129,7 @@ impl StoreHandle {
             SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => StoreReader::StateDirectory(Mutex::new(None)),
             store => StoreReader::Shared(store.clone()),
         };
-        let writer = StoreWriter::new(store, versions, copy.state().clone());
+        let writer = StoreWriter::new(store, versions, copy.state.clone());
         let recorder = Recorder::start(writer, safety, housekeeping)?;
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
@@ -143,7 +143,7 @@ impl StoreHandle {
             }
             (store, _) => StoreReader::Shared(store.clone()),
         };
-        let writer = StoreWriter::new(store, versions, copy.state().clone());
+        let writer = StoreWriter::new(store, versions, copy.state.clone());
         Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
     }
 
@@ -189,7 +189,7 @@ impl StoreHandle {
     /// Brings to the database what other processes have answered for and not written yet. That is not for another store: it would be gone
     /// with that, or be missing in the database.
     pub(crate) fn bring_what_is_answered(&self) {
-        if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state().is_read_only()) {
+        if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state.is_read_only()) {
             // A store that cannot be opened says so when it is asked.
             drop(self.with_database(reader, |store| {
                 outbox::bring(&self.copy, store, OutboxOwners::Everybodys);
@@ -240,7 +240,7 @@ fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, Cra
     Ok(match store {
         OpenStore::StateDirectory(mut opened) => {
             outbox::bring(copy, &mut opened.store, OutboxOwners::OfTheDead);
-            let outbox = Outbox::new(copy.state().outbox(), process_name()?, copy.below().cloned());
+            let outbox = Outbox::new(copy.state.outbox(), process_name()?, copy.below.clone());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }
         // Nothing goes through the outbox for these: whoever starts next would bring it to the database.
@@ -257,7 +257,7 @@ pub(crate) fn tracked_in_tree(
 ) -> Result<TrackedFiles, StoreError> {
     store.set_directory(None);
     let tracked = store.tracked(since);
-    store.set_directory(copy.below().cloned());
+    store.set_directory(copy.below.clone());
     tracked
 }
 
@@ -274,11 +274,11 @@ pub(crate) fn tracked_in_root(
 
 /// Opens the database, in the way in which the state is used.
 fn open_database(copy: &WorkingCopy) -> Result<SqliteStore, StoreError> {
-    let Some(dir) = copy.state().state_dir() else { return SqliteStore::in_memory() };
+    let Some(dir) = copy.state.state_dir() else { return SqliteStore::in_memory() };
     let path = dir.path().join("state.db");
     let failed = |error: io::Error| StoreError::Backend { path: path.display().to_string(), error: error.into() };
-    let (path, scope) = (dir.database().map_err(failed)?, scope(&dir, copy.below().cloned()));
-    match copy.state().is_read_only() {
+    let (path, scope) = (dir.database().map_err(failed)?, scope(&dir, copy.below.clone()));
+    match copy.state.is_read_only() {
         false => Ok(SqliteStore::open(&path, &scope)?.store),
         true if path.exists() => SqliteStore::open_read_only(&path, &scope),
         true => SqliteStore::in_memory(),

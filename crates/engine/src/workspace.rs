@@ -11,20 +11,19 @@ use std::{
 };
 
 use rustix::fs as sys;
-use surehand_core::{ContentHash, Notice, Outside, RelPath, RepoState, Stamp, outcome::TouchedFile};
-use surehand_store::{OpenedStore, SessionId, Store, StoreError, StoreRecord, StoryTasks, TaskUpdate};
+use surehand_core::{Notice, Outside, RelPath, RepoState, Stamp, outcome::TouchedFile};
+use surehand_store::{OpenedStore, Store, StoreError, StoreRecord, StoryTasks, TaskUpdate};
 
 use crate::{
     config::Config,
     disk::{
         checkout_state::{CheckoutState, SECOND_LOOK_AFTER, lock},
         commit::CommitProbe,
-        file_times::FileClock,
         recovery::recover,
         root_dir::{RootDir, RootStatus},
         working_copy::{RootInTree, WorkingCopy},
     },
-    recorder::{IdleMoment, RecorderHold},
+    recorder::IdleMoment,
     repo_state::{ExportError, ExportPace, RepoSources, RepoStateCache, TaskScope, TouchSource, WritersStore},
     state_dir::{PassedOver, StateDir, StateDirError},
     store_handle::{OpenStore, OpenStoreError, StoreChoice, StoreHandle, open_store},
@@ -112,9 +111,9 @@ impl std::fmt::Debug for WorkspaceOptions {
 
 /// An open workspace. Cheap to share; several may be open on one root, in this process and in others.
 pub struct Workspace {
-    copy: Arc<WorkingCopy>,
+    pub(crate) copy: Arc<WorkingCopy>,
     config: Config,
-    store: StoreHandle,
+    pub(crate) store: StoreHandle,
     repo: Arc<Mutex<RepoStateCache>>,
     watches: AtomicBool,
     watch: OnceLock<FileWatcher>,
@@ -227,33 +226,13 @@ impl Workspace {
         self.copy.root()
     }
 
-    /// The files with the state that guards them, for commits.
-    pub(crate) fn working_copy(&self) -> &WorkingCopy {
-        &self.copy
-    }
-
-    /// A path of the root, as a path of the work tree.
-    pub(crate) fn in_tree(&self, path: &RelPath) -> RelPath {
-        self.copy.in_tree(path)
-    }
-
-    /// Whether a path of the work tree leads to what git or we believe: nothing there is written for anybody.
-    pub(crate) fn is_protected(&self, path: &RelPath) -> bool {
-        self.copy.is_protected(path)
-    }
-
-    /// Says that this file system cannot exchange two files, as a test or the user may know.
-    pub(crate) fn without_exchange(&self) {
-        self.copy.without_exchange();
-    }
-
     /// How it is with the state.
     pub fn state_report(&self) -> StateReport {
         let state = self.state();
         let paths = state
             .state_dir()
             .map(|state| StatePaths { repository: state.path().to_owned(), checkout: state.checkout_path().to_owned() });
-        let export_trouble = state.dir().ok().and_then(|dir| state.export().trouble(&dir));
+        let export_trouble = state.dir().ok().and_then(|dir| state.export.trouble(&dir));
         StateReport {
             paths,
             is_read_only: state.is_read_only(),
@@ -275,7 +254,7 @@ impl Workspace {
     }
 
     pub(crate) fn state(&self) -> &CheckoutState {
-        self.copy.state()
+        &self.copy.state
     }
 
     /// Begins to watch the tree as soon as a session has seen a file, for a process that stays. Without it every file that a
@@ -293,10 +272,6 @@ impl Workspace {
 
     pub(crate) fn watch(&self) -> Option<&FileWatcher> {
         self.watch.get()
-    }
-
-    pub(crate) fn clock(&self) -> FileClock {
-        self.copy.clock()
     }
 
     pub(crate) fn repo(&self) -> MutexGuard<'_, RepoStateCache> {
@@ -379,30 +354,9 @@ impl Workspace {
         self.store.record(record);
     }
 
-    /// Holds back what is handed to the recorder, until it is dropped: half of a change must not be on record, or it would be
-    /// undone by half.
-    pub(crate) fn hold_records(&self) -> Option<RecorderHold> {
-        self.store.hold()
-    }
-
-    /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
-    pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: StoreRecord) {
-        self.store.record_text(owner, path, replaced, record);
-    }
-
     /// Waits until everything that was handed to the recorder is written.
     pub fn flush(&self) {
         self.store.flush();
-    }
-
-    /// Brings to the store what other processes have answered for and not written yet.
-    pub(crate) fn bring_what_is_answered(&self) {
-        self.store.bring_what_is_answered();
-    }
-
-    /// Whether the store is the database in the state directory.
-    pub(crate) fn has_state_database(&self) -> bool {
-        self.store.is_in_state_directory()
     }
 
     /// Asks the store. What the recorder has not written yet is not in it.
@@ -418,7 +372,7 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
 
 /// What is done now and then. Says whether there is more to do soon.
 fn keep_house(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
-    let state = sources.copy.state();
+    let state = &sources.copy.state;
     // Whoever has it now may be waiting for the thread that this runs on.
     let is_exported = repo.try_lock().is_ok_and(|mut repo| {
         // What others did is not read while something of ours is still to be written, or it would seem to come after that.
@@ -448,7 +402,7 @@ impl Workspace {
     pub fn leave(self: Arc<Self>) {
         const LONG: i64 = 1 << 19;
         self.flush();
-        let Some(state) = self.state().state_dir().filter(|_| self.has_state_database()) else { return };
+        let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };
         let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
         // Where there is none, there is nothing to bring in.
         if !log.is_ok_and(|log| log.st_size >= LONG) {

@@ -31,14 +31,14 @@ pub(crate) struct CheckoutState {
     tree: WorkTree,
     home: StateHome,
     handles: Mutex<StateHandles>,
-    device: u64,
+    pub(crate) device: u64,
     pub(crate) rescued: RescueDir,
     pub(crate) displaced: Mutex<VecDeque<(Instant, DisplacedFile)>>,
     /// Held while displaced files are looked at: they are in nobody's list then.
     pub(crate) tidying: Mutex<()>,
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
-    work_dir: String,
-    export: ExportDir,
+    pub(crate) work_dir: String,
+    pub(crate) export: ExportDir,
     own_announcements: AtomicU64,
 }
 
@@ -147,10 +147,6 @@ impl CheckoutState {
         sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(is_of_it))
     }
 
-    pub(crate) fn device(&self) -> u64 {
-        self.device
-    }
-
     /// The part of the state directory that belongs to this checkout; an error of the kind `NotFound` where there is none.
     pub(crate) fn dir(&self) -> io::Result<Arc<File>> {
         match self.state_dir() {
@@ -200,16 +196,6 @@ impl CheckoutState {
         if let Ok(Ok(Some(mut held))) = file.as_ref().map(|file| file.hold(PATIENCE)) {
             held.advance();
         }
-    }
-
-    /// What other programs may read, in the work tree.
-    pub(crate) fn export(&self) -> &ExportDir {
-        &self.export
-    }
-
-    /// The work tree that it is the state of.
-    pub(crate) fn work_dir(&self) -> &str {
-        &self.work_dir
     }
 
     pub(crate) fn notify(&self, notice: Notice) {

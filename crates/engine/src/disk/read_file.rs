@@ -28,10 +28,7 @@ pub(crate) struct FileSnapshot {
 #[derive(Debug)]
 pub(crate) enum FoundPath {
     Nothing,
-    File {
-        file: File,
-        stat: Box<Stat>,
-    },
+    File { file: File, stat: Box<Stat> },
     Other(Cause),
 }
 

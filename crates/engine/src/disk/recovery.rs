@@ -42,7 +42,7 @@ const MAX_JOURNAL: u64 = 64 << 20;
 
 /// Takes up every journal that no living process holds. What cannot be settled now is told and left for a later start.
 pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
-    let journals = copy.state().journals();
+    let journals = copy.state.journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
         if let Err(error) = take_up_journal(copy, &journals, &name, &mut notices) {
@@ -58,7 +58,7 @@ pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
 /// A living process makes its journal before it stages anything, and removes it last. So the staged files are listed first: one whose
 /// journal is not there afterwards is nobody's, or gone.
 fn rescue_what_no_journal_names(copy: &WorkingCopy, notices: &mut Vec<Notice>) -> io::Result<()> {
-    let (staged, journals) = (copy.state().staged(), copy.state().journals());
+    let (staged, journals) = (copy.state.staged(), copy.state.journals());
     let unknown = RelPath::new("unknown").expect("a name");
     for name in names(&staged)? {
         let Some(journal) = journal_of(&name) else { continue };
@@ -66,7 +66,7 @@ fn rescue_what_no_journal_names(copy: &WorkingCopy, notices: &mut Vec<Notice>) -
         if !matches!(there, Err(Errno::NOENT)) {
             continue;
         }
-        match copy.rescued().take_in(staged.as_fd(), &name, &unknown) {
+        match copy.state.rescued.take_in(staged.as_fd(), &name, &unknown) {
             Ok(to) => notices.push(Notice::Rescued { path: unknown.clone(), to }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -88,7 +88,7 @@ pub(crate) fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
         return false;
     }
     let mut content = Vec::new();
-    let read = match state_dir::open_file(&copy.state().journals(), journal, MAX_JOURNAL) {
+    let read = match state_dir::open_file(&copy.state.journals(), journal, MAX_JOURNAL) {
         Ok(file) => file.take(MAX_JOURNAL).read_to_end(&mut content),
         // Not there, or nobody's.
         Err(error) if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::NotFound => return false,
@@ -102,7 +102,7 @@ pub(crate) fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
 
 /// Whether a journal was written for this checkout, by somebody who may read its key.
 fn is_of_this_checkout(copy: &WorkingCopy, entries: &[JournalEntry]) -> bool {
-    matches!(entries.first(), Some(JournalEntry::Start { checkout }) if checkout == copy.state().key().as_str())
+    matches!(entries.first(), Some(JournalEntry::Start { checkout }) if checkout == copy.state.key().as_str())
 }
 
 fn has_ended(entries: &[JournalEntry], number: u64) -> bool {
@@ -236,15 +236,15 @@ impl JournalRecovery<'_> {
 
     fn remove_staging_directories(&self) {
         for name in self.staging_directories().filter(|name| self.knows_place(&StagingPlace::Tree((*name).clone()))) {
-            self.copy.state().export().remove_made(name);
+            self.copy.state.export.remove_made(name);
         }
     }
 
     /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
     fn settle(&mut self, commit: u64, files: &[CommitIntent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
-        let locks_dir = self.copy.state().locks();
-        let pool = self.copy.lock_pool();
+        let locks_dir = self.copy.state.locks();
+        let pool = &self.copy.lock_pool;
         let moved_to: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(file.to.as_deref()?).ok()).collect();
         let to_lock: Vec<&RelPath> = paths.iter().chain(&moved_to).collect();
         let locks = pool.lock(locks_dir.as_fd(), &to_lock, &[], Duration::from_secs(10))?;
@@ -315,7 +315,7 @@ impl JournalRecovery<'_> {
                 JournalEntry::Make { dirs, .. } => {
                     let dirs = dirs.iter().rev().filter_map(|dir| RelPath::new(dir).ok());
                     let dirs = dirs.filter(|dir| !self.copy.is_protected(dir));
-                    dirs.for_each(|dir| self.copy.tree().remove_dir_if_empty(&dir));
+                    dirs.for_each(|dir| self.copy.tree.remove_dir_if_empty(&dir));
                 }
                 _ => {}
             }
@@ -327,9 +327,9 @@ impl JournalRecovery<'_> {
     fn staging_directory(&self, place: &StagingPlace, target: &str) -> Option<Arc<File>> {
         let target = RelPath::new(target).ok().filter(|path| !self.copy.is_protected(path))?;
         match place {
-            StagingPlace::State => Some(self.copy.state().staged()),
-            StagingPlace::Tree(name) => self.copy.state().export().open_made(name).ok().map(Arc::new),
-            StagingPlace::Beside => self.copy.tree().open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
+            StagingPlace::State => Some(self.copy.state.staged()),
+            StagingPlace::Tree(name) => self.copy.state.export.open_made(name).ok().map(Arc::new),
+            StagingPlace::Beside => self.copy.tree.open_parent(&target).ok().map(|dir| Arc::new(File::from(dir))),
         }
     }
 
@@ -341,12 +341,12 @@ impl JournalRecovery<'_> {
     fn rescue_what_nobody_names(&mut self, waiting: &[String]) -> io::Result<()> {
         let unknown = RelPath::new("unknown").expect("a name");
         let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagingPlace::Tree((*name).clone())));
-        let in_tree = in_tree.filter_map(|name| self.copy.state().export().open_made(name).ok().map(Arc::new));
-        for staged in [self.copy.state().staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
+        let in_tree = in_tree.filter_map(|name| self.copy.state.export.open_made(name).ok().map(Arc::new));
+        for staged in [self.copy.state.staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
             for name in names(&staged)? {
                 let is_waiting = waiting.iter().any(|waiting| name.starts_with(waiting.as_str()));
                 if name.starts_with(&format!("{}-", self.journal)) && !is_waiting {
-                    let to = self.copy.rescued().take_in(staged.as_fd(), &name, &unknown)?;
+                    let to = self.copy.state.rescued.take_in(staged.as_fd(), &name, &unknown)?;
                     self.notices.push(Notice::Rescued { path: unknown.clone(), to });
                 }
             }
@@ -357,11 +357,7 @@ impl JournalRecovery<'_> {
 
 enum FoundThing {
     Nothing,
-    File {
-        bytes: Vec<u8>,
-        inode: u64,
-        modified: i64,
-    },
+    File { bytes: Vec<u8>, inode: u64, modified: i64 },
     Other,
 }
 
@@ -420,7 +416,7 @@ struct LeftFile<'a> {
 
 impl<'a> LeftFile<'a> {
     fn look(copy: &'a WorkingCopy, intent: &'a CommitIntent, path: &'a RelPath) -> io::Result<Self> {
-        let dir = match copy.tree().open_parent(path) {
+        let dir = match copy.tree.open_parent(path) {
             Ok(dir) => Some(File::from(dir)),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
             Err(errno) => return Err(errno.into()),
@@ -430,7 +426,7 @@ impl<'a> LeftFile<'a> {
             None => FoundThing::Nothing,
         };
         let moved = match intent.to.as_deref().map(RelPath::new) {
-            Some(Ok(to)) => match copy.tree().open_parent(&to) {
+            Some(Ok(to)) => match copy.tree.open_parent(&to) {
                 Ok(dir) => {
                     let dir = File::from(dir);
                     let thing = FoundThing::look(copy, &dir, to.name())?;
@@ -444,10 +440,8 @@ impl<'a> LeftFile<'a> {
         let mut staged_dir = match (&intent.place, &dir) {
             (StagingPlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
             // Without it nothing can be there.
-            (StagingPlace::Tree(name), _) => {
-                copy.state().export().open_made(name).map_or_else(|_| copy.state().staged(), Arc::new)
-            }
-            _ => copy.state().staged(),
+            (StagingPlace::Tree(name), _) => copy.state.export.open_made(name).map_or_else(|_| copy.state.staged(), Arc::new),
+            _ => copy.state.staged(),
         };
         let (mut staged_name, mut staged) = (intent.staged.clone(), FoundThing::Nothing);
         if let Some(name) = &intent.staged {
@@ -644,7 +638,7 @@ impl<'a> LeftFile<'a> {
         let version = match (&self.staged, is_new) {
             (FoundThing::Nothing, _) => return Ok(true),
             (FoundThing::Other, _) => {
-                return rescued(self.copy.rescued().take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
+                return rescued(self.copy.state.rescued.take_in(self.staged_dir.as_fd(), name, self.path)?, notices);
             }
             (FoundThing::File { .. }, true) => self.intent.new,
             (FoundThing::File { .. }, false) => self.intent.base.or(self.intent.new),
@@ -652,7 +646,7 @@ impl<'a> LeftFile<'a> {
         let Some(version) = version else { return Ok(true) };
         let displaced = DisplacedFile::taken_back(self.staged_dir.clone(), name.clone(), self.path.clone(), version);
         let mut displaced = DisplacedFile { heir: self.heir()?, ..displaced };
-        match displaced.look(self.copy.rescued())? {
+        match displaced.look(&self.copy.state.rescued)? {
             SecondLookResult::Untouched => Ok(displaced.remove()),
             SecondLookResult::InUse => Ok(false),
             SecondLookResult::Rescued(to) => rescued(to, notices),

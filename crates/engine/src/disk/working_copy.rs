@@ -26,7 +26,7 @@ use super::{
     journal::{Journal, JournalEntry, StagingPlace},
     path_locks::LockPool,
     recovery::recover,
-    rescue::{DisplacedFile, RescueDir},
+    rescue::DisplacedFile,
     root_dir::RootDir,
 };
 use crate::{
@@ -40,19 +40,19 @@ pub(crate) struct WorkingCopy {
     root: Arc<RootDir>,
     root_dir: Arc<File>,
     /// The work tree that the root is in; mostly the root itself.
-    tree: Arc<RootDir>,
-    below: Option<RelPath>,
+    pub(crate) tree: Arc<RootDir>,
+    pub(crate) below: Option<RelPath>,
     /// Directories of the tree that hold what git and we believe, under whatever name.
     protected: Vec<RelPath>,
     /// Whether the root itself lies in such a directory.
     is_all_protected: bool,
-    durability: Durability,
-    state: Arc<CheckoutState>,
+    pub(crate) durability: Durability,
+    pub(crate) state: Arc<CheckoutState>,
     journal: Mutex<Option<Journal>>,
-    lock_pool: LockPool,
+    pub(crate) lock_pool: LockPool,
     /// As whom we make files.
     owner: (u32, u32),
-    probe: Option<CommitProbe>,
+    pub(crate) probe: Option<CommitProbe>,
     can_exchange: AtomicBool,
     /// Where files are staged at least; see [`StagingLevel`].
     staging: AtomicU8,
@@ -122,15 +122,6 @@ impl WorkingCopy {
         self.root_dir.clone()
     }
 
-    pub(crate) fn tree(&self) -> &RootDir {
-        &self.tree
-    }
-
-    /// The way from the work tree to the root.
-    pub(crate) fn below(&self) -> Option<&RelPath> {
-        self.below.as_ref()
-    }
-
     /// A path of the root, as a path of the work tree.
     pub(crate) fn in_tree(&self, path: &RelPath) -> RelPath {
         path.in_directory(self.below.as_ref())
@@ -151,20 +142,8 @@ impl WorkingCopy {
         self.is_all_protected || path.as_str().split('/').any(is_internal) || self.protected.iter().any(is_below)
     }
 
-    pub(crate) fn durability(&self) -> Durability {
-        self.durability
-    }
-
-    pub(crate) fn state(&self) -> &Arc<CheckoutState> {
-        &self.state
-    }
-
     pub(crate) fn clock(&self) -> FileClock {
         self.state.rescued.clock()
-    }
-
-    pub(crate) fn rescued(&self) -> &RescueDir {
-        &self.state.rescued
     }
 
     /// Says that this file system cannot exchange two files, as a test or the user may know.
@@ -202,7 +181,7 @@ impl WorkingCopy {
         let name = format!("{TREE_STAGING}{:016x}", random()?);
         let entry = JournalEntry::StageDir { name: name.clone() };
         self.with_journal(|journal| journal.begin_with(&entry))?;
-        let dir = Arc::new(self.state.export().make_private(&*self.state.dir()?, &name)?);
+        let dir = Arc::new(self.state.export.make_private(&*self.state.dir()?, &name)?);
         Ok(staging.insert((dir, name)).clone())
     }
 
@@ -218,15 +197,6 @@ impl WorkingCopy {
     /// The name of the directory for staging in the tree, if this is it.
     pub(crate) fn tree_staging_name(&self, dir: &Arc<File>) -> Option<String> {
         lock(&self.tree_staging).as_ref().filter(|(known, _)| Arc::ptr_eq(known, dir)).map(|(_, name)| name.clone())
-    }
-
-    pub(crate) fn lock_pool(&self) -> &LockPool {
-        &self.lock_pool
-    }
-
-    /// What is asked after every step of a commit.
-    pub(crate) fn probe(&self) -> Option<&CommitProbe> {
-        self.probe.as_ref()
     }
 
     /// Whether a file is as one that we make, as far as its owner goes.
@@ -323,7 +293,7 @@ impl WorkingCopy {
         {
             journal.remove();
             if let Some((_, name)) = lock(&self.tree_staging).take() {
-                self.state.export().remove_made(&name);
+                self.state.export.remove_made(&name);
             }
         }
     }

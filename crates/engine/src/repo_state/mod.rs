@@ -246,7 +246,7 @@ impl RepoStateCache {
     /// The state as it is, for somebody: files that are not what they were are looked at again.
     pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>, scope: &TaskScope) -> RepoState {
         if let Err(error) = self.load(sources).and_then(|()| self.catch_up(sources, self.look_at_generation(sources.copy))) {
-            sources.copy.state().notify(Notice::NotRemembered { why: error.to_string() });
+            sources.copy.state.notify(Notice::NotRemembered { why: error.to_string() });
         }
         self.validate(sources);
         RepoState {
@@ -323,7 +323,7 @@ impl RepoStateCache {
         if !self.is_stale && self.is_current(sources.copy, generation) {
             return Ok(());
         }
-        let announced = sources.copy.state().own_announcements();
+        let announced = sources.copy.state.own_announcements();
         sources.store.settle();
         self.plan = sources.store.plan(None)?;
         let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
@@ -338,7 +338,7 @@ impl RepoStateCache {
 
     /// Whether everything up to this generation is in memory: nobody has announced anything since but this process itself.
     fn is_current(&mut self, copy: &WorkingCopy, generation: ChangeCounter) -> bool {
-        let announced = copy.state().own_announcements();
+        let announced = copy.state.own_announcements();
         let is_current = generation.changed == self.generation.wrapping_add(announced - self.announced);
         if is_current {
             (self.generation, self.announced) = (generation.changed, announced);
@@ -347,14 +347,14 @@ impl RepoStateCache {
     }
 
     fn look_at_generation(&self, copy: &WorkingCopy) -> ChangeCounter {
-        copy.state().dir().map(|dir| ChangeCounter::look(&dir)).unwrap_or_default()
+        copy.state.dir().map(|dir| ChangeCounter::look(&dir)).unwrap_or_default()
     }
 
     /// Where the store has nothing and something was exported, the store was lost. The exported file says which files to look at; what was
     /// done to them is not known any more.
     fn rebuild(&mut self, sources: &RepoSources<'_>) {
-        let state = sources.copy.state();
-        let Ok(exported) = state.dir().and_then(|dir| state.export().read_back(&dir, NAME)) else { return };
+        let state = &sources.copy.state;
+        let Ok(exported) = state.dir().and_then(|dir| state.export.read_back(&dir, NAME)) else { return };
         let here = named_paths(&exported).into_iter().filter(|path| sources.copy.in_root(path).is_some());
         let there: Vec<_> = here.filter_map(|path| look(sources.copy, &path, None).map(|found| (path, found))).collect();
         if there.is_empty() {
@@ -370,7 +370,7 @@ impl RepoStateCache {
 
     /// Lets other processes know that something has changed, and exports it.
     pub(crate) fn announce(&mut self, sources: &RepoSources<'_>, pace: ExportPace) -> Result<(), ExportError> {
-        let state = sources.copy.state();
+        let state = &sources.copy.state;
         let (false, Ok(dir)) = (state.is_read_only(), state.dir()) else { return Ok(()) };
         self.is_behind = true;
         let is_left_to_others = self.is_passing_by && self.read_to.is_none() && self.is_large(sources.copy);
@@ -396,7 +396,7 @@ impl RepoStateCache {
 
     /// Exports the state, if what is exported is behind.
     pub(crate) fn persist(&mut self, sources: &RepoSources<'_>) -> Result<(), ExportError> {
-        let state = sources.copy.state();
+        let state = &sources.copy.state;
         let (false, Some(_), Ok(dir)) = (state.is_read_only(), self.read_to, state.dir()) else { return Ok(()) };
         let generation = ChangeCounter::look(&dir);
         if !self.is_behind && generation.exported == generation.changed {
@@ -419,13 +419,13 @@ impl RepoStateCache {
     fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: LockedCounter<'_>) -> Result<(), ExportError> {
         self.catch_up(sources, held.now())?;
         self.last_updated = now();
-        let state = sources.copy.state();
+        let state = &sources.copy.state;
         for entry in self.files.values_mut().filter(|entry| entry.json.is_none()) {
             entry.json = Some(json_of(&FileJson::of(&entry.state)));
         }
         let entries = self.files.values().filter_map(|entry| entry.json.as_deref());
-        let content = put_together(state.work_dir(), &self.tasks(sources, &TaskScope::default()), entries, self.last_updated);
-        let put = state.export().put(dir, NAME, &content);
+        let content = put_together(&state.work_dir, &self.tasks(sources, &TaskScope::default()), entries, self.last_updated);
+        let put = state.export.put(dir, NAME, &content);
         let was_broken = std::mem::replace(&mut self.is_export_broken, put.is_err());
         held.mark_exported();
         self.is_behind = false;
@@ -446,7 +446,7 @@ impl RepoStateCache {
     }
 
     fn is_large(&self, copy: &WorkingCopy) -> bool {
-        copy.state().export().size(NAME) > WRITTEN_AT_ONCE as u64
+        copy.state.export.size(NAME) > WRITTEN_AT_ONCE as u64
     }
 
     /// Looks at the files that may have changed: those that the watcher names, or all, whose stamp is not the one that it was.

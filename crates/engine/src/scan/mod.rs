@@ -96,7 +96,7 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> 
     let root = || workspace.root().path().display().to_string();
     let bad_index = |error| ScanError::Index { root: root(), error };
     let bad_walk = |error| ScanError::Walk { root: root(), error };
-    let copy = workspace.working_copy();
+    let copy = &workspace.copy;
     copy.revive_state().map_err(bad_index)?;
     let index = ScanIndex::load(copy).map_err(bad_index)?;
     let mut found = look(workspace, &index, progress).map_err(bad_walk)?;
@@ -126,7 +126,7 @@ struct ScanFindings {
 
 fn look(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanProgress) + Sync)) -> io::Result<ScanFindings> {
     let expected = (index.basis() == ScanBasis::LastScan).then(|| index.files());
-    let scene = ScanInput { index, clock: workspace.clock(), tally: ScanTally::new(expected, progress) };
+    let scene = ScanInput { index, clock: workspace.copy.clock(), tally: ScanTally::new(expected, progress) };
     let walked = walk(workspace.root(), None, &Globs::all(), || ScanWorker::new(&scene))?;
     let mut found = ScanFindings {
         seen: SeenFiles::of(index.files()),
@@ -237,16 +237,16 @@ mod tests {
         let scan = || scan(&workspace, &|_| ()).unwrap();
         scan();
         let path = RelPath::new("a").unwrap();
-        let (version, stamp) = ScanIndex::load(workspace.working_copy()).unwrap().known(&path).unwrap();
+        let (version, stamp) = ScanIndex::load(&workspace.copy).unwrap().known(&path).unwrap();
         assert_eq!(version, ContentHash::of(b"after"));
         let racy = IndexedFile { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
-        scan_index::replace(workspace.working_copy(), |mut writer| {
+        scan_index::replace(&workspace.copy, |mut writer| {
             writer.push("", "a", &racy)?;
             writer.finish()
         })
         .unwrap();
         let scanned = scan();
         assert_eq!((scanned.modified, scanned.hashed), (vec![path.clone()], 1));
-        assert_eq!(ScanIndex::load(workspace.working_copy()).unwrap().known(&path).unwrap().0, version);
+        assert_eq!(ScanIndex::load(&workspace.copy).unwrap().known(&path).unwrap().0, version);
     }
 }

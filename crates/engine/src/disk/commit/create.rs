@@ -44,7 +44,7 @@ impl FileCreation {
             return Err(error);
         }
         let written = place.stamp_of(&new);
-        let device = written.map_or(place.copy.state().device(), |stamp| stamp.device);
+        let device = written.map_or(place.copy.state.device, |stamp| stamp.device);
         let retreat = staged.clone().unwrap_or_else(|| place.stage_on(device));
         Ok(Self { new, staged, retreat, written, is_put: false })
     }

@@ -118,7 +118,7 @@ pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<C
             run.undo();
             return Err(error);
         }
-        if copy.probe().is_some_and(|probe| probe(number, step) == ProbeVerdict::Stop) {
+        if copy.probe.as_ref().is_some_and(|probe| probe(number, step) == ProbeVerdict::Stop) {
             run.abandon();
             return Err(CommitError::Stopped);
         }
@@ -194,8 +194,8 @@ impl<'a> CommitRun<'a> {
         let paths: Vec<RelPath> = paths.map(|path| self.copy.in_tree(path)).collect();
         let paths: Vec<&RelPath> = paths.iter().collect();
         let identities: Vec<(u64, u64)> = self.changes.iter().filter_map(|change| change.identity).collect();
-        let locks_dir = self.copy.state().locks();
-        let locks = self.copy.lock_pool().lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);
+        let locks_dir = self.copy.state.locks();
+        let locks = self.copy.lock_pool.lock(locks_dir.as_fd(), &paths, &identities, LOCK_PATIENCE);
         locks.map_err(|error| self.failed("lock", &error))?.ok_or_else(|| {
             let why = "another Surehand process holds its lock for too long; try again".to_owned();
             CommitError::Refused(Box::new(Refusal::of(self.changes[0].planned.path(), Cause::Conflict { why })))
@@ -233,7 +233,7 @@ impl<'a> CommitRun<'a> {
     }
 
     fn is_durable(&self) -> bool {
-        self.copy.durability() == Durability::Full
+        self.copy.durability == Durability::Full
     }
 
     /// One file that is replaced, made, moved or removed is so in one call: it is old or new at any instant, also after a power cut. Several
@@ -297,7 +297,7 @@ impl<'a> CommitRun<'a> {
             file.settle();
         }
         if let Some(locks) = self.locks {
-            self.copy.lock_pool().give_back(locks);
+            self.copy.lock_pool.give_back(locks);
         }
         self.copy.settle_commit();
         committed

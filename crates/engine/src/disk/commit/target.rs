@@ -88,7 +88,7 @@ impl<'a> CommitTarget<'a> {
     }
 
     pub(super) fn is_durable(&self) -> bool {
-        self.copy.durability() == Durability::Full
+        self.copy.durability == Durability::Full
     }
 
     /// The file is no longer what the plan was made for.
@@ -180,9 +180,9 @@ impl<'a> CommitTarget<'a> {
     /// because nobody looks there and what a crash leaves is in nobody's way.
     pub(super) fn stage_on(&self, device: u64) -> StagedName {
         let near = |dir: Arc<File>| StagedName { dir, name: self.own_name.clone() };
-        let is_far = self.copy.state().device() != device;
+        let is_far = self.copy.state.device != device;
         match self.copy.staging() {
-            StagingLevel::InState if !is_far => return near(self.copy.state().staged()),
+            StagingLevel::InState if !is_far => return near(self.copy.state.staged()),
             StagingLevel::InState | StagingLevel::InTree => {}
             StagingLevel::Beside => return self.stage_beside(),
         }

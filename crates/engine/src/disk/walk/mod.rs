@@ -276,9 +276,16 @@ fn open_start(root: &RootDir, start: Option<&RelPath>) -> io::Result<Arc<OpenDir
 enum WalkTask {
     /// Open a directory and list it. What it is in stays open as long as there is such work left, so at any time about as many
     /// directories are open as the tree is deep.
-    Descend { parent: Arc<OpenDir>, name: CString, above: Option<Arc<IgnoreRules>> },
+    Descend {
+        parent: Arc<OpenDir>,
+        name: CString,
+        above: Option<Arc<IgnoreRules>>,
+    },
     List(Arc<OpenDir>),
-    Visit { dir: Arc<OpenDir>, names: Vec<CString> },
+    Visit {
+        dir: Arc<OpenDir>,
+        names: Vec<CString>,
+    },
 }
 
 /// So many files of one directory are visited by one thread before others may help.
