@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
     fn begin_story(&self) -> Result<(), RunError> {
         let (by, story) = (Some(Owner::Run(self.place.run.clone())), Some(self.place.run.clone()));
         let workspace = self.session.workspace();
-        workspace.change_plan(&TaskUpdate { by, story, begins_story: true, ..TaskUpdate::default() })?;
+        workspace.update_tasks(&TaskUpdate { by, story, begins_story: true, ..TaskUpdate::default() })?;
         drop(workspace.count_files());
         Ok(())
     }

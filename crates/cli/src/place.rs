@@ -33,7 +33,7 @@ pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
 /// Opens the workspace that a command is about, to look at it: nothing is made.
 pub(crate) fn look(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
-    let workspace = Workspace::look(&root, settings(&root)?).map_err(with_hint)?;
+    let workspace = Workspace::open_read_only(&root, settings(&root)?).map_err(with_hint)?;
     let report = workspace.state_report();
     if let Some(PassedOver { path, why }) = report.passed_over {
         anstream::eprintln!("note: {} {why}; it is not used", path.display());

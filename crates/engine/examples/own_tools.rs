@@ -35,7 +35,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // The agent's own tool shows it, and says so.
     let content = fs::read_to_string(&file)?;
-    session.foreign_tools().showed("main.rs", 1, &content);
+    session.foreign_tools().record_shown("main.rs", 1, &content);
     assert!(session.foreign_tools().judge(&edit, &[]).is_ok(), "now it may be edited");
 
     // Before the edit is made, a person saves the file. The refusal shows the lines that changed, and they count as read.

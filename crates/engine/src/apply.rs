@@ -53,14 +53,14 @@ impl Session {
         let EditPlan { session, edit, step } = plan;
         // What another session may do is not what this one may.
         let result = if session == self.id() { self.apply(&edit, step) } else { self.change(&edit) };
-        self.conclude(&edit, result)
+        self.finish_call(&edit, result)
     }
 
     /// Judges an edit and carries it out.
     pub fn edit(&mut self, edit: &Edit) -> Outcome {
         self.begin_call(&CallProgress::default());
         let result = self.change(edit);
-        self.conclude(edit, result)
+        self.finish_call(edit, result)
     }
 
     /// Takes changes back for a person. Instructions are for models, and none are given.
@@ -68,7 +68,7 @@ impl Session {
         self.begin_call(&CallProgress::default());
         let edit = Edit::Undo(undo.clone());
         let result = self.change(&edit);
-        self.conclude_in(&[], &edit, result)
+        self.finish_call_in(&[], &edit, result)
     }
 
     pub(crate) fn change(&mut self, edit: &Edit) -> Result<Done, Refusal> {
@@ -101,7 +101,7 @@ impl Session {
                 Ok(committed) => return Ok(Done::Changed(self.record_step(edit, step, committed))),
                 Err(CommitError::Changed(path)) => {
                     // Whatever its stamp says.
-                    self.files.doubt(&path);
+                    self.files.forget(&path);
                     last = Some(path);
                 }
                 Err(CommitError::Refused(refusal)) => return Err(*refusal),
@@ -128,7 +128,7 @@ impl Session {
 
     /// A write of what is there already: the session knows all of it.
     fn same_content(&mut self, path: RelPath, text: Text) -> Done {
-        self.show(&path, &text, &LineSet::whole(text.line_count()));
+        self.record_shown(&path, &text, &LineSet::whole(text.line_count()));
         let rewrites = self.count_rewrite(&path, true);
         Done::SameContent(SameContent { path, text, rewrites })
     }
@@ -253,7 +253,7 @@ impl Session {
         }
         let landed = match (planned.path_after(), planned.text(), stamp) {
             (Some(path), Some(text), Some(stamp)) => {
-                self.files.found(&self.workspace, path, text, stamp);
+                self.files.record_found(&self.workspace, path, text, stamp);
                 Landed::AsPlanned
             }
             // Another program was at it right after us: what landed counts, not what was sent.
@@ -277,7 +277,7 @@ impl Session {
 
     /// Nothing is known of a path any more: we have taken away what was there, or put something else in its place.
     pub(crate) fn let_go(&mut self, path: &RelPath) {
-        self.files.doubt(path);
+        self.files.forget(path);
         if let Some(tracker) = &mut self.tracker {
             tracker.forget(&self.workspace, std::slice::from_ref(path));
         }

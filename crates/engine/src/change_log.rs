@@ -78,13 +78,13 @@ impl Workspace {
     /// The same as if these changes had never been made.
     pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
         self.flush();
-        self.store.bring_what_is_answered();
+        self.store.import_outboxes();
         let ask = |which: EventFilter| self.ask(|store| store.events(&which, MAX_EVENTS));
         if let ChangeSelection::Change(change) = selection {
             return ask(EventFilter { change: Some(change.clone()), ..EventFilter::default() });
         }
         // Of all sessions and files: another one may have taken back what is asked for, and under another name.
-        let mut events = standing(ask(EventFilter::default())?);
+        let mut events = not_undone(ask(EventFilter::default())?);
         events.retain(|event| selection.fits(event) && !passed.contains(&event.change));
         if !matches!(selection, ChangeSelection::Session(_)) {
             let last = events.first().map(|event| event.change.clone());
@@ -116,9 +116,9 @@ impl Workspace {
     /// The latest changes that fit, newest first.
     pub fn log(&self, which: &EventFilter, limit: usize) -> Result<Vec<LoggedChange>, StoreError> {
         self.flush();
-        self.store.bring_what_is_answered();
+        self.store.import_outboxes();
         let events = self.ask(|store| store.events(&EventFilter::default(), MAX_EVENTS))?;
-        let undone = undone(&events);
+        let undone = undone_changes(&events);
         let is_undone = |event: &FileEvent| undone.contains(&(event.change.clone(), event.path.clone()));
         let fits = |event: &FileEvent| {
             which.session.as_ref().is_none_or(|session| *session == event.session)
@@ -171,19 +171,19 @@ impl Workspace {
 
     /// What a file held at this path, if it is still kept.
     pub(crate) fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
-        self.ask(|store| store.replaced(path, version)).ok().flatten().map(Content::new)
+        self.ask(|store| store.replaced_content(path, version)).ok().flatten().map(Content::new)
     }
 }
 
 /// The events that still stand: neither taken back nor taking back.
-fn standing(mut events: Vec<FileEvent>) -> Vec<FileEvent> {
-    let undone = undone(&events);
+fn not_undone(mut events: Vec<FileEvent>) -> Vec<FileEvent> {
+    let undone = undone_changes(&events);
     events.retain(|event| event.undoes.is_empty() && !undone.contains(&(event.change.clone(), event.path.clone())));
     events
 }
 
 /// Which changes of which files have been taken back. One that took back another and was taken back itself counts for nothing.
-fn undone(events: &[FileEvent]) -> HashSet<(ChangeId, RelPath)> {
+fn undone_changes(events: &[FileEvent]) -> HashSet<(ChangeId, RelPath)> {
     let mut by_change: HashMap<&ChangeId, Vec<&FileEvent>> = HashMap::new();
     events.iter().for_each(|event| by_change.entry(&event.change).or_default().push(event));
     let mut undone = HashSet::new();

@@ -240,7 +240,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "true",
         meaning: "an edit needs a read first; off, only files that were read and changed since are refused",
         repository: RepositoryRule::Only { what: "`true`", fits: |_, wanted| wanted.policy.require_read },
-        set: |config, value| put(&mut config.policy.require_read, value.as_bool()),
+        set: |config, value| set_if_some(&mut config.policy.require_read, value.as_bool()),
     },
     ConfigKey {
         name: "policy.on_change",
@@ -248,7 +248,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "\"refuse\"",
         meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen; under hooks the default is \"rebase\"",
         repository: RepositoryRule::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
-        set: |config, value| put(&mut config.policy.on_change, on_change(value)),
+        set: |config, value| set_if_some(&mut config.policy.on_change, on_change(value)),
     },
     ConfigKey {
         name: "policy.short_rereads",
@@ -256,7 +256,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "false",
         meaning: "a read of unchanged lines that were shown before is answered with a note; for clients that call `forget` after every compaction",
         repository: RepositoryRule::Only { what: "`false`", fits: |_, wanted| !wanted.policy.short_rereads },
-        set: |config, value| put(&mut config.policy.short_rereads, value.as_bool()),
+        set: |config, value| set_if_some(&mut config.policy.short_rereads, value.as_bool()),
     },
     ConfigKey {
         name: "policy.durability",
@@ -264,7 +264,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "\"full\"",
         meaning: "full syncs files, directories and the journal; fast syncs nothing and is still safe against crashes of programs",
         repository: RepositoryRule::Only { what: "`\"full\"`", fits: |_, wanted| wanted.durability == Durability::Full },
-        set: |config, value| put(&mut config.durability, durability(value)),
+        set: |config, value| set_if_some(&mut config.durability, durability(value)),
     },
     ConfigKey {
         name: "limits.read_lines",
@@ -275,7 +275,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: SMALLER,
             fits: |user, wanted| wanted.limits.read_lines <= user.limits.read_lines,
         },
-        set: |config, value| put(&mut config.limits.read_lines, count(value)),
+        set: |config, value| set_if_some(&mut config.limits.read_lines, count(value)),
     },
     ConfigKey {
         name: "limits.read_bytes",
@@ -286,7 +286,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: SMALLER,
             fits: |user, wanted| wanted.limits.read_bytes <= user.limits.read_bytes,
         },
-        set: |config, value| put(&mut config.limits.read_bytes, count(value)),
+        set: |config, value| set_if_some(&mut config.limits.read_bytes, count(value)),
     },
     ConfigKey {
         name: "limits.line_chars",
@@ -297,7 +297,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: SMALLER,
             fits: |user, wanted| wanted.limits.line_chars <= user.limits.line_chars,
         },
-        set: |config, value| put(&mut config.limits.line_chars, count(value)),
+        set: |config, value| set_if_some(&mut config.limits.line_chars, count(value)),
     },
     ConfigKey {
         name: "limits.file_bytes",
@@ -307,7 +307,7 @@ pub const KEYS: &[ConfigKey] = &[
         // A file over this limit is not read, so the gate cannot compare it, and hooks leave it to the client's own tool: a smaller
         // limit would switch protection off. A larger one would take memory.
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.limits.file_bytes, count(value).map(|bytes| bytes as u64)),
+        set: |config, value| set_if_some(&mut config.limits.file_bytes, count(value).map(|bytes| bytes as u64)),
     },
     ConfigKey {
         name: "limits.batch_edits",
@@ -316,7 +316,7 @@ pub const KEYS: &[ConfigKey] = &[
         meaning: "edits in one call",
         // Hooks leave a larger batch to the client's own tool.
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.limits.batch_edits, count(value)),
+        set: |config, value| set_if_some(&mut config.limits.batch_edits, count(value)),
     },
     ConfigKey {
         name: "versions.bytes",
@@ -328,7 +328,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: LARGER,
             fits: |user, wanted| (user.versions.bytes..=user.versions.bytes.saturating_mul(4)).contains(&wanted.versions.bytes),
         },
-        set: |config, value| put(&mut config.versions.bytes, count(value).map(|bytes| bytes as u64)),
+        set: |config, value| set_if_some(&mut config.versions.bytes, count(value).map(|bytes| bytes as u64)),
     },
     ConfigKey {
         name: "versions.days",
@@ -339,7 +339,9 @@ pub const KEYS: &[ConfigKey] = &[
             what: LARGER,
             fits: |user, wanted| (user.versions.days..=user.versions.days.saturating_mul(4)).contains(&wanted.versions.days),
         },
-        set: |config, value| put(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64)),
+        set: |config, value| {
+            set_if_some(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64))
+        },
     },
     ConfigKey {
         name: "instructions.names",
@@ -351,7 +353,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: MARKDOWN,
             fits: |_, wanted| wanted.instructions.names.iter().all(|name| is_plain_markdown(name)),
         },
-        set: |config, value| put(&mut config.instructions.names, names(value)),
+        set: |config, value| set_if_some(&mut config.instructions.names, file_names(value)),
     },
     ConfigKey {
         name: "instructions.tokens",
@@ -362,7 +364,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: SMALLER,
             fits: |user, wanted| wanted.instructions.tokens <= user.instructions.tokens,
         },
-        set: |config, value| put(&mut config.instructions.tokens, count(value)),
+        set: |config, value| set_if_some(&mut config.instructions.tokens, count(value)),
     },
     ConfigKey {
         name: "instructions.total_tokens",
@@ -373,7 +375,7 @@ pub const KEYS: &[ConfigKey] = &[
             what: SMALLER,
             fits: |user, wanted| wanted.instructions.total_tokens <= user.instructions.total_tokens,
         },
-        set: |config, value| put(&mut config.instructions.total_tokens, count(value)),
+        set: |config, value| set_if_some(&mut config.instructions.total_tokens, count(value)),
     },
     ConfigKey {
         name: "context.mode",
@@ -382,7 +384,7 @@ pub const KEYS: &[ConfigKey] = &[
         meaning: "what the agent's prompt is made from: the present state, or the whole conversation",
         // A conversation costs more than a snapshot.
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.context.mode, mode(value)),
+        set: |config, value| set_if_some(&mut config.context.mode, mode(value)),
     },
     ConfigKey {
         name: "context.budget",
@@ -390,7 +392,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "5000",
         meaning: "tokens of the agent's whole prompt, tools included, in snapshot mode",
         repository: RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.context.budget <= user.context.budget },
-        set: |config, value| put(&mut config.context.budget, count(value)),
+        set: |config, value| set_if_some(&mut config.context.budget, count(value)),
     },
     ConfigKey {
         name: "context.window",
@@ -398,7 +400,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "100000",
         meaning: "tokens of the agent's conversation before it is folded, in history mode",
         repository: RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.context.window <= user.context.window },
-        set: |config, value| put(&mut config.context.window, count(value)),
+        set: |config, value| set_if_some(&mut config.context.window, count(value)),
     },
     ConfigKey {
         name: "model.name",
@@ -406,7 +408,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "\"\"",
         meaning: "the model that the agent asks, as its provider calls it",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.name, text(value)),
+        set: |config, value| set_if_some(&mut config.model.name, text(value)),
     },
     ConfigKey {
         name: "model.url",
@@ -414,7 +416,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "\"\"",
         meaning: "where the model is served; none is the provider's own address",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.url, text(value)),
+        set: |config, value| set_if_some(&mut config.model.url, text(value)),
     },
     ConfigKey {
         name: "model.protocol",
@@ -423,7 +425,7 @@ pub const KEYS: &[ConfigKey] = &[
         meaning: "how the model is spoken to; none goes by its name",
         repository: RepositoryRule::Nothing,
         set: |config, value| {
-            put(
+            set_if_some(
                 &mut config.model.protocol,
                 text(value).filter(|name| matches!(name.as_deref(), None | Some("openai" | "anthropic"))),
             )
@@ -435,7 +437,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "\"\"",
         meaning: "a file that holds the key for the model, readable by you only; an absolute path, or one that begins with `~/`",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.key_file, text(value)),
+        set: |config, value| set_if_some(&mut config.model.key_file, text(value)),
     },
     ConfigKey {
         name: "model.key_command",
@@ -443,7 +445,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "\"\"",
         meaning: "a command line for `sh` that prints the key for the model, of a password manager say; it has 60 seconds, and comes before `model.key_file`",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.key_command, text(value)),
+        set: |config, value| set_if_some(&mut config.model.key_command, text(value)),
     },
     ConfigKey {
         name: "model.price_input",
@@ -451,7 +453,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "0",
         meaning: "dollars for a million tokens of a prompt; 0 is unknown",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.price_input, price(value)),
+        set: |config, value| set_if_some(&mut config.model.price_input, price(value)),
     },
     ConfigKey {
         name: "model.price_cached",
@@ -459,7 +461,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "0",
         meaning: "the same for tokens from the provider's cache",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.price_cached, price(value)),
+        set: |config, value| set_if_some(&mut config.model.price_cached, price(value)),
     },
     ConfigKey {
         name: "model.price_output",
@@ -467,7 +469,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "0",
         meaning: "dollars for a million tokens of an answer; 0 is unknown",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.price_output, price(value)),
+        set: |config, value| set_if_some(&mut config.model.price_output, price(value)),
     },
     ConfigKey {
         name: "model.seconds",
@@ -475,7 +477,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "120",
         meaning: "seconds without a word from the model until a request counts as failed; a local model may need more",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
+        set: |config, value| set_if_some(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
     },
     ConfigKey {
         name: "model.attempts",
@@ -483,7 +485,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "6",
         meaning: "how often a request is made at most, when the model is busy, silent or breaks off",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.attempts, count(value).and_then(|attempts| attempts.try_into().ok())),
+        set: |config, value| set_if_some(&mut config.model.attempts, count(value).and_then(|attempts| attempts.try_into().ok())),
     },
     ConfigKey {
         name: "model.pause",
@@ -491,7 +493,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "2",
         meaning: "seconds before the second attempt, at most; twice as many before each further one, and longer when the provider asks for it, up to 60",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.model.pause, number(value).filter(|seconds| *seconds <= 60.0)),
+        set: |config, value| set_if_some(&mut config.model.pause, number(value).filter(|seconds| *seconds <= 60.0)),
     },
     ConfigKey {
         name: "commands.allow",
@@ -499,7 +501,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "[]",
         meaning: "commands that the agent runs without asking: `cargo test` covers any command that begins with these words, \"*\" everything; a line with substitutions, variables, subshells or redirections is asked about all the same",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.commands.allow, allowed(value)),
+        set: |config, value| set_if_some(&mut config.commands.allow, command_prefixes(value)),
     },
     ConfigKey {
         name: "commands.seconds",
@@ -507,7 +509,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "120",
         meaning: "seconds after which a command of the agent is stopped, if the call gives no other limit",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.commands.seconds, count(value).map(|seconds| seconds as u64)),
+        set: |config, value| set_if_some(&mut config.commands.seconds, count(value).map(|seconds| seconds as u64)),
     },
     ConfigKey {
         name: "commands.output_bytes",
@@ -515,7 +517,7 @@ pub const KEYS: &[ConfigKey] = &[
         default: "16000",
         meaning: "bytes shown of a command's output, half from its beginning and half from its end",
         repository: RepositoryRule::Nothing,
-        set: |config, value| put(&mut config.commands.output_bytes, count(value)),
+        set: |config, value| set_if_some(&mut config.commands.output_bytes, count(value)),
     },
 ];
 
@@ -527,7 +529,7 @@ const SMALLER: &str = "a number up to yours";
 const LARGER: &str = "a number from yours to 4 times that";
 const MARKDOWN: &str = "plain names that end in `.md`";
 
-fn put<T>(place: &mut T, value: Option<T>) -> bool {
+fn set_if_some<T>(place: &mut T, value: Option<T>) -> bool {
     value.map(|value| *place = value).is_some()
 }
 
@@ -569,7 +571,7 @@ fn mode(value: &Value) -> Option<Mode> {
     }
 }
 
-fn names(value: &Value) -> Option<Vec<String>> {
+fn file_names(value: &Value) -> Option<Vec<String>> {
     list(value, |name| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']))
 }
 
@@ -579,7 +581,7 @@ fn is_plain_markdown(name: &str) -> bool {
     !name.contains(['/', '\\']) && !name.starts_with('.') && name.rsplit_once('.').is_some_and(is_markdown)
 }
 
-fn allowed(value: &Value) -> Option<Vec<String>> {
+fn command_prefixes(value: &Value) -> Option<Vec<String>> {
     list(value, shell::is_entry)
 }
 

@@ -174,7 +174,7 @@ impl FileCache {
         };
         let present = self.present(&path, now.bytes, workspace.config().limits.file_bytes);
         if let Present::Text(text) = &present {
-            self.found(workspace, &path, text, now.stamp);
+            self.record_found(workspace, &path, text, now.stamp);
         }
         Ok(GatheredFile { stamp: Some(now.stamp), links: now.links, mode, ..gathered(path, present) })
     }
@@ -202,19 +202,19 @@ impl FileCache {
     }
 
     /// What is at these paths now, without the texts: a file is read only if its stamp does not tell.
-    pub(crate) fn look(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<Outside> {
+    pub(crate) fn check(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<Outside> {
         let unknown: Vec<RelPath> = paths.iter().filter(|path| !self.known.contains_key(*path)).cloned().collect();
         let stored = workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
         let stored: HashMap<RelPath, KnownFile> =
             unknown.into_iter().zip(stored).filter_map(|(path, known)| Some((path, known?))).collect();
-        let mut look = |path: &RelPath| {
+        let mut check = |path: &RelPath| {
             let known = self.known.get(path).map(|known| known.file.clone()).or_else(|| stored.get(path).cloned());
-            self.look_at(workspace, path, known)
+            self.check_one(workspace, path, known)
         };
-        paths.iter().map(&mut look).collect()
+        paths.iter().map(&mut check).collect()
     }
 
-    fn look_at(&mut self, workspace: &Workspace, path: &RelPath, known: Option<KnownFile>) -> Outside {
+    fn check_one(&mut self, workspace: &Workspace, path: &RelPath, known: Option<KnownFile>) -> Outside {
         if let (Some(stat), Some(known)) = (stat_of_file(workspace.root(), path), known)
             && known.stamp.agrees_with(&workspace.copy.clock().stamp(&stat))
             && !known.stamp.is_racy()
@@ -288,12 +288,12 @@ impl FileCache {
     }
 
     /// Takes back what is known of a file: the next look reads it.
-    pub(crate) fn doubt(&mut self, path: &RelPath) {
+    pub(crate) fn forget(&mut self, path: &RelPath) {
         self.known.remove(path);
     }
 
     /// Remembers that this text was found at a path, with this stamp.
-    pub(crate) fn found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
+    pub(crate) fn record_found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
         self.texts.keep(text);
         let file = KnownFile { version: text.version(), stamp };
         let last = self.known.get_mut(path);
@@ -320,7 +320,7 @@ impl FileCache {
     pub(crate) fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
         if !self.mark_kept(path, text) {
-            workspace.store.record_text(&self.owner, path, None, kept(&Content::Text(text.clone())));
+            workspace.store.record_text(&self.owner, path, None, kept_record(&Content::Text(text.clone())));
         }
     }
 
@@ -348,12 +348,12 @@ impl FileCache {
                         (None, None)
                     }
                 };
-                workspace.store.record_text(&self.owner, planned.path(), replaced, kept(&Content::Text(after.clone())));
+                workspace.store.record_text(&self.owner, planned.path(), replaced, kept_record(&Content::Text(after.clone())));
                 way_back
             }
             _ => {
                 let is_kept = lost_blob(planned).is_some();
-                before.into_iter().filter(|_| !is_kept).for_each(|before| workspace.record(kept(before)));
+                before.into_iter().filter(|_| !is_kept).for_each(|before| workspace.record(kept_record(before)));
                 after.into_iter().for_each(|after| self.keep(workspace, planned.path_after().unwrap_or(planned.path()), after));
                 None
             }
@@ -362,15 +362,15 @@ impl FileCache {
 
     /// Keeps a text that was replaced as a whole. Most often the store has it, from when the session read or wrote it.
     fn keep_replaced(&self, workspace: &Workspace, path: &RelPath, text: &Text) {
-        let record = kept(&Content::Text(text.clone()));
-        match workspace.ask(|store| store.holds(&text.version())) {
+        let record = kept_record(&Content::Text(text.clone()));
+        match workspace.ask(|store| store.has_version(&text.version())) {
             Ok(true) => workspace.store.record_text(&self.owner, path, None, record),
             Ok(false) | Err(_) => workspace.record(record),
         }
     }
 
     /// What a file held that was this version then.
-    pub(crate) fn kept(&mut self, workspace: &Workspace, version: ContentHash) -> Present {
+    pub(crate) fn kept_content(&mut self, workspace: &Workspace, version: ContentHash) -> Present {
         if let Some(text) = self.text(workspace, &version) {
             return Present::Text(text);
         }
@@ -409,7 +409,7 @@ pub(crate) fn keep_first(workspace: &Workspace, planned: &Planned) -> Result<(),
 
 /// Keeps what a file holds, and waits until it is kept.
 pub(crate) fn keep_bytes(workspace: &Workspace, path: &RelPath, content: &Content) -> Result<(), Refusal> {
-    workspace.record(kept(content));
+    workspace.record(kept_record(content));
     workspace.flush();
     let kept = workspace.ask(|store| store.version(&content.version()));
     if kept.is_ok_and(|kept| kept.is_some()) {
@@ -425,7 +425,7 @@ fn lost_blob(planned: &Planned) -> Option<&Content> {
     planned.base().filter(|base| base.text().is_none() && !stays)
 }
 
-fn kept(content: &Content) -> StoreRecord {
+fn kept_record(content: &Content) -> StoreRecord {
     StoreRecord::Kept { version: content.version(), content: SharedBytes::new(content.clone()), at: now() }
 }
 

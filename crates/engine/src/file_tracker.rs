@@ -122,7 +122,7 @@ impl FileTracker {
     }
 
     /// A call begins: what others have put into the store since the last one counts.
-    pub(crate) fn take_over(&mut self) {
+    pub(crate) fn reload_if_shared(&mut self) {
         if self.shared {
             self.views.clear();
             self.paths.clear();
@@ -190,10 +190,10 @@ impl FileTracker {
     pub fn forget(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<RelPath> {
         let mut forgotten = Vec::new();
         for path in paths {
-            self.mend(workspace, path);
+            self.clear_refusals(workspace, path);
             let was_given = self.given_mut(workspace).forget(path);
             if self.view(workspace, path).is_some() || was_given {
-                self.put(path, None);
+                self.insert_view(path, None);
                 workspace.record(StoreRecord::Forgot { session: self.session.clone(), path: path.clone() });
                 forgotten.push(path.clone());
             }
@@ -204,7 +204,7 @@ impl FileTracker {
     /// Forgets what the session has seen of a file; what it was given as instructions stays.
     pub(crate) fn forget_view(&mut self, workspace: &Workspace, path: &RelPath) {
         if self.view(workspace, path).is_some() {
-            self.put(path, None);
+            self.insert_view(path, None);
             workspace.record(StoreRecord::Forgot { session: self.session.clone(), path: path.clone() });
         }
     }
@@ -215,7 +215,7 @@ impl FileTracker {
     }
 
     /// Records that the session was given this file as instructions.
-    pub(crate) fn give(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
+    pub(crate) fn record_given(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
         self.given_mut(workspace).give(path.clone(), version);
         workspace.record(StoreRecord::Given { session: self.session.clone(), path: path.clone(), version });
     }
@@ -235,23 +235,23 @@ impl FileTracker {
             return None;
         }
         let view = workspace.ask(|store| store.view(&self.session, path)).ok().flatten();
-        self.put(path, view.clone());
+        self.insert_view(path, view.clone());
         view
     }
 
     /// Asks the store what the session has seen of these files, all at once.
-    pub(crate) fn fetch(&mut self, workspace: &Workspace, paths: &[RelPath]) {
+    pub(crate) fn load_views(&mut self, workspace: &Workspace, paths: &[RelPath]) {
         let unknown: Vec<RelPath> =
             paths.iter().filter(|path| self.continued && !self.views.contains_key(*path)).cloned().collect();
         if unknown.len() > 1 {
             let views = workspace.ask(|store| store.views(&self.session, &unknown)).unwrap_or_default();
-            unknown.iter().zip(views).for_each(|(path, view)| self.put(path, view));
+            unknown.iter().zip(views).for_each(|(path, view)| self.insert_view(path, view));
         }
     }
 
     /// The files of which the session has seen something.
     pub(crate) fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
-        self.list(workspace);
+        self.load_all(workspace);
         self.paths.iter().cloned().collect()
     }
 
@@ -262,7 +262,7 @@ impl FileTracker {
 
     /// Those of them that are this path or beneath it.
     pub(crate) fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
-        self.list(workspace);
+        self.load_all(workspace);
         if let Some(Some(_)) = self.views.get(path) {
             return vec![path.clone()];
         }
@@ -273,7 +273,7 @@ impl FileTracker {
 
     /// So many of them that are one of these paths or below one; only what the store knows, and without asking for each view.
     pub(crate) fn viewed_in(&self, workspace: &Workspace, places: &HashSet<RelPath>, limit: usize) -> Vec<RelPath> {
-        let stored = workspace.ask(|store| store.viewed(&self.session)).unwrap_or_default();
+        let stored = workspace.ask(|store| store.viewed_paths(&self.session)).unwrap_or_default();
         let is_in = |path: &RelPath| {
             let path = path.as_str();
             let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -283,10 +283,10 @@ impl FileTracker {
     }
 
     /// Asks the store, once, what this session had seen before.
-    fn list(&mut self, workspace: &Workspace) {
+    fn load_all(&mut self, workspace: &Workspace) {
         if self.continued && !std::mem::replace(&mut self.listed, true) {
-            let stored = workspace.ask(|store| store.viewed(&self.session)).unwrap_or_default();
-            self.fetch(workspace, &stored);
+            let stored = workspace.ask(|store| store.viewed_paths(&self.session)).unwrap_or_default();
+            self.load_views(workspace, &stored);
             stored.into_iter().for_each(|path| drop(self.view(workspace, &path)));
         }
     }
@@ -296,11 +296,11 @@ impl FileTracker {
         if self.views.get(path).and_then(|last| last.as_ref()).is_some_and(|last| last.view() == view) {
             return;
         }
-        self.put(path, Some(view.clone()));
+        self.insert_view(path, Some(view.clone()));
         workspace.record(StoreRecord::Viewed { session: self.session.clone(), path: path.clone(), view });
     }
 
-    fn put(&mut self, path: &RelPath, view: Option<View>) {
+    fn insert_view(&mut self, path: &RelPath, view: Option<View>) {
         let is_seen = view.is_some();
         let was_seen = self.views.insert(path.clone(), view.map(PackedView::of)).is_some_and(|view| view.is_some());
         if is_seen && !was_seen {
@@ -312,7 +312,14 @@ impl FileTracker {
 
     /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
     /// they are the same.
-    pub(crate) fn show(&mut self, workspace: &Workspace, files: &mut FileCache, path: &RelPath, text: &Text, lines: &LineSet) {
+    pub(crate) fn record_shown(
+        &mut self,
+        workspace: &Workspace,
+        files: &mut FileCache,
+        path: &RelPath,
+        text: &Text,
+        lines: &LineSet,
+    ) {
         let mut view = match self.view(workspace, path) {
             Some(view) if view.is_unknown() => View::of(text),
             Some(view) if view.version() == text.version() => view,
@@ -344,7 +351,7 @@ impl FileTracker {
     }
 
     /// What calls about this file were refused for has been mended.
-    pub(crate) fn mend(&mut self, workspace: &Workspace, path: &RelPath) {
+    pub(crate) fn clear_refusals(&mut self, workspace: &Workspace, path: &RelPath) {
         let refused = self.refused(workspace);
         let before = refused.len();
         refused.retain(|_, call| call.path.as_ref() != Some(path));
@@ -356,7 +363,7 @@ impl FileTracker {
     fn refused(&mut self, workspace: &Workspace) -> &mut HashMap<ContentHash, RefusedCall> {
         let session = &self.session;
         self.refused.get_or_insert_with(|| {
-            let calls: Result<Vec<RefusedCall>, StoreError> = workspace.ask(|store: &dyn Store| store.refused(session));
+            let calls: Result<Vec<RefusedCall>, StoreError> = workspace.ask(|store: &dyn Store| store.refused_calls(session));
             calls.unwrap_or_default().into_iter().map(|call| (call.call, call)).collect()
         })
     }
@@ -365,7 +372,7 @@ impl FileTracker {
     pub(crate) fn count_rewrite(&mut self, workspace: &Workspace, path: &RelPath, alike: bool) -> u32 {
         let last = match self.rewrites.get(path) {
             Some(count) => *count,
-            None if self.continued => workspace.ask(|store| store.rewrites(&self.session, path)).unwrap_or_default(),
+            None if self.continued => workspace.ask(|store| store.rewrite_count(&self.session, path)).unwrap_or_default(),
             None => 0,
         };
         let count = if alike { last + 1 } else { 0 };

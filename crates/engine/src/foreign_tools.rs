@@ -25,7 +25,7 @@ use crate::{
     instructions::ClientInstructions,
     plan::PlanStep,
     session::{BaseVersion, PlanBasis, Session},
-    stale_views::{StaleView, who_and_when},
+    stale_views::{StaleView, author_and_time},
     time,
 };
 
@@ -62,7 +62,7 @@ pub struct AllowedEdit {
 pub struct EditPermit {
     /// To be kept until the tool has run.
     pub edit: AllowedEdit,
-    /// What else has changed in its files since the session saw them. Whoever tells the model says so with [`ForeignTools::told`].
+    /// What else has changed in its files since the session saw them. Whoever tells the model says so with [`ForeignTools::record_told`].
     pub changed_before: Vec<ChangedBefore>,
     /// Files that it makes and that were there when the session last saw them.
     pub gone_before: Vec<RelPath>,
@@ -120,7 +120,7 @@ impl ForeignTools<'_> {
         let (mut changed_before, mut gone_before) = (Vec::new(), Vec::new());
         match step {
             // Whoever sends all of what is there knows it, also where somebody else has written it.
-            PlanStep::Nothing(path, text) => self.session.show(&path, &text, &LineSet::whole(text.line_count())),
+            PlanStep::Nothing(path, text) => self.session.record_shown(&path, &text, &LineSet::whole(text.line_count())),
             PlanStep::Change(files) => {
                 for file in &files {
                     if let Err(refusal) = keep_first(self.session.workspace(), &file.planned) {
@@ -179,7 +179,7 @@ impl ForeignTools<'_> {
         let (Present::Text(now), Some(view), Some(seen)) = (gathered.present, gathered.view, gathered.seen) else { return None };
         let changed =
             StaleView { path: path.clone(), was: Outside::Version(view.version()), now: Outside::Version(now.version()) };
-        let made = who_and_when(self.session.workspace(), &self.session.id(), &changed).filter(|(by, _)| *by != By::Unknown);
+        let made = author_and_time(self.session.workspace(), &self.session.id(), &changed).filter(|(by, _)| *by != By::Unknown);
         let view = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
         self.session.keep_text(path, &now);
         self.session.set_view(path, view);
@@ -189,10 +189,10 @@ impl ForeignTools<'_> {
     }
 
     /// The model is told what else has changed in the files of an edit: the lines that this shows are seen.
-    pub fn told(&mut self, changed: &[ChangedBefore]) {
+    pub fn record_told(&mut self, changed: &[ChangedBefore]) {
         for ChangedBefore { path, rebased, .. } in changed {
             if let Some((path, text)) = self.text_at(path.as_str()) {
-                self.session.show(&path, &text, &rebased.fresh.shown);
+                self.session.record_shown(&path, &text, &rebased.fresh.shown);
             }
         }
     }
@@ -402,29 +402,29 @@ impl ForeignTools<'_> {
 
     /// Records what a foreign tool has shown of a file: these lines, from this number on. Only those that the file has count. Gives
     /// how many do.
-    pub fn showed(&mut self, path: &str, start: u32, content: &str) -> usize {
+    pub fn record_shown(&mut self, path: &str, start: u32, content: &str) -> usize {
         let Ok(gathered) = self.session.gather(path) else { return 0 };
         let Present::Text(text) = gathered.present else { return 0 };
         let lines = matching(&text, start, content);
         let count = lines.count() as usize;
         if count > 0 || (text.line_count() == 0 && content.is_empty()) {
-            self.session.show(&gathered.path, &text, &lines);
-            self.session.mend(&gathered.path);
+            self.session.record_shown(&gathered.path, &text, &lines);
+            self.session.clear_refusals(&gathered.path);
             self.session.track_read(&[Lines { path: gathered.path, text, lines }]);
         }
         count
     }
 
-    /// Says that a command is about to run in a foreign shell: what the files are that it names is noted until [`ForeignTools::ran`]
+    /// Says that a command is about to run in a foreign shell: what the files are that it names is noted until [`ForeignTools::command_ran`]
     /// says that this very command has ended, perhaps in another process.
-    pub fn about_to_run(&mut self, command: &ShellCommand<'_>) {
+    pub fn command_begins(&mut self, command: &ShellCommand<'_>) {
         self.session.foreign_command_begins(command);
     }
 
     /// Records what a command in a foreign shell has shown, and gives what it changed.
     ///
     /// `running` are edits that other tools of the session are making: what becomes of their files is not the command's doing.
-    pub fn ran(&mut self, command: &ShellCommand<'_>, running: &[AllowedEdit]) -> CommandEffects {
+    pub fn command_ran(&mut self, command: &ShellCommand<'_>, running: &[AllowedEdit]) -> CommandEffects {
         let among = self.lately_viewed_besides(running);
         self.session.foreign_command_ended(among, command)
     }
@@ -435,19 +435,19 @@ impl ForeignTools<'_> {
     }
 
     /// Records what a tool has printed that is no command: the hits of a search, say. `line` names the files that it can be about.
-    pub fn printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
-        self.session.printed(printed)
+    pub fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
+        self.session.record_printed(printed)
     }
 
     /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. All of the file is seen if the text of every
     /// cell that it has is in what was shown, one after the other. Gives whether it is.
-    pub fn showed_notebook(&mut self, path: &str, cells: &str) -> bool {
+    pub fn record_shown_notebook(&mut self, path: &str, cells: &str) -> bool {
         let Ok(gathered) = self.session.gather(path) else { return false };
         let Present::Text(text) = gathered.present else { return false };
         let is_shown = shows_all_cells(text.as_str(), cells);
         if is_shown {
             let lines = LineSet::whole(text.line_count());
-            self.session.show(&gathered.path, &text, &lines);
+            self.session.record_shown(&gathered.path, &text, &lines);
             self.session.track_read(&[Lines { path: gathered.path, text, lines }]);
         }
         is_shown
@@ -457,7 +457,7 @@ impl ForeignTools<'_> {
     /// looked at when they are made.
     pub fn changed_elsewhere(&mut self, running: &[AllowedEdit]) -> Vec<ChangedFile> {
         let paths = self.lately_viewed_besides(running);
-        let changed = self.session.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths)).unwrap_or_default();
+        let changed = self.session.with_stale_views(|stale_views, sources| stale_views.check(sources, paths)).unwrap_or_default();
         self.session.name_changed(changed)
     }
 
@@ -478,7 +478,7 @@ impl ForeignTools<'_> {
     /// The instructions for work on a file that this session does not have yet.
     pub fn instructions(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = self.session.path_of(path).ok()?.parent();
-        self.session.tell_instructions(&[directory])
+        self.session.take_instructions(&[directory])
     }
 
     /// The client has given the model the instructions of a directory and of those above, by its own rules, as far as it had none of
@@ -528,7 +528,7 @@ impl ForeignTools<'_> {
         let workspace = self.session.workspace().clone();
         let Some(tracker) = self.session.tracker() else { return };
         if tracker.given(&workspace).news(path, text.version()) == Some(News::First) {
-            tracker.give(&workspace, path, text.version());
+            tracker.record_given(&workspace, path, text.version());
         }
     }
 

@@ -85,18 +85,18 @@ pub(crate) struct InstructionSources<'a> {
 
 impl InstructionCache {
     /// Takes back what is known of directories where something may have changed.
-    pub(crate) fn listen(&mut self, hints: &WatchHints, settings: &Settings) {
+    pub(crate) fn note_hints(&mut self, hints: &WatchHints, settings: &Settings) {
         match hints {
             WatchHints::Paths(paths) if paths.is_empty() => {}
             WatchHints::Paths(paths) if paths.len() <= MOST_HINTS => {
                 std::mem::take(&mut self.unsure).iter().for_each(|directory| drop(self.looked.remove(directory)));
-                paths.iter().for_each(|path| self.doubt(path, settings));
+                paths.iter().for_each(|path| self.recheck(path, settings));
             }
             WatchHints::Paths(_) | WatchHints::Everything => self.round += 1,
         }
     }
 
-    fn doubt(&mut self, path: &RelPath, settings: &Settings) {
+    fn recheck(&mut self, path: &RelPath, settings: &Settings) {
         if settings.names.iter().any(|name| name.eq_ignore_ascii_case(path.name())) {
             let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
             self.looked.remove(directory);
@@ -116,69 +116,73 @@ impl InstructionCache {
 
     /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.
     /// `None` is the root. What does not fit into one reply is left for the next one.
-    pub(crate) fn tell(
+    pub(crate) fn take_new(
         &mut self,
-        ground: &mut InstructionSources<'_>,
+        sources: &mut InstructionSources<'_>,
         directories: &[Option<RelPath>],
     ) -> Option<ToldInstructions> {
-        if ground.workspace.config().instructions.names.is_empty() {
+        if sources.workspace.config().instructions.names.is_empty() {
             return None;
         }
         let mut news: Vec<(InstructionFile, Instruction)> = Vec::new();
         for directory in directories.iter().flat_map(outside_internals) {
-            let new = self.news(ground, directory);
+            let new = self.news(sources, directory);
             news.extend(new.filter(|(new, _)| news.iter().all(|(found, _)| found.version != new.version)));
             if news.len() == MOST_FILES {
                 break;
             }
         }
-        if news.is_empty() { None } else { Some(self.give(ground, news)) }
+        if news.is_empty() { None } else { Some(self.record_given(sources, news)) }
     }
 
     /// The instructions of one directory, if the session does not have them.
-    fn news(&mut self, ground: &mut InstructionSources<'_>, directory: &str) -> Option<(InstructionFile, Instruction)> {
-        self.look(ground, directory);
+    fn news(&mut self, sources: &mut InstructionSources<'_>, directory: &str) -> Option<(InstructionFile, Instruction)> {
+        self.look(sources, directory);
         let found = self.looked.get(directory)?.found.as_ref()?;
-        given(&self.given, ground).news(&found.path, found.version)?;
+        given(&self.given, sources).news(&found.path, found.version)?;
         // It is read once more, because what is given is what is there now.
-        let Some(InstructionEntry::Says(found, text)) = read(ground, found.at.clone()) else { return None };
-        let news = given(&self.given, ground).news(&found.path, found.version)?;
-        if has_seen(ground, &found) {
-            self.remember(ground, &found);
+        let Some(InstructionEntry::Says(found, text)) = read(sources, found.at.clone()) else { return None };
+        let news = given(&self.given, sources).news(&found.path, found.version)?;
+        if has_seen(sources, &found) {
+            self.remember(sources, &found);
             return None;
         }
         let instruction = Instruction { directory: RelPath::new(directory).ok(), path: found.at.clone(), text, news };
         Some((found, instruction))
     }
 
-    fn give(&mut self, ground: &mut InstructionSources<'_>, news: Vec<(InstructionFile, Instruction)>) -> ToldInstructions {
+    fn record_given(
+        &mut self,
+        sources: &mut InstructionSources<'_>,
+        news: Vec<(InstructionFile, Instruction)>,
+    ) -> ToldInstructions {
         let (found, instructions): (Vec<InstructionFile>, Vec<Instruction>) = news.into_iter().unzip();
-        let told = render::instructions::fit(instructions, &ground.workspace.config().instructions);
+        let told = render::instructions::fit(instructions, &sources.workspace.config().instructions);
         let given = &found[..told.parts.len()];
         // The text has no line numbers, so it allows no edit of the file: it is given, but not seen.
-        given.iter().for_each(|found| self.remember(ground, found));
+        given.iter().for_each(|found| self.remember(sources, found));
         told
     }
 
-    fn remember(&mut self, ground: &mut InstructionSources<'_>, found: &InstructionFile) {
-        match &mut ground.tracker {
-            Some(tracker) => tracker.give(ground.workspace, &found.path, found.version),
+    fn remember(&mut self, sources: &mut InstructionSources<'_>, found: &InstructionFile) {
+        match &mut sources.tracker {
+            Some(tracker) => tracker.record_given(sources.workspace, &found.path, found.version),
             None => self.given.give(found.path.clone(), found.version),
         }
     }
 
     /// Looks for the file that counts in a directory, if it may have changed.
-    fn look(&mut self, ground: &mut InstructionSources<'_>, directory: &str) {
+    fn look(&mut self, sources: &mut InstructionSources<'_>, directory: &str) {
         if self.looked.get(directory).is_some_and(|looked| looked.round == self.round) {
             return;
         }
         let before = self.looked.remove(directory);
-        let mut looked = look_again(ground, directory, before.as_ref());
+        let mut looked = look_again(sources, directory, before.as_ref());
         looked.round = self.round;
         let is_same = |before: &CheckedDirectory| before.is_watched && before.path() == looked.path();
         looked.is_watched = before.is_some_and(|before| is_same(&before));
-        if let (false, Some(watch)) = (looked.is_watched, ground.workspace.watch()) {
-            watched(directory, &looked, &ground.workspace.config().instructions).for_each(|path| watch.also(&path));
+        if let (false, Some(watch)) = (looked.is_watched, sources.workspace.watch()) {
+            watched(directory, &looked, &sources.workspace.config().instructions).for_each(|path| watch.also(&path));
             looked.is_watched = true;
         }
         self.unsure.retain(|unsure| unsure != directory);
@@ -195,17 +199,17 @@ impl CheckedDirectory {
     }
 }
 
-fn look_again(ground: &mut InstructionSources<'_>, directory: &str, before: Option<&CheckedDirectory>) -> CheckedDirectory {
+fn look_again(sources: &mut InstructionSources<'_>, directory: &str, before: Option<&CheckedDirectory>) -> CheckedDirectory {
     let nothing = CheckedDirectory { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
     // Taken before anything is looked for: what is put there meanwhile gives it another one.
-    let Some(stamp) = stamp_of_directory(ground.workspace.root(), directory, ground.workspace.copy.clock()) else {
+    let Some(stamp) = stamp_of_directory(sources.workspace.root(), directory, sources.workspace.copy.clock()) else {
         return nothing;
     };
     let bare = before.and_then(|before| before.bare).filter(|bare| !bare.is_racy() && bare.agrees_with(&stamp));
     if bare.is_some() {
         return CheckedDirectory { bare, is_sure: true, ..nothing };
     }
-    let entries = find(ground, directory);
+    let entries = find(sources, directory);
     let bare = Some(stamp).filter(|_| entries.is_empty());
     let is_sure = entries.iter().all(|entry| matches!(entry, InstructionEntry::Says(found, _) if found.path == found.at));
     CheckedDirectory { bare, found: entries.into_iter().find_map(InstructionEntry::found), is_sure, ..nothing }
@@ -228,10 +232,10 @@ impl InstructionEntry {
 }
 
 /// The entries of a directory with names of instructions, up to the first that says something.
-fn find(ground: &mut InstructionSources<'_>, directory: &str) -> Vec<InstructionEntry> {
+fn find(sources: &mut InstructionSources<'_>, directory: &str) -> Vec<InstructionEntry> {
     let mut entries = Vec::new();
-    for name in &ground.workspace.config().instructions.names {
-        let entry = join(directory, name).and_then(|at| read(ground, at));
+    for name in &sources.workspace.config().instructions.names {
+        let entry = join(directory, name).and_then(|at| read(sources, at));
         let is_last = matches!(entry, Some(InstructionEntry::Says(..)));
         entries.extend(entry);
         if is_last {
@@ -242,12 +246,12 @@ fn find(ground: &mut InstructionSources<'_>, directory: &str) -> Vec<Instruction
 }
 
 /// What is at a path; `None` where there is nothing.
-fn read(ground: &mut InstructionSources<'_>, at: RelPath) -> Option<InstructionEntry> {
-    let gathered = match ground.files.gather_up_to(ground.workspace, at.as_str(), MOST_BYTES) {
+fn read(sources: &mut InstructionSources<'_>, at: RelPath) -> Option<InstructionEntry> {
+    let gathered = match sources.files.gather_up_to(sources.workspace, at.as_str(), MOST_BYTES) {
         Ok(gathered) if !gathered.path.as_str().split('/').any(is_internal) => gathered,
         Ok(_) | Err(_) => return Some(InstructionEntry::SaysNothing),
     };
-    if gathered.path != at && !is_for_instructions(ground.workspace, gathered.path.name()) {
+    if gathered.path != at && !is_for_instructions(sources.workspace, gathered.path.name()) {
         // A clone can ship a link, `AGENTS.md` to `.env` say, and the user has what it leads to.
         return Some(InstructionEntry::SaysNothing);
     }
@@ -269,17 +273,17 @@ fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
 }
 
 /// What the session was given, by its tracker or without one.
-fn given<'a>(untracked: &'a Given, ground: &'a mut InstructionSources<'_>) -> &'a Given {
-    match &mut ground.tracker {
-        Some(tracker) => tracker.given(ground.workspace),
+fn given<'a>(untracked: &'a Given, sources: &'a mut InstructionSources<'_>) -> &'a Given {
+    match &mut sources.tracker {
+        Some(tracker) => tracker.given(sources.workspace),
         None => untracked,
     }
 }
 
 /// Whether the session has read the whole file as it is.
-fn has_seen(ground: &mut InstructionSources<'_>, found: &InstructionFile) -> bool {
-    let Some(tracker) = &mut ground.tracker else { return false };
-    let view = tracker.view(ground.workspace, &found.path);
+fn has_seen(sources: &mut InstructionSources<'_>, found: &InstructionFile) -> bool {
+    let Some(tracker) = &mut sources.tracker else { return false };
+    let view = tracker.view(sources.workspace, &found.path);
     view.is_some_and(|view| view.version() == found.version && view.is_whole() && !view.is_unknown())
 }
 

@@ -88,23 +88,23 @@ impl Outbox {
     /// What this thread has put in since is complete.
     pub(crate) fn end_parcel(&mut self) {
         if let Some(parcel) = self.parcels.remove(&thread::current().id()) {
-            self.send(&parcel);
+            self.append(&parcel);
         }
     }
 
     /// Writes a record down, if it is one that must not be lost.
-    pub(crate) fn put(&mut self, record: &StoreRecord) {
+    pub(crate) fn add_record(&mut self, record: &StoreRecord) {
         let Some((line, bytes)) = line_of(record, self.below.as_ref()) else { return };
         if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
             return add(parcel, &line, bytes);
         }
         let mut parcel = Vec::new();
         add(&mut parcel, &line, bytes);
-        self.send(&parcel);
+        self.append(&parcel);
     }
 
     /// What cannot be written down is on its way to the store all the same; only a crash would show the difference.
-    fn send(&mut self, parcel: &[u8]) {
+    fn append(&mut self, parcel: &[u8]) {
         if parcel.is_empty() {
             return;
         }
@@ -125,12 +125,12 @@ impl Outbox {
     }
 
     /// What has been put in is on its way; the other sheet is written to from here on.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn switch_file(&mut self) {
         self.current = 1 - self.current;
     }
 
     /// What was put in before the last turn is in the store.
-    pub(crate) fn arrived(&mut self) {
+    pub(crate) fn clear_other_file(&mut self) {
         if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
             // If it stays, whoever finds it will see that the store has it.
             if sheet.file.set_len(0).is_ok() {
@@ -284,7 +284,7 @@ pub(crate) enum OutboxOwners {
 }
 
 /// Brings sheets to the store. What cannot be brought now stays where it is.
-pub(crate) fn bring(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOwners) {
+pub(crate) fn import_outboxes(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOwners) {
     let dir = copy.state.outbox();
     let Ok(names) = recovery::names(&dir) else { return };
     if names.is_empty() {

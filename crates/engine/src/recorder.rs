@@ -192,7 +192,7 @@ impl Recorder {
         let mut pending = self.queue.lock();
         // Under one lock, or it could be taken for one of the records that are being written just now.
         if let Some(outbox) = &mut pending.outbox {
-            outbox.put(&record);
+            outbox.add_record(&record);
         }
         let is_wanted_now = self.queue.writes_through && must_outlive_process(&record) && !pending.waits_for_hold();
         self.add(pending, record, subject, |_| true);
@@ -338,7 +338,7 @@ impl RecordQueue {
     fn mark_written(&self, batch: u64, stored: &Result<(), StoreError>) {
         let mut pending = self.lock();
         if let (Ok(()), Some(outbox)) = (stored, &mut pending.outbox) {
-            outbox.arrived();
+            outbox.clear_other_file();
         }
         pending.written = batch;
         self.written.notify_all();
@@ -391,7 +391,7 @@ impl PendingRecords {
         self.bytes = 0;
         self.last.clear();
         if let Some(outbox) = &mut self.outbox {
-            outbox.turn();
+            outbox.switch_file();
         }
         RecordBatch { records: std::mem::take(&mut self.records), number: self.asked, is_last: self.closed }
     }
@@ -531,7 +531,7 @@ impl StoreWriter {
                 self.in_use.iter().cloned().map(|session| StoreRecord::InUse { session }).collect();
             drop(self.store.with(|store| store.record(&still_there)));
         }
-        self.trim() || self.store.with(|store| store.give_back()).unwrap_or(false)
+        self.trim() || self.store.with(|store| store.release_space()).unwrap_or(false)
     }
 }
 

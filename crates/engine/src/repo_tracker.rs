@@ -9,7 +9,7 @@ use surehand_store::{SessionId, StoreError};
 use crate::{
     disk::read_file::stat_of_file,
     file_cache::FileCache,
-    repo_state::{ExportError, TouchSource, look},
+    repo_state::{ExportError, TouchSource, check_file},
     workspace::Workspace,
 };
 
@@ -113,7 +113,7 @@ impl RepoTracker {
         let mut found = Vec::new();
         for path in paths {
             let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
-            let there = look(&self.workspace.copy, &self.workspace.copy.in_tree(&path), None);
+            let there = check_file(&self.workspace.copy, &self.workspace.copy.in_tree(&path), None);
             let touch = match &there {
                 None => Touch::Deleted { was: None },
                 Some((version, _)) if kind == ToolKind::Reads => Touch::Read(*version),

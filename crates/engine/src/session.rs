@@ -21,7 +21,7 @@ use crate::{
     instructions::{self, InstructionCache},
     random::random,
     repo_state::{TaskScope, TouchSource},
-    stale_views::{StaleView, StaleViews, ViewSources, who},
+    stale_views::{StaleView, StaleViews, ViewSources, author_of},
     time::now,
     watch::{HintCursor, WatchHints},
     workspace::Workspace,
@@ -36,11 +36,11 @@ pub struct Session {
     pub(crate) instructions: InstructionCache,
     /// How far it has listened to the watcher.
     cursor: Option<HintCursor>,
-    lookout: StaleViews,
+    stale_views: StaleViews,
     /// Whose tasks it works on.
     scope: TaskScope,
     /// The course of the call that is being made.
-    pub(crate) course: CallProgress,
+    pub(crate) progress: CallProgress,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +86,17 @@ impl Session {
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let id = fresh_id();
         let (scope, files) = (scope_of(&id), FileCache::of(id));
-        let (instructions, lookout) = (InstructionCache::default(), StaleViews::default());
-        Self { workspace, tracker: None, files, instructions, cursor: None, lookout, scope, course: CallProgress::default() }
+        let (instructions, stale_views) = (InstructionCache::default(), StaleViews::default());
+        Self {
+            workspace,
+            tracker: None,
+            files,
+            instructions,
+            cursor: None,
+            stale_views,
+            scope,
+            progress: CallProgress::default(),
+        }
     }
 
     /// The workspace.
@@ -111,19 +120,19 @@ impl Session {
             tracker.clear_session(&self.workspace);
         }
         self.instructions.forget();
-        self.hand_over();
+        self.flush_if_shared();
     }
 
     /// A call begins. What others have put into the store for this session since the last one counts.
-    pub(crate) fn begin_call(&mut self, course: &CallProgress) {
-        self.course = course.clone();
+    pub(crate) fn begin_call(&mut self, progress: &CallProgress) {
+        self.progress = progress.clone();
         if let Some(tracker) = &mut self.tracker {
-            tracker.take_over();
+            tracker.reload_if_shared();
         }
     }
 
     /// What others who have the session must know is in the store from here on.
-    fn hand_over(&self) {
+    fn flush_if_shared(&self) {
         if self.tracker.as_ref().is_some_and(FileTracker::is_shared) {
             self.workspace.flush();
         }
@@ -144,8 +153,8 @@ impl Session {
             // Also where there is no file yet.
             Ok(PathTarget::File(_)) | Err(_) => self.path_of(path).ok()?.parent(),
         };
-        self.listen(&[]);
-        self.tell_instructions(&[directory])
+        self.take_hints(&[]);
+        self.take_instructions(&[directory])
     }
 
     /// Counts an edit that [`Session::plan`] has refused. The lines that the refusal shows count as seen from here on.
@@ -155,17 +164,17 @@ impl Session {
 
     pub(crate) fn refuse(&mut self, call: &impl Serialize, refusal: Refusal) -> Outcome {
         self.begin_call(&CallProgress::default());
-        self.conclude(call, Err(refusal))
+        self.finish_call(call, Err(refusal))
     }
 
     /// A call ends: records what came of it, and finds out what else there is to say. `call` is what a repetition is known by.
-    pub(crate) fn conclude(&mut self, call: &impl Serialize, result: Result<Done, Refusal>) -> Outcome {
+    pub(crate) fn finish_call(&mut self, call: &impl Serialize, result: Result<Done, Refusal>) -> Outcome {
         let directories = directories(&result);
-        self.conclude_in(&directories, call, result)
+        self.finish_call_in(&directories, call, result)
     }
 
     /// The same, with the instructions for work in these directories.
-    pub(crate) fn conclude_in(
+    pub(crate) fn finish_call_in(
         &mut self,
         directories: &[Option<RelPath>],
         call: &impl Serialize,
@@ -173,11 +182,11 @@ impl Session {
     ) -> Outcome {
         let mut outcome = Outcome::new(result.map_err(|refusal| self.record_refusal(call, refusal)));
         self.record(&outcome);
-        self.listen(&outcome.paths());
-        outcome.notes.instructions = self.tell_instructions(directories);
+        self.take_hints(&outcome.paths());
+        outcome.notes.instructions = self.take_instructions(directories);
         outcome.notes.changed_elsewhere = self.changed_elsewhere(&outcome);
         outcome.notes.warnings = self.workspace.take_notices();
-        self.hand_over();
+        self.flush_if_shared();
         outcome
     }
 
@@ -186,12 +195,12 @@ impl Session {
     pub(crate) fn record(&mut self, outcome: &Outcome) {
         match &outcome.result {
             Ok(Done::Read(reading)) if !reading.lines.is_empty() || reading.text.line_count() == 0 => {
-                self.show(&reading.path, &reading.text, &reading.full);
+                self.record_shown(&reading.path, &reading.text, &reading.full);
             }
-            Ok(Done::Found(found)) => found.files.iter().for_each(|file| self.show(&file.path, &file.text, &file.full)),
+            Ok(Done::Found(found)) => found.files.iter().for_each(|file| self.record_shown(&file.path, &file.text, &file.full)),
             _ => {}
         }
-        outcome.paths().iter().for_each(|path| self.mend(path));
+        outcome.paths().iter().for_each(|path| self.clear_refusals(path));
         self.track_touched(outcome.touched());
     }
 
@@ -220,10 +229,10 @@ impl Session {
         self.track_touched(read.iter().map(touched).collect());
     }
 
-    pub(crate) fn tell_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<ToldInstructions> {
+    pub(crate) fn take_instructions(&mut self, directories: &[Option<RelPath>]) -> Option<ToldInstructions> {
         let tracker = self.tracker.as_mut();
-        let mut ground = instructions::InstructionSources { workspace: &self.workspace, tracker, files: &mut self.files };
-        self.instructions.tell(&mut ground, directories)
+        let mut sources = instructions::InstructionSources { workspace: &self.workspace, tracker, files: &mut self.files };
+        self.instructions.take_new(&mut sources, directories)
     }
 
     /// The files that the session has seen and that are something else now, but for those that the outcome is about.
@@ -235,7 +244,7 @@ impl Session {
                 *path == changed.path && (changed.now == Outside::Gone || *code == RefusalCode::Stale)
             })
         };
-        let changed = self.on_the_lookout(|lookout, ground| lookout.look(ground)).unwrap_or_default();
+        let changed = self.with_stale_views(|stale_views, sources| stale_views.check_next(sources)).unwrap_or_default();
         let (said, news): (Vec<StaleView>, Vec<StaleView>) = changed.into_iter().partition(is_said);
         said.iter().for_each(|changed| self.mark_changed(changed));
         self.name_changed(news)
@@ -255,27 +264,27 @@ impl Session {
         let id = self.id();
         let file = |changed: StaleView| {
             self.mark_changed(&changed);
-            let by = who(&self.workspace, &id, &changed);
+            let by = author_of(&self.workspace, &id, &changed);
             ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
         };
         changed.into_iter().map(file).collect()
     }
 
     /// Takes in what the watcher has heard since the last time. What the session has just been told about needs no look.
-    pub(crate) fn listen(&mut self, fresh: &[RelPath]) {
+    pub(crate) fn take_hints(&mut self, fresh: &[RelPath]) {
         let hints = match self.workspace.watch() {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
             None => WatchHints::Everything,
         };
-        self.instructions.listen(&hints, &self.workspace.config().instructions);
-        self.on_the_lookout(|lookout, ground| lookout.listen(ground, &hints, fresh));
+        self.instructions.note_hints(&hints, &self.workspace.config().instructions);
+        self.with_stale_views(|stale_views, sources| stale_views.note_hints(sources, &hints, fresh));
     }
 
     /// Brings together what the lookout needs; nothing where nobody keeps track.
-    pub(crate) fn on_the_lookout<T>(&mut self, look: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
+    pub(crate) fn with_stale_views<T>(&mut self, look: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
         let tracker = self.tracker.as_mut()?;
-        let mut ground = ViewSources { workspace: &self.workspace, tracker, files: &mut self.files };
-        Some(look(&mut self.lookout, &mut ground))
+        let mut sources = ViewSources { workspace: &self.workspace, tracker, files: &mut self.files };
+        Some(look(&mut self.stale_views, &mut sources))
     }
 
     /// Counts a refused call. The lines that the refusal shows count as seen from here on.
@@ -300,9 +309,9 @@ impl Session {
     }
 
     /// What calls about this file were refused for has been mended.
-    pub(crate) fn mend(&mut self, path: &RelPath) {
+    pub(crate) fn clear_refusals(&mut self, path: &RelPath) {
         if let Some(tracker) = &mut self.tracker {
-            tracker.mend(&self.workspace, path);
+            tracker.clear_refusals(&self.workspace, path);
         }
     }
 
@@ -334,7 +343,7 @@ impl Session {
             let before = || files.iter().find(|before| before.path == gathered.path);
             gathered.present = match &gathered.seen {
                 Some(seen) => Present::Text(seen.clone()),
-                None => before().map_or(Present::Absent, |before| self.files.kept(&self.workspace, before.version)),
+                None => before().map_or(Present::Absent, |before| self.files.kept_content(&self.workspace, before.version)),
             };
         }
         gathered
@@ -435,10 +444,10 @@ impl Session {
         self.files.keep(&self.workspace, path, text);
     }
 
-    pub(crate) fn show(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
+    pub(crate) fn record_shown(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
         if let Some(tracker) = &mut self.tracker {
             let is_new = tracker.view(&self.workspace, path).is_none();
-            tracker.show(&self.workspace, &mut self.files, path, text, lines);
+            tracker.record_shown(&self.workspace, &mut self.files, path, text, lines);
             if is_new {
                 self.workspace.watch_file(path);
             }

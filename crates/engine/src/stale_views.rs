@@ -44,18 +44,18 @@ pub(crate) struct StaleView {
 
 impl StaleViews {
     /// Notes what may have changed since the last time. What the session has just been told about needs no look.
-    pub(crate) fn listen(&mut self, ground: &mut ViewSources<'_>, hints: &WatchHints, fresh: &[RelPath]) {
-        self.room = match ground.workspace.watch() {
+    pub(crate) fn note_hints(&mut self, sources: &mut ViewSources<'_>, hints: &WatchHints, fresh: &[RelPath]) {
+        self.room = match sources.workspace.watch() {
             Some(_) => MOST_LOOKS,
             // The first call of a session may be its last, in this process.
             None if self.last.is_none() => MOST_LOOKS,
             None => MOST_LOOKS_WITHOUT_HINTS,
         };
         match hints {
-            WatchHints::Everything => self.left.extend(ground.tracker.viewed(ground.workspace)),
+            WatchHints::Everything => self.left.extend(sources.tracker.viewed(sources.workspace)),
             WatchHints::Paths(paths) => {
                 for path in paths.iter().filter(|path| !fresh.contains(path)) {
-                    self.left.extend(ground.tracker.viewed_at(ground.workspace, path));
+                    self.left.extend(sources.tracker.viewed_at(sources.workspace, path));
                 }
             }
         }
@@ -63,21 +63,21 @@ impl StaleViews {
     }
 
     /// Looks, and gives the files that the session must be told about, each once.
-    pub(crate) fn look(&mut self, ground: &mut ViewSources<'_>) -> Vec<StaleView> {
-        let next = self.next();
-        self.look_at(ground, next)
+    pub(crate) fn check_next(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
+        let next = self.take_next();
+        self.check(sources, next)
     }
 
-    pub(crate) fn look_at(&mut self, ground: &mut ViewSources<'_>, mut paths: Vec<RelPath>) -> Vec<StaleView> {
+    pub(crate) fn check(&mut self, sources: &mut ViewSources<'_>, mut paths: Vec<RelPath>) -> Vec<StaleView> {
         let mut changed = Vec::new();
-        ground.tracker.fetch(ground.workspace, &paths);
-        paths.retain(|path| ground.tracker.view(ground.workspace, path).is_some());
-        let now = ground.files.look(ground.workspace, &paths);
+        sources.tracker.load_views(sources.workspace, &paths);
+        paths.retain(|path| sources.tracker.view(sources.workspace, path).is_some());
+        let now = sources.files.check(sources.workspace, &paths);
         for (path, now) in paths.into_iter().zip(now) {
-            let Some(mut view) = ground.tracker.view(ground.workspace, &path) else { continue };
+            let Some(mut view) = sources.tracker.view(sources.workspace, &path) else { continue };
             let was = view.last_known();
             let is_news = view.tell(now);
-            ground.tracker.set_view(ground.workspace, &path, view);
+            sources.tracker.set_view(sources.workspace, &path, view);
             if is_news {
                 changed.push(StaleView { path, was, now });
             }
@@ -86,19 +86,19 @@ impl StaleViews {
     }
 
     /// The same at once for all that is left: what a command did must come to light when it has ended, or it is nobody's.
-    pub(crate) fn look_at_all(&mut self, ground: &mut ViewSources<'_>) -> Vec<StaleView> {
+    pub(crate) fn check_all(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
         self.room = usize::MAX;
-        self.look(ground)
+        self.check_next(sources)
     }
 
     /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
-    pub(crate) fn peek(&self, ground: &mut ViewSources<'_>) -> HashMap<RelPath, Outside> {
+    pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, Outside> {
         let left: Vec<RelPath> = self.left.iter().cloned().collect();
-        let now = ground.files.look(ground.workspace, &left);
+        let now = sources.files.check(sources.workspace, &left);
         left.into_iter().zip(now).collect()
     }
 
-    fn next(&mut self) -> Vec<RelPath> {
+    fn take_next(&mut self) -> Vec<RelPath> {
         let after = self.last.take().map_or(Unbounded, Excluded);
         let mut next: Vec<RelPath> = self.left.range((after, Unbounded)).take(self.room).cloned().collect();
         let missing = self.room.min(self.left.len()) - next.len();
@@ -112,12 +112,12 @@ impl StaleViews {
 
 /// Who made a file what it is, if one of us did: only where our events lead all the way from what it was. Somebody may have put
 /// back what one of us had made of it once.
-pub(crate) fn who(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> By {
-    who_and_when(workspace, session, changed).map_or(By::Unknown, |(by, _)| by)
+pub(crate) fn author_of(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> By {
+    author_and_time(workspace, session, changed).map_or(By::Unknown, |(by, _)| by)
 }
 
 /// The same with when it was, in milliseconds since 1970.
-pub(crate) fn who_and_when(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(By, i64)> {
+pub(crate) fn author_and_time(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(By, i64)> {
     let which = EventFilter { path: Some(changed.path.clone()), ..EventFilter::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
     let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);

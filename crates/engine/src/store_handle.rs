@@ -148,7 +148,7 @@ impl StoreHandle {
     }
 
     /// The database in the state directory, only to be asked.
-    pub(crate) fn look(copy: Arc<WorkingCopy>) -> Self {
+    pub(crate) fn open_read_only(copy: Arc<WorkingCopy>) -> Self {
         Self { copy, reader: StoreReader::StateDirectory(Mutex::new(None)), recorder: None }
     }
 
@@ -188,11 +188,11 @@ impl StoreHandle {
 
     /// Brings to the database what other processes have answered for and not written yet. That is not for another store: it would be gone
     /// with that, or be missing in the database.
-    pub(crate) fn bring_what_is_answered(&self) {
+    pub(crate) fn import_outboxes(&self) {
         if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state.is_read_only()) {
             // A store that cannot be opened says so when it is asked.
             drop(self.with_database(reader, |store| {
-                outbox::bring(&self.copy, store, OutboxOwners::Everybodys);
+                outbox::import_outboxes(&self.copy, store, OutboxOwners::Everybodys);
                 Ok(())
             }));
         }
@@ -215,10 +215,10 @@ impl StoreHandle {
     }
 
     /// Changes what there is to do, all of it or nothing.
-    pub(crate) fn change_plan(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
+    pub(crate) fn update_tasks(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         match &self.reader {
-            StoreReader::StateDirectory(reader) => self.with_database(reader, |store| store.change_plan(change)),
-            StoreReader::Shared(store) => store.with(|store| store.change_plan(change)),
+            StoreReader::StateDirectory(reader) => self.with_database(reader, |store| store.update_tasks(change)),
+            StoreReader::Shared(store) => store.with(|store| store.update_tasks(change)),
         }
     }
 
@@ -239,7 +239,7 @@ impl StoreHandle {
 fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
     Ok(match store {
         OpenStore::StateDirectory(mut opened) => {
-            outbox::bring(copy, &mut opened.store, OutboxOwners::OfTheDead);
+            outbox::import_outboxes(copy, &mut opened.store, OutboxOwners::OfTheDead);
             let outbox = Outbox::new(copy.state.outbox(), process_name()?, copy.below.clone());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }
@@ -303,7 +303,7 @@ mod tests {
     /// Leaves the record of a change in the outbox, as a process that was killed does.
     fn leave_behind(workspace: &Workspace) {
         let mut outbox = Outbox::new(workspace.state().outbox(), "1-dead".to_owned(), None);
-        outbox.put(&StoreRecord::Happened(FileEvent {
+        outbox.add_record(&StoreRecord::Happened(FileEvent {
             change: ChangeId("0badcafe".to_owned()),
             at: 7,
             session: SessionId("s".to_owned()),

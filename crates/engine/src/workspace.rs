@@ -96,7 +96,7 @@ pub struct WorkspaceOptions {
     /// Where it remembers.
     pub store: StoreChoice,
     /// Whether the process answers one call and ends, as a hook does. It then has one connection to the store, does nothing in the
-    /// background, and leaves to others what takes long. [`Workspace::leave`] ends it.
+    /// background, and leaves to others what takes long. [`Workspace::close_quickly`] ends it.
     pub is_for_one_call: bool,
     /// Is asked after every step of a commit, for tests of this project.
     #[doc(hidden)]
@@ -172,7 +172,7 @@ impl Workspace {
             let (repo, copy) = (repo.clone(), copy.clone());
             StoreHandle::start(copy.clone(), store, config.versions, move |moment| {
                 let store = WritersStore { copy: &copy, store: moment.store, is_in_state_directory };
-                keep_house(&repo, &RepoSources { copy: &copy, store: &store, watch: None }, moment)
+                do_idle_work(&repo, &RepoSources { copy: &copy, store: &store, watch: None }, moment)
             })
         };
         let store = store.map_err(bad_state)?;
@@ -181,7 +181,7 @@ impl Workspace {
 
     /// Opens a workspace to look at it. Makes nothing: where there is no state yet it is empty, and where the state cannot be
     /// written, because it is not ours to write or the disk is full, it is read as it is.
-    pub fn look(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
+    pub fn open_read_only(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         let place = find_root(root, &config)?;
         let dir = StateDir::find(&place.tree, &config.state)?;
         if dir.as_ref().is_some_and(StateDir::is_writable) {
@@ -192,11 +192,11 @@ impl Workspace {
             }
         }
         let bad_root = |error| OpenError::Root { path: root.display().to_string(), error };
-        let state = Arc::new(CheckoutState::look(&place, dir, &config.state).map_err(bad_root)?);
+        let state = Arc::new(CheckoutState::open_read_only(&place, dir, &config.state).map_err(bad_root)?);
         let repo = Arc::new(Mutex::new(RepoStateCache::new(place.below.clone())));
         let copy = WorkingCopy::new(place, state, &config.state, config.durability).map_err(bad_root)?;
         let copy = Arc::new(copy);
-        let store = StoreHandle::look(copy.clone());
+        let store = StoreHandle::open_read_only(copy.clone());
         Ok(Arc::new(Self::new(copy, config, store, repo)))
     }
 
@@ -217,7 +217,7 @@ impl Workspace {
 
     /// Takes the place of a workspace whose root was removed and made again: says so with the next reply, and watches the tree if
     /// that one did.
-    pub fn succeed(&self, before: &Workspace) {
+    pub fn take_over_from(&self, before: &Workspace) {
         self.state().notify(Notice::RootReplaced);
         self.watches.fetch_or(before.watches.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -283,8 +283,8 @@ impl Workspace {
     }
 
     /// Changes what there is to do, all of it or nothing.
-    pub fn change_plan(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
-        let plan = self.store.change_plan(&change.clone().checked()?)?;
+    pub fn update_tasks(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
+        let plan = self.store.update_tasks(&change.clone().checked()?)?;
         let mut repo = self.repo();
         repo.mark_stale();
         self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::Now));
@@ -371,7 +371,7 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
 }
 
 /// What is done now and then. Says whether there is more to do soon.
-fn keep_house(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
+fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
     let state = &sources.copy.state;
     // Whoever has it now may be waiting for the thread that this runs on.
     let is_exported = repo.try_lock().is_ok_and(|mut repo| {
@@ -399,7 +399,7 @@ impl Drop for Workspace {
 impl Workspace {
     /// The end of a process that has answered its one call: writes down what it knows, and leaves it to the system to close the rest. To close the store in an
     /// orderly way is to bring its log in, and to wait for the disk; so only that process does it that finds the log long.
-    pub fn leave(self: Arc<Self>) {
+    pub fn close_quickly(self: Arc<Self>) {
         const LONG: i64 = 1 << 19;
         self.flush();
         let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };

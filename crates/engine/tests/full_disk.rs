@@ -108,7 +108,7 @@ fn fill_up_btrfs() {
         assert_eq!(content(&root, &path), "one\n");
     }
     // Who only looks needs no room.
-    assert_eq!(views_by_session(&Workspace::look(&root, fast()).unwrap()).unwrap().len(), 1);
+    assert_eq!(views_by_session(&Workspace::open_read_only(&root, fast()).unwrap()).unwrap().len(), 1);
     drop(file);
     fs::remove_file(filler).unwrap();
     assert!(!session.call("edit_file", &edit("0.txt", "one", "two")).is_error);

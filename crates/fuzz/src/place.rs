@@ -132,7 +132,7 @@ impl Place {
 
     /// Opens the workspace to look at it.
     pub(crate) fn look(&self) -> Result<Arc<Workspace>, String> {
-        Workspace::look(&self.root, self.config()).map_err(|error| error.to_string())
+        Workspace::open_read_only(&self.root, self.config()).map_err(|error| error.to_string())
     }
 
     /// Where the user keeps state.

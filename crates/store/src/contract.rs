@@ -54,13 +54,13 @@ fn views_are_per_session_and_the_last_one_counts(mut store: impl Store, again: i
     assert_eq!(again.view(&session("v1"), &path("a")).unwrap(), Some(view("2\n")));
     assert_eq!(again.view(&session("v2"), &path("a")).unwrap(), Some(view("4\n")));
     assert_eq!(again.view(&session("v2"), &path("b")).unwrap(), None);
-    assert_eq!(again.viewed(&session("v1")).unwrap(), [path("a"), path("b")]);
+    assert_eq!(again.viewed_paths(&session("v1")).unwrap(), [path("a"), path("b")]);
     assert_eq!(again.sessions().unwrap(), [(session("v1"), 2), (session("v2"), 1)]);
     assert_eq!(again.lately_viewed(&session("v1"), 9).unwrap(), [path("b"), path("a")]);
     store.record(&[viewed("v1", "a", "2\n")]).unwrap();
     assert_eq!(again.lately_viewed(&session("v1"), 1).unwrap(), [path("a")]);
     store.record(&[StoreRecord::Forgot { session: session("v1"), path: path("a") }]).unwrap();
-    assert_eq!(again.viewed(&session("v1")).unwrap(), [path("b")]);
+    assert_eq!(again.viewed_paths(&session("v1")).unwrap(), [path("b")]);
 }
 
 fn given(who: &str, what: &str, content: &[u8]) -> StoreRecord {
@@ -83,12 +83,12 @@ fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: im
     let seen = [viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), given("r1", "i", b"1"), given("r2", "i", b"1")];
     store.record(&seen).unwrap();
     store.record(&[rewrote, kept]).unwrap();
-    assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 3);
+    assert_eq!(again.rewrite_count(&session("r1"), &path("a")).unwrap(), 3);
     store.record(&[StoreRecord::Cleared { session: session("r1") }]).unwrap();
-    assert_eq!(again.viewed(&session("r1")).unwrap(), []);
-    assert_eq!(again.rewrites(&session("r1"), &path("a")).unwrap(), 0);
+    assert_eq!(again.viewed_paths(&session("r1")).unwrap(), []);
+    assert_eq!(again.rewrite_count(&session("r1"), &path("a")).unwrap(), 0);
     assert_eq!(again.given(&session("r1")).unwrap(), []);
-    assert_eq!(again.viewed(&session("r2")).unwrap(), [path("a")]);
+    assert_eq!(again.viewed_paths(&session("r2")).unwrap(), [path("a")]);
     assert_eq!(again.given(&session("r2")).unwrap().len(), 1);
     assert_eq!(again.version(&ContentHash::of(b"r")).unwrap().as_deref(), Some(&b"r"[..]));
 }
@@ -121,11 +121,11 @@ fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again:
     let refused = |refused| StoreRecord::Refused { session: session("c"), refused };
     let (first, second, other) = (call(b"1", Some("a"), 1), call(b"1", Some("a"), 2), call(b"2", None, 1));
     store.record(&[refused(first), refused(second.clone()), refused(other.clone())]).unwrap();
-    let mut calls = again.refused(&session("c")).unwrap();
+    let mut calls = again.refused_calls(&session("c")).unwrap();
     calls.sort_by_key(|call| call.count);
     assert_eq!(calls, [other.clone(), second]);
     store.record(&[StoreRecord::Mended { session: session("c"), path: path("a") }]).unwrap();
-    assert_eq!(again.refused(&session("c")).unwrap(), [other]);
+    assert_eq!(again.refused_calls(&session("c")).unwrap(), [other]);
 }
 
 fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> FileEvent {
@@ -191,9 +191,9 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
     let events = [first, second, third, fourth].map(StoreRecord::Happened);
     store.record(&events.into_iter().chain([last]).collect::<Vec<_>>()).unwrap();
     for (name, version) in ["r", "r", "r2", "r2", "r2"].into_iter().zip(versions) {
-        assert_eq!(again.replaced(&path(name), &ContentHash::of(version)).unwrap().as_deref(), Some(version));
+        assert_eq!(again.replaced_content(&path(name), &ContentHash::of(version)).unwrap().as_deref(), Some(version));
     }
-    assert_eq!(again.replaced(&path("r"), &ContentHash::of(b"never")).unwrap(), None);
+    assert_eq!(again.replaced_content(&path("r"), &ContentHash::of(b"never")).unwrap(), None);
 }
 
 /// Random-looking bytes, so that packing does not shrink them.
@@ -245,7 +245,7 @@ fn what_was_recorded_on_days_long_past_is_dropped(mut store: impl Store, again: 
     }
     // The last three days, in the order in which they were first recorded.
     assert_eq!([11, 12, 13, 14, 15].map(there), [false, true, true, true, true]);
-    let seen = |seed: u64| !again.viewed(&session(&format!("d{seed}"))).unwrap().is_empty();
+    let seen = |seed: u64| !again.viewed_paths(&session(&format!("d{seed}"))).unwrap().is_empty();
     assert_eq!([11, 12, 13, 14, 15].map(seen), [false, true, true, true, true]);
     store.record(&[StoreRecord::InUse { session: session("d12") }, kept(16, (first + 2) * DAY)]).unwrap();
     trim(&mut store, bounds);
@@ -259,7 +259,7 @@ fn the_sessions_that_were_used_last_are_kept(mut store: impl Store, again: impl 
         store.record(&[viewed(who, "a", &format!("{who}\n")), viewed(who, "b", "1\n"), given(who, "i", b"1")]).unwrap();
     }
     trim(&mut store, bounds);
-    let has = |who: &str| (again.viewed(&session(who)).unwrap().len(), again.given(&session(who)).unwrap().len());
+    let has = |who: &str| (again.viewed_paths(&session(who)).unwrap().len(), again.given(&session(who)).unwrap().len());
     assert_eq!(["u1", "u2", "u3", "u4"].map(has), [(2, 1), (0, 0), (2, 1), (2, 1)]);
 }
 
@@ -298,66 +298,66 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
 }
 
 fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {
-    assert_eq!(again.plan(None).unwrap(), StoryTasks::default());
+    assert_eq!(again.story_tasks(None).unwrap(), StoryTasks::default());
     // What was added before there was a story belongs to the first.
-    store.change_plan(&TaskUpdate { add: vec![("first".to_owned(), None)], ..TaskUpdate::default() }).unwrap();
+    store.update_tasks(&TaskUpdate { add: vec![("first".to_owned(), None)], ..TaskUpdate::default() }).unwrap();
     let add = vec![("second".to_owned(), None), ("urgent".to_owned(), Some(1))];
     let begun = TaskUpdate { add, story: Some("S-1".to_owned()), begins_story: true, ..TaskUpdate::default() };
-    let plan = store.change_plan(&begun).unwrap();
+    let plan = store.update_tasks(&begun).unwrap();
     assert_eq!(plan.tasks.iter().map(|task| (task.id, task.priority)).collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 1)]);
     assert!(plan.tasks.iter().all(|task| task.story == "S-1"));
-    assert_eq!(again.plan(None).unwrap(), plan);
+    assert_eq!(again.story_tasks(None).unwrap(), plan);
     let set = |id, status| TaskChange { id, status: Some(status), description: None, priority: None };
-    let refused = store.change_plan(&TaskUpdate {
+    let refused = store.update_tasks(&TaskUpdate {
         set: vec![set(1, TaskStatus::Completed), set(9, TaskStatus::Completed)],
         ..TaskUpdate::default()
     });
     assert!(matches!(refused, Err(StoreError::NoSuchTask { id: 9 })));
-    assert_eq!(again.plan(None).unwrap(), plan, "nothing of it was done");
-    let plan = store.change_plan(&TaskUpdate { set: vec![set(1, TaskStatus::InProgress)], ..TaskUpdate::default() }).unwrap();
+    assert_eq!(again.story_tasks(None).unwrap(), plan, "nothing of it was done");
+    let plan = store.update_tasks(&TaskUpdate { set: vec![set(1, TaskStatus::InProgress)], ..TaskUpdate::default() }).unwrap();
     assert_eq!((plan.story.as_str(), plan.tasks[0].status), ("S-1", TaskStatus::InProgress));
-    assert_eq!(again.plan(None).unwrap(), plan);
+    assert_eq!(again.story_tasks(None).unwrap(), plan);
 }
 
 fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
     let run = |id: &str| Some(Owner::Run(id.to_owned()));
     let add = |words: &str| vec![(words.to_owned(), None)];
     let ids = |plan: &StoryTasks| plan.tasks.iter().map(|task| task.id).collect::<Vec<_>>();
-    let last = again.plan(Some("S-1")).unwrap().tasks.last().map_or(0, |task| task.id);
+    let last = again.story_tasks(Some("S-1")).unwrap().tasks.last().map_or(0, |task| task.id);
     let story = |story: &str| TaskUpdate { story: Some(story.to_owned()), ..TaskUpdate::default() };
-    let begun = store.change_plan(&TaskUpdate { add: add("a"), by: run("k"), begins_story: true, ..story("k") }).unwrap();
+    let begun = store.update_tasks(&TaskUpdate { add: add("a"), by: run("k"), begins_story: true, ..story("k") }).unwrap();
     let (task, elsewhere) = (last + 1, last + 2);
     assert_eq!((begun.story.as_str(), begun.tasks.last().unwrap().priority), ("k", 1), "it begins at the first");
     // Another list is changed, and the one that is worked on stays.
-    let other = store.change_plan(&TaskUpdate { add: add("b"), ..story("S-2") }).unwrap();
+    let other = store.update_tasks(&TaskUpdate { add: add("b"), ..story("S-2") }).unwrap();
     assert_eq!((other.story.as_str(), other.tasks.last().unwrap().id), ("S-2", elsewhere));
-    assert_eq!(again.plan(None).unwrap().story, "k");
+    assert_eq!(again.story_tasks(None).unwrap().story, "k");
     // Of other stories, only what is open is there.
     let done = |id| TaskChange { id, status: Some(TaskStatus::Completed), description: None, priority: None };
-    store.change_plan(&TaskUpdate { set: vec![done(elsewhere)], ..TaskUpdate::default() }).unwrap();
-    assert!(ids(&again.plan(Some("S-2")).unwrap()).contains(&elsewhere));
-    assert!(!ids(&again.plan(None).unwrap()).contains(&elsewhere));
+    store.update_tasks(&TaskUpdate { set: vec![done(elsewhere)], ..TaskUpdate::default() }).unwrap();
+    assert!(ids(&again.story_tasks(Some("S-2")).unwrap()).contains(&elsewhere));
+    assert!(!ids(&again.story_tasks(None).unwrap()).contains(&elsewhere));
     // What a person has planned for one story, the model of another does not close.
-    let kept = store.change_plan(&TaskUpdate { add: add("kept"), ..story("S-3") }).unwrap().tasks.last().unwrap().id;
-    let refused = store.change_plan(&TaskUpdate { remove: vec![kept], by: run("k"), ..story("k") });
+    let kept = store.update_tasks(&TaskUpdate { add: add("kept"), ..story("S-3") }).unwrap().tasks.last().unwrap().id;
+    let refused = store.update_tasks(&TaskUpdate { remove: vec![kept], by: run("k"), ..story("k") });
     assert!(matches!(refused, Err(StoreError::TaskOfOthers { whose, .. }) if whose == "story S-3"));
-    store.change_plan(&TaskUpdate { remove: vec![kept], ..TaskUpdate::default() }).unwrap();
+    store.update_tasks(&TaskUpdate { remove: vec![kept], ..TaskUpdate::default() }).unwrap();
     // The largest priority is the last.
     let largest = TaskUpdate { add: vec![("p".to_owned(), Some(u32::MAX)), ("q".to_owned(), None)], ..story("S-4") };
     let priorities: Vec<u32> =
-        store.change_plan(&largest).unwrap().tasks.iter().rev().take(2).map(|task| task.priority).collect();
+        store.update_tasks(&largest).unwrap().tasks.iter().rev().take(2).map(|task| task.priority).collect();
     assert_eq!(priorities, [u32::MAX, u32::MAX]);
     // What a run has added is the run's, and a person's as well.
     for by in [run("other"), Some(Owner::Session("s".to_owned()))] {
-        let refused = store.change_plan(&TaskUpdate { set: vec![done(task)], by, ..TaskUpdate::default() });
+        let refused = store.update_tasks(&TaskUpdate { set: vec![done(task)], by, ..TaskUpdate::default() });
         assert!(matches!(refused, Err(StoreError::TaskOfOthers { id, .. }) if id == task));
     }
-    store.change_plan(&TaskUpdate { set: vec![done(task)], by: run("k"), ..TaskUpdate::default() }).unwrap();
+    store.update_tasks(&TaskUpdate { set: vec![done(task)], by: run("k"), ..TaskUpdate::default() }).unwrap();
     // A number that was removed is not given again.
-    store.change_plan(&TaskUpdate { remove: vec![task, elsewhere], ..TaskUpdate::default() }).unwrap();
-    let plan = store.change_plan(&TaskUpdate { add: add("c"), ..TaskUpdate::default() }).unwrap();
+    store.update_tasks(&TaskUpdate { remove: vec![task, elsewhere], ..TaskUpdate::default() }).unwrap();
+    let plan = store.update_tasks(&TaskUpdate { add: add("c"), ..TaskUpdate::default() }).unwrap();
     assert_eq!(plan.tasks.last().map(|task| task.id), Some(last + 6));
-    let refused = store.change_plan(&TaskUpdate { remove: vec![task], ..TaskUpdate::default() });
+    let refused = store.update_tasks(&TaskUpdate { remove: vec![task], ..TaskUpdate::default() });
     assert!(matches!(refused, Err(StoreError::NoSuchTask { .. })));
 }
 

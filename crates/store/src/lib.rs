@@ -307,7 +307,7 @@ pub struct TaskUpdate {
 impl TaskUpdate {
     /// The change with the name of its story on one line, if it makes sense.
     pub fn checked(mut self) -> Result<Self, StoreError> {
-        let bad = |why: String| Err(StoreError::BadPlan { why });
+        let bad = |why: String| Err(StoreError::BadTaskUpdate { why });
         self.story = self.story.map(|story| story_name(&story));
         let is_long = |text: &str, most: usize| text.chars().count() > most;
         if let Some(story) = self.story.as_ref().filter(|story| is_long(story, MOST_OF_STORY)) {
@@ -398,7 +398,7 @@ pub enum StoreError {
     },
     /// The change makes no sense.
     #[error("{why}")]
-    BadPlan {
+    BadTaskUpdate {
         /// Why.
         why: String,
     },
@@ -434,7 +434,7 @@ pub trait Store: Send {
     }
 
     /// The files of which a session has a view, by path.
-    fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
+    fn viewed_paths(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
 
     /// So many of them, the view that came last first.
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError>;
@@ -460,27 +460,27 @@ pub trait Store: Send {
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Whether there is a content of this version.
-    fn holds(&self, version: &ContentHash) -> Result<bool, StoreError> {
+    fn has_version(&self, version: &ContentHash) -> Result<bool, StoreError> {
         Ok(self.version(version)?.is_some())
     }
 
     /// The content that a file had at this path, if it is still kept or can be made from what came in its place.
-    fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
+    fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The calls of a session that were refused and not mended since.
-    fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError>;
+    fn refused_calls(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError>;
 
     /// How often a session has rewritten a file without changing much.
-    fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
+    fn rewrite_count(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
 
-    /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced`].
+    /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced_content`].
     fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError>;
 
     /// What there is to do in this story, or in the one that is worked on.
-    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
+    fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
     /// Changes what there is to do, all of it or nothing, and gives the result for the story that the change is about.
-    fn change_plan(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError>;
+    fn update_tasks(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError>;
 
     /// The files that sessions have touched; those about which there is something new since, or all.
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
@@ -490,7 +490,7 @@ pub trait Store: Send {
     fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError>;
 
     /// Gives a part of the space that is free back to the system, for somebody who has time. Says whether there is more to give.
-    fn give_back(&mut self) -> Result<bool, StoreError> {
+    fn release_space(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }
 }

@@ -222,7 +222,7 @@ impl SqliteStore {
             // A file that a power cut leaves half begun has nothing in it that anybody would miss, and is moved aside.
             self.connection.pragma_update(None, "synchronous", "off")?;
         }
-        journal_mode::set(&self.connection, &self.path, PATIENCE)?;
+        journal_mode::set_journal_mode(&self.connection, &self.path, PATIENCE)?;
         self.connection.pragma_update(None, "cache_size", -1024)?;
         self.connection.set_prepared_statement_cache_capacity(32);
         Ok(())
@@ -291,7 +291,7 @@ impl SqliteStore {
     /// What a record holds, packed, if it is to be written.
     fn packed(&mut self, record: &StoreRecord) -> Result<Option<Vec<u8>>, StoreError> {
         let content = match record {
-            StoreRecord::Kept { version, content, .. } => (!self.holds(version)?).then(|| content.bytes()),
+            StoreRecord::Kept { version, content, .. } => (!self.has_version(version)?).then(|| content.bytes()),
             StoreRecord::Happened(event) => event.delta.as_ref().map(|delta| &delta.middle[..]),
             _ => None,
         };
@@ -385,7 +385,7 @@ impl Store for SqliteStore {
         self.at_once(|| paths.iter().map(|path| self.view(session, path)).collect())
     }
 
-    fn viewed(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
+    fn viewed_paths(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError> {
         let sql = "SELECT path FROM views WHERE checkout = ?1 AND session = ?2 AND path >= ?3 AND path < ?4 ORDER BY path";
         let (from, to) = self.rows.range();
         Ok(self.rows.paths(self.all(sql, params![self.rows.checkout, session.0, from, to], |row| row.get(0))?))
@@ -448,12 +448,12 @@ impl Store for SqliteStore {
         Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
     }
 
-    fn holds(&self, version: &ContentHash) -> Result<bool, StoreError> {
+    fn has_version(&self, version: &ContentHash) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM versions WHERE version = ?1";
         Ok(self.one(sql, params![version.as_bytes()], |_| Ok(()))?.is_some())
     }
 
-    fn replaced(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
+    fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let (mut path, mut next, mut event) = (path.clone(), *version, None);
         let mut deltas = Vec::new();
         // What came in its place may have been replaced in turn, until one is kept by itself. Each replacement is later than the
@@ -473,7 +473,7 @@ impl Store for SqliteStore {
         Ok(Some(content).filter(|content| ContentHash::of(content) == *version))
     }
 
-    fn refused(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError> {
+    fn refused_calls(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError> {
         let sql = "SELECT call, path, count FROM refused WHERE checkout = ?1 AND session = ?2 ORDER BY call";
         self.all(sql, params![self.rows.checkout, session.0], |row| {
             let path = row.get::<_, Option<String>>(1)?.and_then(|path| self.rows.path(&path));
@@ -481,7 +481,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn rewrites(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError> {
+    fn rewrite_count(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError> {
         let sql = "SELECT count FROM rewrites WHERE checkout = ?1 AND session = ?2 AND path = ?3";
         let keys = params![self.rows.checkout, session.0, self.rows.key(path)];
         Ok(self.one(sql, keys, |row| row.get(0))?.unwrap_or_default())
@@ -543,7 +543,7 @@ impl Store for SqliteStore {
         Ok(events.into_iter().flatten().collect())
     }
 
-    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
+    fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
         let checkout = self.rows.checkout;
         self.at_once(|| {
             let begun = || self.one("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0));
@@ -558,7 +558,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn change_plan(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
+    fn update_tasks(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         let (path, checkout) = (self.path.clone(), self.rows.checkout);
         let failed = |error| failed(&path, error);
         let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
@@ -567,7 +567,7 @@ impl Store for SqliteStore {
             return Err(refused.into());
         }
         transaction.commit().map_err(failed)?;
-        self.plan(change.story.as_deref())
+        self.story_tasks(change.story.as_deref())
     }
 
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
@@ -605,8 +605,8 @@ impl Store for SqliteStore {
         trimmed.map_err(|error| failed(&self.path, error))
     }
 
-    fn give_back(&mut self) -> Result<bool, StoreError> {
-        retention::give_back(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
+    fn release_space(&mut self) -> Result<bool, StoreError> {
+        retention::release_space(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
     }
 }
 

@@ -115,11 +115,11 @@ fn checkouts_share_a_file_and_nothing_else_but_versions() {
     let viewed = |path: &str| StoreRecord::Viewed { session: session.clone(), path: file(path), view: view.clone() };
     open("three", None).record(&[viewed("package/a"), viewed("package-b/c"), viewed("d")]).unwrap();
     let below = open("three", Some("package"));
-    assert_eq!(below.viewed(&session).unwrap(), [file("a")]);
+    assert_eq!(below.viewed_paths(&session).unwrap(), [file("a")]);
     assert_eq!(below.view(&session, &file("a")).unwrap(), Some(view));
     assert_eq!(below.view(&session, &file("d")).unwrap(), None);
     assert_eq!(below.sessions().unwrap(), [(session.clone(), 1)]);
-    assert_eq!(open("four", None).viewed(&session).unwrap(), []);
+    assert_eq!(open("four", None).viewed_paths(&session).unwrap(), []);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_state_is_looked_at_without_a_trace() {
     assert_eq!(store.view(&session, &file).unwrap(), Some(view));
     assert!(store.record(&[StoreRecord::Cleared { session: session.clone() }]).is_err());
     let other = SqliteStore::open_read_only(&path, &StoreScope::default()).unwrap();
-    assert_eq!(other.viewed(&session).unwrap(), []);
+    assert_eq!(other.viewed_paths(&session).unwrap(), []);
     drop((store, other));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);
     assert!(SqliteStore::open_read_only(&dir.path().join("none"), &scope).is_err());
@@ -182,7 +182,7 @@ fn an_older_state_is_taken_over() {
     let (session, file) = state_of_format_1(&path);
     let opened = SqliteStore::open(&path, &StoreScope::default()).unwrap();
     assert_eq!(opened.set_aside, None);
-    assert_eq!(opened.store.viewed(&session).unwrap(), [file]);
+    assert_eq!(opened.store.viewed_paths(&session).unwrap(), [file]);
     let events = opened.store.events(&EventFilter::default(), 9).unwrap();
     assert!(events.iter().all(|event| event.lines.is_none()));
     assert_eq!(events.len(), 6);
@@ -205,7 +205,7 @@ fn an_older_state_is_looked_at_and_left_as_it_is() {
     let (session, file) = state_of_format_1(&path);
     let before = fs::read(&path).unwrap();
     let store = SqliteStore::open_read_only(&path, &StoreScope::default()).unwrap();
-    assert_eq!(store.viewed(&session).unwrap(), [file]);
+    assert_eq!(store.viewed_paths(&session).unwrap(), [file]);
     assert_eq!(store.events(&EventFilter::default(), 9).unwrap().len(), 6);
     drop(store);
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -281,7 +281,7 @@ fn what_is_dropped_is_given_back() {
     let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     store.record(&(0..200).map(|seed| kept(seed, 100_000)).collect::<Vec<_>>()).unwrap();
     while store.trim(&StoreBounds { bytes: 1_000_000, ..UNBOUNDED }).unwrap() {}
-    while store.give_back().unwrap() {}
+    while store.release_space().unwrap() {}
     drop(store);
     assert!(size(&path) < 4_000_000, "{}", size(&path));
 }
@@ -329,7 +329,7 @@ fn a_file_that_has_grown_too_large_becomes_small() {
     let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
     store.record(&[kept(1000, 100_000)]).unwrap();
     while store.trim(&StoreBounds { bytes: 2_000_000, ..UNBOUNDED }).unwrap() {}
-    while store.give_back().unwrap() {}
+    while store.release_space().unwrap() {}
     assert!(store.version(&ContentHash::of(&noise(1000, 100_000))).unwrap().is_some());
     assert!(store.version(&ContentHash::of(&noise(299, 100_000))).unwrap().is_some());
     assert!(store.version(&ContentHash::of(&noise(1, 100_000))).unwrap().is_none());
@@ -353,7 +353,7 @@ fn a_session_that_saw_very_much_is_dropped_in_parts() {
     store.record(&[viewed(&short, 0)]).unwrap();
     let bounds = StoreBounds { sessions: 1, ..UNBOUNDED };
     assert!(store.trim(&bounds).unwrap());
-    let left = store.viewed(&long).unwrap().len();
+    let left = store.viewed_paths(&long).unwrap().len();
     assert!((1..5000).contains(&left), "{left}");
     while store.trim(&bounds).unwrap() {}
     assert_eq!(store.sessions().unwrap(), [(short, 1)]);

@@ -124,7 +124,7 @@ fn see_results(places: &mut Places<'_>, heard: &Heard, dialect: &Dialect) {
     }
     for ToolResult { command, text } in &looked.results {
         let printed = ShellCommand { line: command, directory: &heard.directory, output: text };
-        working_in(places, &printed).for_each(|session| drop(session.foreign_tools().printed(&printed)));
+        working_in(places, &printed).for_each(|session| drop(session.foreign_tools().record_printed(&printed)));
     }
     note(places.home(), |notebook| notebook.transcript = looked.until);
 }
@@ -186,7 +186,7 @@ fn before(places: &mut Places<'_>, heard: &Heard, used: &Use, dialect: &Dialect,
             // In all workspaces in which it may do something, or it would be blamed for what others did there.
             working_in(places, &command).for_each(drop);
             let said = changed_elsewhere(places);
-            places.opened().for_each(|session| session.foreign_tools().about_to_run(&command));
+            places.opened().for_each(|session| session.foreign_tools().command_begins(&command));
             Ok(said)
         }
     }
@@ -213,7 +213,7 @@ fn judge_edit(places: &mut Places<'_>, edit: &Edit, dialect: &Dialect, names: &T
     let judged = session.foreign_tools().judge(edit, &running);
     let allowed = judged.map_err(|refused| refusal_in(place.as_deref(), *refused, names))?;
     if dialect.hears_of_tools() {
-        session.foreign_tools().told(&allowed.changed_before);
+        session.foreign_tools().record_told(&allowed.changed_before);
     }
     let changed = said_in(place.as_deref(), &since_seen(&allowed, names));
     Ok(begins_edit(places, allowed.edit) + &changed)
@@ -267,7 +267,7 @@ fn judge_patch(places: &mut Places<'_>, patch: &Patch, dialect: &Dialect, names:
         match by_intent.map_or_else(|| tools.judge(edit, &running), Err) {
             Ok(allowed) => {
                 if dialect.hears_of_tools() {
-                    tools.told(&allowed.changed_before);
+                    tools.record_told(&allowed.changed_before);
                 }
                 said.push_str(&said_in(place.as_deref(), &since_seen(&allowed, names)));
             }
@@ -333,7 +333,7 @@ fn after(
         (Use::Read, ToolOutcome::ShowedNotebook { path, cells }) => {
             let path = located(&heard.directory, path);
             if let Some(session) = places.of(&path) {
-                session.foreign_tools().showed_notebook(&path, cells);
+                session.foreign_tools().record_shown_notebook(&path, cells);
             }
             said.push_str(&instructions(places, dialect, &[path], Manner::Read, names));
         }
@@ -368,7 +368,7 @@ fn ran(places: &mut Places<'_>, dialect: &Dialect, command: &ShellCommand<'_>, n
     let running = note(places.home(), |notebook| notebook.running());
     let (mut said, mut read) = (String::new(), Vec::new());
     for session in working_in(places, command) {
-        let effects = session.foreign_tools().ran(command, &running);
+        let effects = session.foreign_tools().command_ran(command, &running);
         if dialect.transcript == Transcript::HoldsResults {
             session.foreign_tools().prints_later(command);
         }
@@ -409,7 +409,7 @@ fn shell_directory(heard: &Heard, directory: Option<&str>) -> String {
 fn see(places: &mut Places<'_>, heard: &Heard, shown: &Shown) -> String {
     let path = located(&heard.directory, &shown.path);
     if let Some(session) = places.of(&path) {
-        session.foreign_tools().showed(&path, shown.start, &shown.content);
+        session.foreign_tools().record_shown(&path, shown.start, &shown.content);
     }
     path
 }
@@ -420,7 +420,7 @@ fn see_hits(places: &mut Places<'_>, heard: &Heard, paths: &[String], printed: &
     search::hits(printed, only).iter().for_each(|hit| drop(see(places, heard, hit)));
     let line = paths.join(" ");
     let printed = ShellCommand { line: &line, directory: &heard.directory, output: printed };
-    working_in(places, &printed).for_each(|session| drop(session.foreign_tools().printed(&printed)));
+    working_in(places, &printed).for_each(|session| drop(session.foreign_tools().record_printed(&printed)));
 }
 
 /// Records an edit that a tool has made. It is running until that is done, or the hook of another call would take it for somebody

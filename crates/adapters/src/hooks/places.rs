@@ -124,7 +124,7 @@ impl<'a> Places<'a> {
         for session in [self.home].into_iter().chain(self.others) {
             let workspace = session.workspace().clone();
             drop(session);
-            workspace.leave();
+            workspace.close_quickly();
         }
     }
 

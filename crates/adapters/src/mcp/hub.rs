@@ -92,7 +92,7 @@ impl Hub {
             }
             RootStatus::Another => match (self.open)(workspace.path()) {
                 Ok(opened) => {
-                    opened.succeed(&workspace);
+                    opened.take_over_from(&workspace);
                     *workspace = opened;
                     // Whoever looks for a seat asks for the workspace while he has them.
                     drop(workspace);

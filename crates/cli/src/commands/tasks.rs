@@ -18,8 +18,8 @@ pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--story is for looking at a list and for adding to it; a task is found by its number in any story");
     }
     let plan = match &args.act {
-        None => place::look(&args.place)?.ask(|store| store.plan(args.story.as_deref().map(story_name).as_deref()))?,
-        Some(act) => place::open(&args.place)?.change_plan(&change(act, args.story.clone()))?,
+        None => place::look(&args.place)?.ask(|store| store.story_tasks(args.story.as_deref().map(story_name).as_deref()))?,
+        Some(act) => place::open(&args.place)?.update_tasks(&change(act, args.story.clone()))?,
     };
     let list = TaskList::of(&plan.story, plan.tasks, None);
     output::print(&if args.json { as_json(&list) } else { render::tasks::all_tasks(&list) })?;

@@ -50,8 +50,8 @@ pub(super) fn walk<V: WalkVisitor>(
 ) -> Result<WalkOutcome<V>, Refusal> {
     let globs = glob.map_or_else(|| Ok(Globs::all()), Globs::of);
     let bad = |error| Refusal::of_call(Cause::BadArguments { why: format!("{}: glob: {error}", tool.name()) });
-    let (course, root) = (&session.course, session.workspace().root());
-    let mut walked = walk::walk_on(course, root, below, &globs.map_err(bad)?, visitor).map_err(|error| {
+    let (progress, root) = (&session.progress, session.workspace().root());
+    let mut walked = walk::walk_on(progress, root, below, &globs.map_err(bad)?, visitor).map_err(|error| {
         let why = format!("cannot list it: {error}");
         Refusal::of_spelling(below.map_or(".", RelPath::as_str), Cause::Io { why })
     })?;
@@ -61,7 +61,7 @@ pub(super) fn walk<V: WalkVisitor>(
 }
 
 pub(super) fn check_is_wanted(session: &Session) -> Result<(), Refusal> {
-    if session.course.is_stopped() {
+    if session.progress.is_stopped() {
         return Err(Refusal::of_call(Cause::Io { why: "the call was cancelled".to_owned() }));
     }
     Ok(())

@@ -63,12 +63,12 @@ impl Session {
     }
 
     /// The same for a call whose progress is followed, and which may be cancelled, from elsewhere.
-    pub(crate) fn run_with(&mut self, course: &CallProgress, call: &Call) -> Outcome {
-        self.begin_call(course);
+    pub(crate) fn run_with(&mut self, progress: &CallProgress, call: &Call) -> Outcome {
+        self.begin_call(progress);
         let result = self.carry_out(call);
         match call {
-            Call::Edit(edit) => self.conclude(edit, result),
-            call => self.conclude(call, result),
+            Call::Edit(edit) => self.finish_call(edit, result),
+            call => self.finish_call(call, result),
         }
     }
 

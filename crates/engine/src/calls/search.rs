@@ -50,7 +50,7 @@ const DEFAULT_LIMIT: usize = 100;
 
 pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, Refusal> {
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT).min(session.limits().read_lines);
-    let matcher = matcher(call)?;
+    let matcher = build_matcher(call)?;
     let workspace = session.workspace().clone();
     let limits = &workspace.config().limits;
     let show = Show { numbers: Numbers::with_anchors(call.anchors), context: call.context, limit, limits };
@@ -88,20 +88,20 @@ fn take_hits(
 ) {
     let gathered = match session.gather(path.as_str()) {
         Ok(gathered) => gathered,
-        Err(refusal) => return left_out.not_shown.push((path.clone(), what(&refusal.cause))),
+        Err(refusal) => return left_out.not_shown.push((path.clone(), unshowable_kind(&refusal.cause))),
     };
     match gathered.present {
         Present::Text(text) => {
-            collector.add(path, &gathered.path, &text, &hits(matcher, &text));
+            collector.add(path, &gathered.path, &text, &find_hits(matcher, &text));
         }
         Present::Absent => {}
-        Present::Blob(_, cause) | Present::Unreadable(cause) => left_out.not_shown.push((path.clone(), what(&cause))),
+        Present::Blob(_, cause) | Present::Unreadable(cause) => left_out.not_shown.push((path.clone(), unshowable_kind(&cause))),
     }
 }
 
-fn hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
+fn find_hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
     let mut hits = Vec::new();
-    let mut searcher = searcher().line_number(true).bom_sniffing(false).build();
+    let mut searcher = search_builder().line_number(true).bom_sniffing(false).build();
     let body = &text.as_str().as_bytes()[text.body_start()..];
     // It reads from memory, and the pattern was tried before.
     let _ = searcher.search_slice(matcher, body, HitCollector { matcher, hits: &mut hits });
@@ -109,7 +109,7 @@ fn hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
 }
 
 /// What was asked for as something that can be searched, or what is wrong with it.
-fn matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
+fn build_matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
     let bad =
         |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{}: pattern: {why}", Tool::SearchFiles.name()) });
     const ONE_LINE: &str =
@@ -143,7 +143,7 @@ fn matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
         })
 }
 
-fn searcher() -> SearcherBuilder {
+fn search_builder() -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
     // What is no text is told apart before the search, as it is for a read.
     builder.line_terminator(LineTerminator::crlf()).binary_detection(BinaryDetection::none());
@@ -227,7 +227,7 @@ impl WalkVisitor for FileSearcher {
 
 impl FileSearcher {
     fn new(matcher: RegexMatcher, letters: PatternLetters, max_bytes: u64) -> Self {
-        let searcher = searcher().line_number(false).build();
+        let searcher = search_builder().line_number(false).build();
         let (buffer, files, too_large, unreadable) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { matcher, letters, searcher, max_bytes, buffer, files, searched: 0, binary: 0, too_large, unreadable }
     }
@@ -299,7 +299,7 @@ impl Sink for LineCounter<'_> {
     }
 }
 
-fn what(cause: &Cause) -> &'static str {
+fn unshowable_kind(cause: &Cause) -> &'static str {
     match cause {
         Cause::Encoding { .. } => "broken text",
         Cause::Binary { kind, .. } | Cause::NotAFile { kind } => kind,

@@ -64,11 +64,11 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
         set: tasks.set.iter().map(set).collect(),
         remove: tasks.remove.clone(),
     };
-    match session.workspace().change_plan(&change) {
+    match session.workspace().update_tasks(&change) {
         Ok(plan) => Ok(Done::Tasks(TaskList::of(&plan.story, plan.tasks, scope.owner.as_ref()))),
         Err(StoreError::NoSuchTask { id }) => Err(Refusal::of_call(Cause::NoSuchTask { id })),
         Err(StoreError::TaskOfOthers { id, whose }) => Err(Refusal::of_call(Cause::TaskOfOthers { id, whose })),
-        Err(StoreError::BadPlan { why }) => bad(why),
+        Err(StoreError::BadTaskUpdate { why }) => bad(why),
         Err(error) => Err(Refusal::of_call(Cause::Io { why: error.to_string() })),
     }
 }

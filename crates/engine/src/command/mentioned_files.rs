@@ -142,9 +142,9 @@ fn files_below(
     if walked.load(Ordering::Relaxed) > MOST_WALKED {
         return Vec::new();
     }
-    let course = CallProgress::default();
-    let finder = || NameFinder { fits, found: Vec::new(), walked, course: &course };
-    let done = walk_on(&course, workspace.root(), below, globs, finder);
+    let progress = CallProgress::default();
+    let finder = || NameFinder { fits, found: Vec::new(), walked, progress: &progress };
+    let done = walk_on(&progress, workspace.root(), below, globs, finder);
     done.map(|done| done.visitors.into_iter().flat_map(|finder| finder.found).collect()).unwrap_or_default()
 }
 
@@ -152,7 +152,7 @@ struct NameFinder<'a> {
     fits: &'a (dyn Fn(&str) -> bool + Sync),
     found: Vec<RelPath>,
     walked: &'a AtomicUsize,
-    course: &'a CallProgress,
+    progress: &'a CallProgress,
 }
 
 impl WalkVisitor for NameFinder<'_> {
@@ -162,7 +162,7 @@ impl WalkVisitor for NameFinder<'_> {
             self.found.push(entry.rel_path());
         }
         if self.walked.fetch_add(1, Ordering::Relaxed) > MOST_WALKED {
-            self.course.stop();
+            self.progress.stop();
         }
     }
 }

@@ -21,7 +21,7 @@ use self::{
 use crate::{
     change_log::fresh_change,
     session::Session,
-    stale_views::{StaleView, who},
+    stale_views::{StaleView, author_of},
     time::now,
     watch::{HintCursor, WatchHints},
 };
@@ -87,8 +87,8 @@ struct CommandChange<'a> {
 impl Session {
     /// Says that a command is about to run.
     pub fn command_begins(&mut self, command: &ShellCommand<'_>) -> RunningCommand {
-        self.listen(&[]);
-        let changed_before = self.on_the_lookout(|lookout, ground| lookout.peek(ground)).unwrap_or_default();
+        self.take_hints(&[]);
+        let changed_before = self.with_stale_views(|stale_views, sources| stale_views.pending(sources)).unwrap_or_default();
         let cursor = self.workspace().watch().map(|watch| {
             let mut cursor = watch.cursor();
             watch.hints(&mut cursor);
@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// Says what something has printed that changed no files, perhaps some time ago.
-    pub(crate) fn printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
+    pub(crate) fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
         let mentioned = MentionedFiles::of(&workspace, printed.directory, &mentions, CommandReach::OwnTree);
@@ -178,11 +178,11 @@ impl Session {
         let id = self.id();
         let mut files = Vec::new();
         for mut changed in self.changed_files(running, mentioned) {
-            let mut other = who(self.workspace(), &id, &changed);
+            let mut other = author_of(self.workspace(), &id, &changed);
             // What somebody did to it before the command is not to be taken back with it.
             let before = self.before(running, &changed);
             if std::mem::replace(&mut changed.was, before) != before && other == By::Unknown {
-                other = who(self.workspace(), &id, &changed);
+                other = author_of(self.workspace(), &id, &changed);
             }
             let is_ours = changed.was != changed.now && other == By::Unknown && running.may_have_changed(&changed.path);
             if is_ours {
@@ -197,8 +197,8 @@ impl Session {
     /// What the session has seen and is something else now.
     fn changed_files(&mut self, running: &RunningCommand, mentioned: &MentionedFiles) -> Vec<StaleView> {
         let Some(among) = &running.among else {
-            self.listen(&[]);
-            return self.on_the_lookout(|lookout, ground| lookout.look_at_all(ground)).unwrap_or_default();
+            self.take_hints(&[]);
+            return self.with_stale_views(|stale_views, sources| stale_views.check_all(sources)).unwrap_or_default();
         };
         let workspace = self.workspace().clone();
         let mut paths = among.clone();
@@ -210,7 +210,7 @@ impl Session {
         }
         paths.sort_unstable();
         paths.dedup();
-        self.on_the_lookout(|lookout, ground| lookout.look_at(ground, paths)).unwrap_or_default()
+        self.with_stale_views(|stale_views, sources| stale_views.check(sources, paths)).unwrap_or_default()
     }
 
     fn before(&self, running: &RunningCommand, changed: &StaleView) -> Outside {
@@ -257,7 +257,7 @@ impl Session {
             (Outside::Version(_), _) => return,
         };
         if !written.is_empty() {
-            self.show(&changed.path, &now, &written);
+            self.record_shown(&changed.path, &now, &written);
         }
     }
 
@@ -303,7 +303,7 @@ impl Session {
             let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
             let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
             let change = StaleView { path: path.clone(), was, now: Outside::Version(now.version()) };
-            if change.was == change.now || who(&workspace, &id, &change) != By::Unknown {
+            if change.was == change.now || author_of(&workspace, &id, &change) != By::Unknown {
                 continue;
             }
             let event = self.command_event(&change, own);
@@ -312,7 +312,7 @@ impl Session {
             let is_lost = text_before.is_none() && was != Outside::Gone;
             let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
             if !written.is_empty() || now.line_count() == 0 {
-                self.show(path, &now, &written);
+                self.record_shown(path, &now, &written);
             }
         }
         has_changed

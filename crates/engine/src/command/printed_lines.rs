@@ -73,8 +73,8 @@ impl Session {
         let shown = printed.lines_of(&candidates);
         let mut read = Vec::new();
         for ((path, text), lines) in files.into_iter().zip(shown).filter(|(_, lines)| !lines.is_empty()) {
-            self.show(&path, &text, &lines);
-            self.mend(&path);
+            self.record_shown(&path, &text, &lines);
+            self.clear_refusals(&path);
             read.push(Lines { path, text, lines });
         }
         read

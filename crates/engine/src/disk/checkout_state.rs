@@ -69,7 +69,7 @@ impl CheckoutState {
         Ok(Self { device, ..Self::new(place, home, StateHandles::Open(parts), rescued)? })
     }
 
-    pub(crate) fn look(place: &RootInTree, dir: Option<StateDir>, home: &StateHome) -> io::Result<Self> {
+    pub(crate) fn open_read_only(place: &RootInTree, dir: Option<StateDir>, home: &StateHome) -> io::Result<Self> {
         Self::new(place, home, StateHandles::Look(dir.map(Arc::new)), RescueDir::none())
     }
 

@@ -119,7 +119,7 @@ impl ExportDir {
     pub(crate) fn trouble(&self, state: &File) -> Option<String> {
         match open_dir(&self.root, EXPORT_DIR) {
             Err(Errno::NOENT) => None,
-            Err(errno) => Some(why(errno)),
+            Err(errno) => Some(link_error(errno)),
             Ok(dir) => self.check(&dir, state).err().map(|error| error.to_string()),
         }
     }
@@ -135,9 +135,9 @@ impl ExportDir {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(errno.into()),
                 }
-                open_dir(&self.root, EXPORT_DIR).map_err(|errno| io::Error::other(why(errno)))?
+                open_dir(&self.root, EXPORT_DIR).map_err(|errno| io::Error::other(link_error(errno)))?
             }
-            opened => opened.map_err(|errno| io::Error::other(why(errno)))?,
+            opened => opened.map_err(|errno| io::Error::other(link_error(errno)))?,
         };
         if self.check(&dir, state)? == LastCheck::Now {
             ignore_itself(&dir)?;
@@ -187,7 +187,7 @@ fn read_known(state: &File) -> Option<GitTracking> {
     serde_json::from_str(&text).ok()
 }
 
-fn why(errno: Errno) -> String {
+fn link_error(errno: Errno) -> String {
     match errno {
         Errno::LOOP => "is a link".to_owned(),
         Errno::NOTDIR => "is a link or a file".to_owned(),

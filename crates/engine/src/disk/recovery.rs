@@ -253,7 +253,7 @@ impl JournalRecovery<'_> {
             return Ok(());
         };
         if !self.has_ended(commit) {
-            let done = self.finish_or_undo(&self.look(files, &paths)?)?;
+            let done = self.finish_or_roll_back(&self.look(files, &paths)?)?;
             // Not again at the next start, when it would be somebody else's files that are looked at.
             let mut line = serde_json::to_vec(&JournalEntry::End { commit, done, carried_over: Vec::new() })
                 .expect("an entry is plain data");
@@ -278,7 +278,7 @@ impl JournalRecovery<'_> {
     }
 
     /// `true` when the commit turned out to be complete.
-    fn finish_or_undo(&mut self, files: &[LeftFile<'_>]) -> io::Result<bool> {
+    fn finish_or_roll_back(&mut self, files: &[LeftFile<'_>]) -> io::Result<bool> {
         let told = |path: &RelPath| self.copy.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
         let paths = files.iter().map(|file| told(file.path)).collect();
         if files.iter().all(LeftFile::is_done) {
@@ -288,7 +288,7 @@ impl JournalRecovery<'_> {
         }
         let mut kept = Vec::new();
         for file in files.iter().rev() {
-            if !file.undo()? {
+            if !file.roll_back()? {
                 kept.push(told(file.path));
             }
         }
@@ -495,7 +495,7 @@ impl<'a> LeftFile<'a> {
     }
 
     /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
-    fn undo(&self) -> io::Result<bool> {
+    fn roll_back(&self) -> io::Result<bool> {
         let Some(dir) = &self.dir else { return Ok(self.keep_what_has_no_place()) };
         let is_ours = self.target.is_new_file_of(self.intent);
         match self.intent.how {

@@ -244,7 +244,7 @@ impl WorkingCopy {
     }
 
     /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.
-    pub(crate) fn settle_what_is_left(&self) {
+    pub(crate) fn recover_dead_processes(&self) {
         let notices = recover(self).unwrap_or_default();
         notices.into_iter().for_each(|notice| self.state.notify(notice));
     }

@@ -24,7 +24,11 @@ pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R 
 }
 
 /// What a file holds now and what the system says about it; opened and read only if the stamp does not tell. `None` when it is gone.
-pub(crate) fn look(copy: &WorkingCopy, path: &RelPath, known: Option<(ContentHash, &Stamp)>) -> Option<(ContentHash, Stamp)> {
+pub(crate) fn check_file(
+    copy: &WorkingCopy,
+    path: &RelPath,
+    known: Option<(ContentHash, &Stamp)>,
+) -> Option<(ContentHash, Stamp)> {
     if let (Some((hash, known)), Some(stat)) = (known.filter(|(_, known)| !known.is_racy()), stat_of_file(&copy.tree, path)) {
         let stamp = copy.clock().stamp(&stat);
         if known.agrees_with(&stamp) {

@@ -9,7 +9,7 @@ use std::{
 
 use surehand_core::{ContentHash, FileState, FileStatus, RelPath, Stamp};
 
-use super::file_check::look;
+use super::file_check::check_file;
 use crate::{
     call_progress::CallProgress,
     disk::{
@@ -81,7 +81,7 @@ impl UntouchedFiles {
         let mut few = Vec::new();
         for (path, known) in census.few.iter_mut().filter(|(path, _)| !touched.contains(path)) {
             let path_in_tree = touched.copy.in_tree(path);
-            *known = look(touched.copy, &path_in_tree, known.as_ref().map(|(version, stamp)| (*version, stamp)));
+            *known = check_file(touched.copy, &path_in_tree, known.as_ref().map(|(version, stamp)| (*version, stamp)));
             few.extend(known.map(|(version, stamp)| unchanged(path.clone(), version, stamp)));
         }
         Self { counts, few }

@@ -23,14 +23,14 @@ use surehand_core::{
 use surehand_store::{KnownFile, StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFile, TrackedFiles};
 
 pub use self::json::{rfc3339, to_json};
+pub(crate) use self::{
+    file_check::check_file,
+    store::{RepoStore, WritersStore},
+};
 use self::{
     file_check::in_parallel,
     file_count::{FileCount, TouchedPaths, UntouchedFiles},
     json::{FileJson, json_of, named_paths, put_together},
-};
-pub(crate) use self::{
-    file_check::look,
-    store::{RepoStore, WritersStore},
 };
 use crate::{
     disk::{
@@ -103,7 +103,7 @@ pub(crate) enum ExportPace {
 #[derive(Debug)]
 pub(crate) struct RepoStateCache {
     files: BTreeMap<RelPath, RepoEntry>,
-    plan: StoryTasks,
+    tasks: StoryTasks,
     /// Up to where the store was read; `None` before it was needed.
     read_to: Option<StoreTurn>,
     /// The generation that is in memory, and how often this process had announced its own reads by then.
@@ -164,7 +164,7 @@ impl RepoStateCache {
     pub(crate) fn new(below: Option<RelPath>) -> Self {
         Self {
             files: BTreeMap::new(),
-            plan: StoryTasks::default(),
+            tasks: StoryTasks::default(),
             read_to: None,
             generation: 0,
             announced: 0,
@@ -259,8 +259,8 @@ impl RepoStateCache {
 
     /// What there is to do, for somebody. It is in memory for the story that is worked on.
     fn tasks(&self, sources: &RepoSources<'_>, scope: &TaskScope) -> TaskList {
-        let other = scope.story.as_ref().filter(|story| **story != self.plan.story);
-        let plan = other.and_then(|story| sources.store.plan(Some(story)).ok()).unwrap_or_else(|| self.plan.clone());
+        let other = scope.story.as_ref().filter(|story| **story != self.tasks.story);
+        let plan = other.and_then(|story| sources.store.story_tasks(Some(story)).ok()).unwrap_or_else(|| self.tasks.clone());
         TaskList::of(scope.story.as_ref().unwrap_or(&plan.story), plan.tasks, scope.owner.as_ref())
     }
 
@@ -325,7 +325,7 @@ impl RepoStateCache {
         }
         let announced = sources.copy.state.own_announcements();
         sources.store.settle();
-        self.plan = sources.store.plan(None)?;
+        self.tasks = sources.store.story_tasks(None)?;
         let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
         for TrackedFile { path, tracked, stamp } in files {
             self.put(path, tracked, stamp);
@@ -356,7 +356,7 @@ impl RepoStateCache {
         let state = &sources.copy.state;
         let Ok(exported) = state.dir().and_then(|dir| state.export.read_back(&dir, NAME)) else { return };
         let here = named_paths(&exported).into_iter().filter(|path| sources.copy.in_root(path).is_some());
-        let there: Vec<_> = here.filter_map(|path| look(sources.copy, &path, None).map(|found| (path, found))).collect();
+        let there: Vec<_> = here.filter_map(|path| check_file(sources.copy, &path, None).map(|found| (path, found))).collect();
         if there.is_empty() {
             return;
         }
@@ -466,7 +466,7 @@ impl RepoStateCache {
         let wanted: Vec<(&RelPath, &RepoEntry)> = self.files.iter().filter(is_wanted).collect();
         let found = in_parallel(&wanted, |(path, entry)| {
             let known = entry.stamp.as_ref().map(|stamp| (entry.state.hash, stamp));
-            let found = look(sources.copy, path, known);
+            let found = check_file(sources.copy, path, known);
             let is_deleted = entry.state.status == FileStatus::Deleted;
             let is_as_known = match &found {
                 Some((_, stamp)) => !is_deleted && entry.stamp.is_some_and(|known| !known.is_racy() && known.agrees_with(stamp)),

@@ -17,7 +17,7 @@ pub(crate) trait RepoStore {
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
     /// What there is to do in this story, or in the one that is worked on.
-    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
+    fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
     /// Hands over something to remember. It has its path in the root.
     fn record(&self, record: StoreRecord);
@@ -26,15 +26,15 @@ pub(crate) trait RepoStore {
 impl RepoStore for StoreHandle {
     fn settle(&self) {
         self.flush();
-        self.bring_what_is_answered();
+        self.import_outboxes();
     }
 
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
         self.tracked_in_tree(since)
     }
 
-    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
-        self.ask(|store| store.plan(story))
+    fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
+        self.ask(|store| store.story_tasks(story))
     }
 
     fn record(&self, record: StoreRecord) {
@@ -53,7 +53,7 @@ pub(crate) struct WritersStore<'a> {
 impl RepoStore for WritersStore<'_> {
     fn settle(&self) {
         if let (SharedStore::Database(store), true) = (self.store, self.is_in_state_directory) {
-            outbox::bring(self.copy, &mut lock_store(store), OutboxOwners::Everybodys);
+            outbox::import_outboxes(self.copy, &mut lock_store(store), OutboxOwners::Everybodys);
         }
     }
 
@@ -66,8 +66,8 @@ impl RepoStore for WritersStore<'_> {
         }
     }
 
-    fn plan(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
-        self.store.with(|store| store.plan(story))
+    fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
+        self.store.with(|store| store.story_tasks(story))
     }
 
     fn record(&self, _: StoreRecord) {

@@ -99,18 +99,18 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> 
     let copy = &workspace.copy;
     copy.revive_state().map_err(bad_index)?;
     let index = ScanIndex::load(copy).map_err(bad_index)?;
-    let mut found = look(workspace, &index, progress).map_err(bad_walk)?;
-    let lost = look_again(workspace, &index, &mut found.seen).map_err(bad_walk)?;
+    let mut found = walk_tree(workspace, &index, progress).map_err(bad_walk)?;
+    let lost = recheck_missing(workspace, &index, &mut found.seen).map_err(bad_walk)?;
     let is_news = index.basis() != ScanBasis::LastScan || !found.hashed.is_empty() || !lost.is_empty();
     let files = if is_news {
         found.hashed.sort_unstable_by(|a, b| split(&a.path).cmp(&split(&b.path)));
         // A directory that changes while it is listed may give a name twice.
         found.hashed.dedup_by(|a, b| a.path == b.path);
-        scan_index::replace(copy, |writer| write(writer, &index, &found)).map_err(bad_index)?
+        scan_index::replace(copy, |writer| write_index(writer, &index, &found)).map_err(bad_index)?
     } else {
         index.files()
     };
-    let scanned = report(index.basis(), files, found, lost);
+    let scanned = scan_report(index.basis(), files, found, lost);
     Ok(ScanReport { took: began.elapsed(), ..scanned })
 }
 
@@ -124,7 +124,7 @@ struct ScanFindings {
     unnamed: usize,
 }
 
-fn look(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanProgress) + Sync)) -> io::Result<ScanFindings> {
+fn walk_tree(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanProgress) + Sync)) -> io::Result<ScanFindings> {
     let expected = (index.basis() == ScanBasis::LastScan).then(|| index.files());
     let scene = ScanInput { index, clock: workspace.copy.clock(), tally: ScanTally::new(expected, progress) };
     let walked = walk(workspace.root(), None, &Globs::all(), || ScanWorker::new(&scene))?;
@@ -147,7 +147,7 @@ fn look(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanProgres
 
 /// Looks again for the known files that the walk did not find. Those that are there after all count as seen; the others are
 /// given with what became of them.
-fn look_again(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFiles) -> io::Result<Vec<(String, RecheckResult)>> {
+fn recheck_missing(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFiles) -> io::Result<Vec<(String, RecheckResult)>> {
     let mut lost = Vec::new();
     let mut second_look = None;
     for dir in index.dirs() {
@@ -171,7 +171,7 @@ fn look_again(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFiles) ->
 }
 
 /// Writes what is known now: what was seen as it was before, but for what was hashed. Both are sorted.
-fn write<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, found: &ScanFindings) -> io::Result<usize> {
+fn write_index<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, found: &ScanFindings) -> io::Result<usize> {
     let mut hashed = found.hashed.iter().map(|hashed| (split(&hashed.path), &hashed.now)).peekable();
     for dir in index.dirs() {
         for nth in (0..dir.len()).filter(|nth| found.seen.has(dir.first + nth)) {
@@ -192,7 +192,7 @@ fn write<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, found: &Sc
     writer.finish()
 }
 
-fn report(basis: ScanBasis, files: usize, found: ScanFindings, lost: Vec<(String, RecheckResult)>) -> ScanReport {
+fn scan_report(basis: ScanBasis, files: usize, found: ScanFindings, lost: Vec<(String, RecheckResult)>) -> ScanReport {
     let path = |path: &str| RelPath::new(path).ok();
     let hashed_as = |what: HashResult| found.hashed.iter().filter(move |hashed| hashed.what == what);
     let lost_as = |fate: RecheckResult| lost.iter().filter(move |(_, was)| *was == fate);

@@ -88,13 +88,13 @@ pub fn written_arguments(call: &Call) -> Value {
 
 impl Session {
     /// Carries out a call as a model makes it. Whatever the name and the arguments are, this answers.
-    pub fn run_tool(&mut self, course: &CallProgress, tool: &str, arguments: &Value) -> Outcome {
+    pub fn run_tool(&mut self, progress: &CallProgress, tool: &str, arguments: &Value) -> Outcome {
         let parsed = match Tool::named(tool) {
             Some(tool) => parse(tool, arguments),
             None => Err(Refusal::of_call(Cause::NoSuchTool { name: tool.to_owned() })),
         };
         match parsed {
-            Ok(call) => self.run_with(course, &call),
+            Ok(call) => self.run_with(progress, &call),
             Err(refusal) => self.refuse(&(tool, arguments), refusal),
         }
     }

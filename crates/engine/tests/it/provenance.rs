@@ -102,7 +102,7 @@ fn what_another_agents_tool_did_is_on_record_as_well() {
     let done = edit_after(dir.path(), |workspace| {
         let mut other = Session::shared(workspace.clone(), SessionId("hooked".to_owned()));
         let mut tools = other.foreign_tools();
-        tools.showed("a.txt", 1, BEFORE);
+        tools.record_shown("a.txt", 1, BEFORE);
         let (old, new) = ("start\n}\n".to_owned(), "start\n".to_owned());
         let edit = Edit::Replace(Replacement { path: "a.txt".to_owned(), old, new, all: false });
         let allowed = tools.judge(&edit, &[]).unwrap();

@@ -184,7 +184,7 @@ fn the_record_for_undo_is_bounded_also_by_processes_that_end_at_once() {
         pass(&mut session, "write_file", json!({ "path": format!("{process}.txt"), "content": content }));
         drop(session);
         match is_for_one_call {
-            true => workspace.leave(),
+            true => workspace.close_quickly(),
             false => drop(workspace),
         }
     }

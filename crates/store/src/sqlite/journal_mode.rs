@@ -20,9 +20,9 @@ pub(super) enum JournalMode {
 const LONGEST: i64 = 4 << 20;
 
 /// Chooses the journal for a connection that has not read anything yet, and waits for others as long as `patience` says.
-pub(super) fn set(connection: &Connection, path: &Path, patience: Duration) -> rusqlite::Result<()> {
+pub(super) fn set_journal_mode(connection: &Connection, path: &Path, patience: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(patience)?;
-    match choice(path) {
+    match mode_for(path) {
         JournalMode::WriteAhead => {
             // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
             let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
@@ -67,7 +67,7 @@ pub(super) fn mode_of(path: &Path) -> Option<JournalMode> {
 }
 
 /// The journal that a database at this place should have.
-fn choice(path: &Path) -> JournalMode {
+fn mode_for(path: &Path) -> JournalMode {
     let dir = path.parent().unwrap_or(path);
     if finds_room_on_write(dir) { JournalMode::Rollback } else { JournalMode::WriteAhead }
 }

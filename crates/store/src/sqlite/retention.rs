@@ -196,7 +196,7 @@ fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlit
 
 /// Gives free pages back to the system, if there are many. Says whether there are more. The file is written anew for that if
 /// `may_rewrite` says so, which is tried once: it takes room of its own.
-pub(super) fn give_back(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
+pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
     const INCREMENTAL: i64 = 2;
     let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (pages, free) = (ask("page_count")?, ask("freelist_count")?);

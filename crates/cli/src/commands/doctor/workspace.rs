@@ -53,7 +53,7 @@ fn settings(root: &Path) -> Vec<Check> {
 fn state(root: &Path) -> Vec<Check> {
     // What is wrong with them has been said.
     let Ok(settings) = place::settings(root) else { return Vec::new() };
-    let workspace = match Workspace::look(root, settings) {
+    let workspace = match Workspace::open_read_only(root, settings) {
         Ok(workspace) => workspace,
         Err(error) => {
             let remedy = "see above; state that is damaged may be removed when nothing runs, and everything is read again";

@@ -78,7 +78,7 @@ impl FileCreation {
     }
 
     /// Takes it back: out of its place, unless it has become somebody else's.
-    pub(super) fn undo(self, place: &CommitTarget<'_>) {
+    pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         if !self.is_put {
             remove(self.staged.as_ref());
             return;

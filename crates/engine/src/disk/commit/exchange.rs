@@ -211,7 +211,7 @@ impl FileExchange {
         place.copy.displace(DisplacedFile { stamp: self.out, heir: Some(heir), handle, ..displaced });
     }
 
-    pub(super) fn undo(mut self, place: &CommitTarget<'_>) {
+    pub(super) fn roll_back(mut self, place: &CommitTarget<'_>) {
         if let Some(lease) = self.lease.take() {
             lease.release(&self.old.file);
         }

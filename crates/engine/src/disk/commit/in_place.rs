@@ -126,7 +126,7 @@ impl InPlaceWrite {
     }
 
     /// A torn write is ours to mend. A complete one may have been followed by somebody else's, which stays.
-    pub(super) fn undo(self, place: &CommitTarget<'_>) {
+    pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         let old = &self.old.file;
         let is_ours = match self.progress {
             InPlacePhase::Untouched => false,

@@ -115,7 +115,7 @@ pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<C
     let mut run = CommitRun::new(copy, changes)?;
     for (number, step) in steps(changes.len()).into_iter().enumerate() {
         if let Err(error) = run.step(step) {
-            run.undo();
+            run.roll_back();
             return Err(error);
         }
         if copy.probe.as_ref().is_some_and(|probe| probe(number, step) == ProbeVerdict::Stop) {
@@ -184,7 +184,7 @@ impl<'a> CommitRun<'a> {
                 return Err(CommitError::Refused(Box::new(Refusal::of(path, Cause::Conflict { why }))));
             }
             is_settling = true;
-            self.copy.settle_what_is_left();
+            self.copy.recover_dead_processes();
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -270,10 +270,10 @@ impl<'a> CommitRun<'a> {
     }
 
     /// Takes back what has been done, from the last file to the first.
-    fn undo(mut self) {
+    fn roll_back(mut self) {
         let half_done = self.may_be_found_half_done();
         while let Some(file) = self.files.pop() {
-            file.undo();
+            file.roll_back();
         }
         if self.begun {
             drop(self.write_journal(&JournalEntry::End { commit: self.number, done: false, carried_over: Vec::new() }));

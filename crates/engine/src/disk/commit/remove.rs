@@ -81,7 +81,7 @@ impl FileRemoval {
     }
 
     /// Puts the file back. If somebody has made another one meanwhile, that stays and this one is rescued.
-    pub(super) fn undo(self, place: &CommitTarget<'_>) {
+    pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         let from = (&*self.staged.dir, self.staged.name.as_str());
         if self.is_taken && rename_to_free_name(from, (&place.dir, place.name())).is_err() {
             place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
@@ -130,7 +130,7 @@ impl FileMove {
     }
 
     /// Gives the file its first name back, if it is the one that we moved: whatever else is there now is somebody's, and stays.
-    pub(super) fn undo(self, place: &CommitTarget<'_>) {
+    pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         let at = (&*self.dir_to, self.name_to.as_str());
         if !self.is_moved || !is_file_at(at.0, at.1, &self.old.file) {
             return;

@@ -193,13 +193,13 @@ impl<'a> StagedFile<'a> {
     }
 
     /// Takes back what has been done. What somebody else has made of the file meanwhile stays where it is.
-    pub(super) fn undo(self) {
+    pub(super) fn roll_back(self) {
         match self.way {
-            WriteStrategy::Create(create) => create.undo(&self.place),
-            WriteStrategy::Exchange(exchange) => exchange.undo(&self.place),
-            WriteStrategy::InPlace(in_place) => in_place.undo(&self.place),
-            WriteStrategy::Remove(remove) => remove.undo(&self.place),
-            WriteStrategy::Move(moved) => moved.undo(&self.place),
+            WriteStrategy::Create(create) => create.roll_back(&self.place),
+            WriteStrategy::Exchange(exchange) => exchange.roll_back(&self.place),
+            WriteStrategy::InPlace(in_place) => in_place.roll_back(&self.place),
+            WriteStrategy::Remove(remove) => remove.roll_back(&self.place),
+            WriteStrategy::Move(moved) => moved.roll_back(&self.place),
         }
         self.place.remove_made_directories();
     }

@@ -204,13 +204,13 @@ pub(crate) fn walk<V: WalkVisitor>(
 
 /// The same for a walk that may be stopped: then not all was visited.
 pub(crate) fn walk_on<V: WalkVisitor>(
-    course: &CallProgress,
+    progress: &CallProgress,
     root: &RootDir,
     start: Option<&RelPath>,
     globs: &Globs,
     visitor: impl Fn() -> V + Sync,
 ) -> io::Result<WalkOutcome<V>> {
-    walk_with(threads(), course, root, start, globs, visitor)
+    walk_with(threads(), progress, root, start, globs, visitor)
 }
 
 /// As many threads as there are cores, up to a dozen: more only wait for each other.
@@ -221,7 +221,7 @@ pub(crate) fn threads() -> usize {
 
 fn walk_with<V: WalkVisitor>(
     threads: usize,
-    course: &CallProgress,
+    progress: &CallProgress,
     root: &RootDir,
     start: Option<&RelPath>,
     globs: &Globs,
@@ -230,7 +230,7 @@ fn walk_with<V: WalkVisitor>(
     let queue = WorkQueue::new(WalkTask::List(open_start(root, start)?));
     let work = || {
         let (left_out, path, buffer) = (LeftOut::default(), String::new(), Vec::new());
-        let mut walker = WalkThread { course, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
+        let mut walker = WalkThread { progress, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
         queue.drain(|work| walker.act(work));
         (walker.visitor, walker.left_out)
     };
@@ -292,7 +292,7 @@ enum WalkTask {
 const BATCH: usize = 64;
 
 struct WalkThread<'a, V> {
-    course: &'a CallProgress,
+    progress: &'a CallProgress,
     globs: &'a Globs,
     queue: &'a WorkQueue<WalkTask>,
     visitor: V,
@@ -303,7 +303,7 @@ struct WalkThread<'a, V> {
 
 impl<V: WalkVisitor> WalkThread<'_, V> {
     fn act(&mut self, work: WalkTask) {
-        if self.course.is_stopped() {
+        if self.progress.is_stopped() {
             return;
         }
         match work {
@@ -316,7 +316,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
                     Ok(fd) => self.list_or_tell(&Arc::new(OpenDir { fd, prefix, above })),
                     // It is gone, or a link has taken its place.
                     Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
-                    Err(errno) => self.left_out.unreadable.push((prefix, say(errno))),
+                    Err(errno) => self.left_out.unreadable.push((prefix, error_text(errno))),
                 }
             }
         }
@@ -324,7 +324,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
 
     fn list_or_tell(&mut self, dir: &Arc<OpenDir>) {
         if let Err(errno) = self.list(dir) {
-            self.left_out.unreadable.push((dir.prefix.clone(), say(errno)));
+            self.left_out.unreadable.push((dir.prefix.clone(), error_text(errno)));
         }
     }
 
@@ -371,7 +371,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
 
     fn visit_files(&mut self, dir: &OpenDir, names: &[CString]) {
         names.iter().for_each(|name| self.visit(dir, name, EntryKind::File));
-        self.course.pass(names.len());
+        self.progress.pass(names.len());
     }
 
     fn visit(&mut self, dir: &OpenDir, name: &CStr, kind: EntryKind) {
@@ -388,7 +388,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
     }
 }
 
-fn say(errno: Errno) -> String {
+fn error_text(errno: Errno) -> String {
     io::Error::from(errno).to_string()
 }
 
