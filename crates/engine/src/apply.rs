@@ -1,5 +1,4 @@
-//! How a session carries out a plan: it commits until the files hold still, and records what was done as one change, with what is
-//! known of each file afterwards.
+//! Carries out plans: commits an edit, plans it again if a file has changed in between, and records the result as one change.
 
 use std::{collections::HashMap, thread};
 
@@ -118,7 +117,7 @@ impl Session {
         Err(Refusal::of(&path, Cause::Conflict { why }))
     }
 
-    /// The same edit for what is there now; of an undo, of the same changes.
+    /// Plans the same edit for the present content; an undo, for the same changes.
     fn replan(&mut self, edit: &Edit, step: PlanStep) -> Result<PlanStep, Refusal> {
         match step {
             PlanStep::Undo(undo) => Ok(PlanStep::Undo(self.replan_undo(undo)?)),

@@ -1,12 +1,11 @@
-//! The course of a call that may take a while: how far it has come, and whether anybody still wants it. Whoever waits for the call
-//! looks at it from another thread.
+//! Progress and cancellation of a long call. The thread that waits for the call reads the progress and may stop it.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// The course of one call. Copies are about the same call.
+/// The progress of one call. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct CallProgress(Arc<ProgressCounters>);
 
@@ -17,17 +16,17 @@ struct ProgressCounters {
 }
 
 impl CallProgress {
-    /// Says that nobody wants the call any more. It ends as soon as it notices; a change that has begun is made.
+    /// Cancels the call. It ends at the next check; a commit that has begun is finished.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody wants it any more.
+    /// Whether the call was cancelled.
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// How many files it has come by.
+    /// The number of files visited so far.
     pub fn files(&self) -> u64 {
         self.0.files.load(Ordering::Relaxed)
     }

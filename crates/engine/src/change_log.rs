@@ -1,4 +1,4 @@
-//! The changes that were made: which ones are meant, what they came to, and the log of them.
+//! The log of changes: selects changes, merges them to a net change for each file, and lists them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -54,7 +54,7 @@ pub struct NetChange {
     pub mode: Option<u32>,
     /// The changes, newest first.
     pub changes: Vec<ChangeId>,
-    /// Whether somebody else's work lies between them.
+    /// Whether another session changed the file in between.
     pub is_mixed: bool,
 }
 
@@ -75,7 +75,7 @@ impl Workspace {
         self.select_but(selection, &[])
     }
 
-    /// The same as if these changes had never been made.
+    /// [`Workspace::select`] without these changes.
     pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
         self.flush();
         self.store.import_outboxes();
@@ -102,7 +102,7 @@ pub struct LoggedChange {
     pub change: ChangeId,
     /// When it was made.
     pub at: Millis,
-    /// By whom.
+    /// The session that made it.
     pub session: SessionId,
     /// With which tool.
     pub tool: String,

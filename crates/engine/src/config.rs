@@ -1,5 +1,6 @@
-//! Settings: the user's own file, `surehand.toml` in the root as far as a repository may set something, then the environment. Every
-//! key is in one table, with what a repository may do to it, so that a wrong one can be answered with the nearest right one.
+//! Settings: the user's own file, then `surehand.toml` in the root as far as a repository may set a key, then the
+//! environment. One table lists every key with what a repository may do to it; an unknown key is answered with the nearest
+//! known one.
 
 use std::path::{Path, PathBuf};
 
@@ -22,11 +23,11 @@ pub struct Config {
     pub durability: Durability,
     /// How much of what was replaced is kept.
     pub versions: VersionConfig,
-    /// Which files hold instructions for their directories, and how much of them is told.
+    /// Which files hold instructions, and how many tokens of them a reply may have.
     pub instructions: instructions::Settings,
     /// How the agent makes its prompt.
     pub context: ContextConfig,
-    /// Whom the agent asks.
+    /// The model of the agent.
     pub model: ModelConfig,
     /// Which commands the agent may run unasked, for how long, and how much of their output is shown.
     pub commands: CommandConfig,
@@ -64,7 +65,7 @@ impl Default for ContextConfig {
     }
 }
 
-/// Whom the agent asks. A key is not a setting, but where it is kept is one.
+/// The model of the agent. An API key is not a setting, but the place where it is kept is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
     /// As its provider calls it.
@@ -79,7 +80,7 @@ pub struct ModelConfig {
     pub key_command: Option<String>,
     /// Dollars for a million tokens of a prompt.
     pub price_input: Option<f64>,
-    /// The same for what is in the provider's cache.
+    /// The price of input that the provider has cached.
     pub price_cached: Option<f64>,
     /// Dollars for a million tokens of an answer.
     pub price_output: Option<f64>,
@@ -208,7 +209,7 @@ pub struct ConfigKey {
     pub name: &'static str,
     /// What it takes.
     pub wanted: &'static str,
-    /// What it is when nobody sets it.
+    /// The default.
     pub default: &'static str,
     /// What it does.
     pub meaning: &'static str,
@@ -348,7 +349,7 @@ pub const KEYS: &[ConfigKey] = &[
         wanted: "a list of file names (in the environment with commas between)",
         default: "[\"AGENTS.md\", \"agents.md\"]",
         meaning: "files with instructions for work in their directory and beneath, of which the first in each directory is told; none switches it off",
-        // These files are told to the model unasked: `.env` must not be among them.
+        // The model gets these files unasked, so `.env` must not be among them.
         repository: RepositoryRule::Only {
             what: MARKDOWN,
             fits: |_, wanted| wanted.instructions.names.iter().all(|name| is_plain_markdown(name)),
@@ -617,7 +618,7 @@ impl Config {
         Self::default().load_over(root, environment)
     }
 
-    /// The same with these settings as the defaults.
+    /// [`Config::load`] with these settings as the defaults.
     pub fn load_over(
         mut self,
         root: &Path,
@@ -642,7 +643,7 @@ impl Config {
     fn read_user_file(&mut self, file: &Path) -> Result<(), ConfigError> {
         let place = file.display().to_string();
         if let Some(why) = settings_file::whose_else(file) {
-            // As with `sudo -E`: the settings of whoever called it.
+            // With `sudo -E` these are the settings of the user who called it.
             self.ignored.push(IgnoredSetting { what: place, why, line: None });
             return Ok(());
         }
@@ -654,8 +655,8 @@ impl Config {
         Ok(())
     }
 
-    /// Takes from the repository's file what it may set, and names the rest. Nothing there is an error: a clone that could stop
-    /// Surehand could switch its hooks off. That goes for keys of a newer version, too.
+    /// Takes the keys from the repository's file that a repository may set, and lists the others as ignored. Nothing in it is
+    /// an error, not even a key of a newer version: a clone that could stop Surehand could switch its hooks off.
     fn read_repository_file(&mut self, root: &Path) {
         let text = settings_file::of_repository(&root.join(REPOSITORY_FILE));
         let read = text.and_then(|text| match text.as_deref().map(settings) {

@@ -1,4 +1,4 @@
-//! Which directory is the workspace of a place in the file system.
+//! Finds the workspace root and the git checkout of a directory.
 
 use std::{
     io,
@@ -77,7 +77,7 @@ impl GitCheckout {
         self.common_dir.join("info/exclude")
     }
 
-    /// The pattern that makes git ignore this file and no other. `None` for a file elsewhere, or one whose name is no text.
+    /// The pattern that makes git ignore only this file. `None` for a file outside the tree, or one whose name is not UTF-8.
     pub fn exclude_pattern(&self, path: &Path) -> Option<String> {
         let is_special = |char: char| matches!(char, '*' | '?' | '[' | '\\');
         let escaped = |char: char| if is_special(char) { vec!['\\', char] } else { vec![char] };
@@ -91,8 +91,8 @@ impl GitCheckout {
     }
 }
 
-/// The top of the work tree that a directory is in. Where nobody keeps it under version control, it is the directory above that was
-/// worked in before, or else the directory itself.
+/// The top of the work tree around a directory. Without version control it is the nearest parent that has state already, else
+/// the directory itself.
 pub fn find_root(from: &Path, state: &StateHome) -> Result<PathBuf, FindRootError> {
     let from = from.canonicalize().map_err(|error| FindRootError::Unreadable { path: from.to_owned(), error })?;
     if !from.is_dir() {

@@ -1,4 +1,5 @@
-//! The files of a workspace as a session finds them: one path for every spelling, read again only when the stamp does not tell.
+//! The files of a workspace as a session last found them. All spellings of a path lead to one entry, and a file is read again
+//! only if its stamp does not prove that it is unchanged.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,7 @@ pub(crate) struct GatheredFile {
     pub stamp: Option<Stamp>,
     pub links: u64,
     pub mode: Option<u32>,
-    /// Whether the session was told that it cannot be shown, and sends the same call again.
+    /// Whether the same call was refused before because the file cannot be shown.
     pub is_warned: bool,
     pub view: Option<View>,
     /// The text that the view speaks of.
@@ -36,7 +37,7 @@ pub(crate) struct GatheredFile {
 /// What a change must know of a file besides what it holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileFacts {
-    /// Device and inode, if the file has several names: then its path alone does not tell it from others.
+    /// Device and inode of a file with several hard links, whose path alone does not identify it.
     pub identity: Option<(u64, u64)>,
     pub mode: Option<u32>,
 }
@@ -121,13 +122,13 @@ impl FileCache {
         Ok((path, found))
     }
 
-    /// Reads what is at a path, or does not, if the stamp says that it is still the same.
+    /// Reads the file at a path, unless its stamp proves that it is unchanged.
     pub(crate) fn gather(&mut self, workspace: &Workspace, spelling: &str) -> Result<GatheredFile, Refusal> {
         self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
     }
 
-    /// The same for a file that is to be replaced or taken away as a whole. Its bytes are read also where they are too many to be
-    /// shown, as long as they can be kept.
+    /// [`Self::gather`] for a file that is to be replaced or deleted as a whole. It is read even if it is too large to be
+    /// shown, as long as it can be kept for undo.
     pub(crate) fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<GatheredFile, Refusal> {
         let limit = workspace.config().versions.most_of_one();
         let gathered = self.gather_up_to(workspace, spelling, limit.max(workspace.config().limits.file_bytes))?;
@@ -142,7 +143,7 @@ impl FileCache {
         Ok(GatheredFile { present: Present::Unreadable(Cause::TooLargeToKeep { size, limit }), ..gathered })
     }
 
-    /// The same for a file that is not read if it has more bytes than this.
+    /// [`Self::gather`] with a limit on the size of the file.
     pub(crate) fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<GatheredFile, Refusal> {
         if let Some(gathered) = self.still_there(workspace, spelling) {
             return Ok(gathered);
@@ -179,8 +180,8 @@ impl FileCache {
         Ok(GatheredFile { stamp: Some(now.stamp), links: now.links, mode, ..gathered(path, present) })
     }
 
-    /// A file that is known by this spelling and has its stamp still. It is not opened: a link that was put in the way may lead
-    /// anywhere, but what has the same stamp is the same file.
+    /// A cached file whose stamp is unchanged. It is not opened: a link that was swapped in may lead anywhere, but equal
+    /// stamps mean the same file.
     fn still_there(&mut self, workspace: &Workspace, spelling: &str) -> Option<GatheredFile> {
         let path = workspace.root().spell(spelling).ok()?;
         self.known.get(&path)?;
@@ -201,7 +202,7 @@ impl FileCache {
         })
     }
 
-    /// What is at these paths now, without the texts: a file is read only if its stamp does not tell.
+    /// The present versions at these paths. A file is read only if its stamp does not prove it unchanged.
     pub(crate) fn check(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<Outside> {
         let unknown: Vec<RelPath> = paths.iter().filter(|path| !self.known.contains_key(*path)).cloned().collect();
         let stored = workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
@@ -227,8 +228,8 @@ impl FileCache {
         }
     }
 
-    /// Of the names of a file that has several, one that it is known by, as long as that still leads to it. Another
-    /// case is another name where the file system says so.
+    /// The name by which a file with several names is already known, as long as that name still leads to it. On file systems
+    /// that ignore case, a different case is another name.
     fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
         let lower_case = path.as_str().to_lowercase();
         let as_it_is = self.known.get_key_value(lower_case.as_str()).map(|(name, _)| name);
@@ -250,8 +251,8 @@ impl FileCache {
         self.texts.get(&known.version)
     }
 
-    /// The bytes of a file as what they are. The same bytes as last time are the same text, and need not be hashed again. More
-    /// than the limit are not taken as text.
+    /// Bytes as text or blob. If they equal the cached text, it is reused and not hashed again. A file over the limit is
+    /// never text.
     fn present(&mut self, path: &RelPath, bytes: Vec<u8>, limit: u64) -> Present {
         let last = self.known.get(path).map(|known| known.file.version);
         if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
@@ -282,7 +283,7 @@ impl FileCache {
         self.known.get(path).map(|known| known.file.stamp)
     }
 
-    /// The same, if it was found with this version.
+    /// The cached stamp, if it belongs to this version.
     pub(crate) fn stamp_of(&self, path: &RelPath, version: &ContentHash) -> Option<Stamp> {
         self.known.get(path).filter(|known| known.file.version == *version).map(|known| known.file.stamp)
     }
@@ -398,8 +399,8 @@ impl FileCache {
     }
 }
 
-/// Keeps what cannot be shown before it is replaced or taken away, and waits until it is kept: nobody has seen it, so nobody could
-/// make it again.
+/// Keeps a file that cannot be shown before it is replaced or deleted, and waits until it is stored: no model has seen it, so
+/// none could restore it.
 pub(crate) fn keep_first(workspace: &Workspace, planned: &Planned) -> Result<(), Refusal> {
     match lost_blob(planned) {
         Some(blob) => keep_bytes(workspace, planned.path(), blob),

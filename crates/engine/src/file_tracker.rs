@@ -1,5 +1,5 @@
-//! What one session has seen: an ordinary value, handed to whoever needs it. Without one, nothing is tracked and nothing is
-//! refused for being unread or stale.
+//! What one session has seen. A tracker is an ordinary value, passed to the code that needs it. Without one, nothing is
+//! tracked, and nothing is refused as unread or stale.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -107,12 +107,12 @@ impl FileTracker {
         }
     }
 
-    /// A tracker that goes on where another of the same session left off.
+    /// A tracker for a session that began earlier, perhaps in another process.
     pub fn continued(session: SessionId) -> Self {
         Self { continued: true, refused: None, given: None, ..Self::new(session) }
     }
 
-    /// A tracker of a session that other processes have as well.
+    /// A tracker for a session that several processes share.
     pub fn shared(session: SessionId) -> Self {
         Self { shared: true, ..Self::continued(session) }
     }
@@ -121,7 +121,7 @@ impl FileTracker {
         self.shared
     }
 
-    /// A call begins: what others have put into the store since the last one counts.
+    /// Forgets the copies in memory when a call begins, if other processes may have changed the session in the store.
     pub(crate) fn reload_if_shared(&mut self) {
         if self.shared {
             self.views.clear();
@@ -132,7 +132,7 @@ impl FileTracker {
         }
     }
 
-    /// Whose it is.
+    /// The session of this tracker.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
@@ -181,7 +181,7 @@ impl FileTracker {
         // From here on the store holds nothing of this session that is not in memory.
         self.continued = false;
         workspace.record(StoreRecord::Cleared { session: self.session.clone() });
-        // Whoever goes on with this session, perhaps at once, must not find what it had seen.
+        // A process that continues this session at once must not find the old views.
         workspace.flush();
     }
 
@@ -310,8 +310,8 @@ impl FileTracker {
         }
     }
 
-    /// Records that these lines of a text were shown in full. Lines that were seen before of an older version stay seen where
-    /// they are the same.
+    /// Records that these lines were shown in full. Lines that were seen in an older version stay seen where they are
+    /// unchanged.
     pub(crate) fn record_shown(
         &mut self,
         workspace: &Workspace,

@@ -1,6 +1,6 @@
-//! Another agent's own tools, which its hooks tell us about. What such a tool is about to do is judged by the gate, what it has done
-//! is recorded as if it had been done here, and what it has shown counts as read. A hook lives for a moment, so that nothing here
-//! looks at all that a long session has seen: what is missed, the gate finds when it matters.
+//! The tools of another agent, as its hooks report them. The gate judges what such a tool is about to do, its changes are
+//! recorded as if a session had made them, and what it shows counts as read. A hook must be fast, so it never checks all
+//! files of a long session; the gate finds later what a hook misses.
 
 use std::collections::HashSet;
 
@@ -46,8 +46,8 @@ pub enum FileIntent {
     TakeAway,
 }
 
-/// An edit that passed the gate and that a foreign tool is about to make. Whoever hears when the tool has run keeps it until then; it
-/// can be written down for another process.
+/// An edit that passed the gate and that another agent's tool is about to make. The hook keeps it until the tool has run; it
+/// can be serialized for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedEdit {
     /// What it does.
@@ -62,14 +62,14 @@ pub struct AllowedEdit {
 pub struct EditPermit {
     /// To be kept until the tool has run.
     pub edit: AllowedEdit,
-    /// What else has changed in its files since the session saw them. Whoever tells the model says so with [`ForeignTools::record_told`].
+    /// Other changes to its files since the session saw them. Call [`ForeignTools::record_told`] when the model is told.
     pub changed_before: Vec<ChangedBefore>,
     /// Files that it makes and that were there when the session last saw them.
     pub gone_before: Vec<RelPath>,
 }
 
 impl AllowedEdit {
-    /// An edit of which nobody has said before that it would be made.
+    /// An edit that no hook announced before it was made.
     pub fn unjudged(edit: Edit) -> Self {
         Self { edit, before: Vec::new() }
     }
@@ -84,7 +84,7 @@ enum ShownLines<'a> {
     Beginning,
 }
 
-/// So many calls of one answer may run side by side and still be told apart.
+/// The most edits of one answer, running side by side, that can be told apart.
 const MOST_AT_ONCE: usize = 4;
 
 /// So many lines are shown above and below the place of an edit.
@@ -97,15 +97,15 @@ const FIRST_LINES: usize = 20;
 const LATELY: usize = 32;
 
 impl Session {
-    /// For hooks that tell what the tools of another agent do in this session.
+    /// The interface for hooks that report another agent's tools in this session.
     pub fn foreign_tools(&mut self) -> ForeignTools<'_> {
         ForeignTools { session: self }
     }
 }
 
 impl ForeignTools<'_> {
-    /// Judges an edit that a foreign tool is about to make. `running` are those that it was allowed before and of which nobody has
-    /// said yet that they are made: what is on the disk may be their doing. A refusal counts, and what it shows is seen.
+    /// Judges an edit that another agent's tool is about to make. `running` are the allowed edits that have not been reported
+    /// as made: changes on disk may be theirs. A refusal is counted, and the lines it shows count as seen.
     pub fn judge(&mut self, edit: &Edit, running: &[AllowedEdit]) -> Result<EditPermit, Box<Outcome>> {
         self.settle(&edit.paths(), running);
         let step = match self.session.plan_on(PlanBasis::Disk, edit) {
@@ -119,7 +119,7 @@ impl ForeignTools<'_> {
         };
         let (mut changed_before, mut gone_before) = (Vec::new(), Vec::new());
         match step {
-            // Whoever sends all of what is there knows it, also where somebody else has written it.
+            // A model that sends the whole present content knows it, even if another program wrote it.
             PlanStep::Nothing(path, text) => self.session.record_shown(&path, &text, &LineSet::whole(text.line_count())),
             PlanStep::Change(files) => {
                 for file in &files {
@@ -135,7 +135,7 @@ impl ForeignTools<'_> {
         Ok(EditPermit { edit: self.allow(edit), changed_before, gone_before })
     }
 
-    /// The same for one file of an edit of which we know only what it does to the file. Nothing if it may be done.
+    /// [`Self::judge`] for one file, where only the kind of change is known. `None` if it may be made.
     pub fn judge_intent(&mut self, edit: &Edit, intent: FileIntent, path: &str, running: &[AllowedEdit]) -> Option<Box<Outcome>> {
         self.settle(&[path.to_owned()], running);
         let gathered = match intent {
@@ -188,7 +188,7 @@ impl ForeignTools<'_> {
         Some(ChangedBefore { path: path.clone(), rebased: rebased.clone(), by, seconds_ago })
     }
 
-    /// The model is told what else has changed in the files of an edit: the lines that this shows are seen.
+    /// Records that the model was told about other changes in the files of an edit: the lines shown count as seen.
     pub fn record_told(&mut self, changed: &[ChangedBefore]) {
         for ChangedBefore { path, rebased, .. } in changed {
             if let Some((path, text)) = self.text_at(path.as_str()) {
@@ -221,8 +221,8 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The refusal of an edit of a file that was not read, with the lines that it is about: they are seen then, and the same edit
-    /// may pass.
+    /// The refusal of an edit of an unread file, with the lines that the edit is about. They count as seen then, and the same
+    /// edit may pass.
     fn showing(&mut self, refusal: Refusal, shows: ShownLines<'_>) -> Refusal {
         let Some(path) = refusal.known_path() else { return refusal };
         let Ok(Present::Text(text)) = self.session.gather(path.as_str()).map(|gathered| gathered.present) else { return refusal };
@@ -270,9 +270,9 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// Records an edit that a foreign tool has made, and others of the same answer that it made meanwhile. Gives what came of it if
-    /// the model should know: nothing, unless the files are not what the edit makes of what was there. An edit that has left its
-    /// files as they were was not made, or is on record already.
+    /// Records an edit that another agent's tool has made, together with edits of the same answer that ran meanwhile. Returns
+    /// an outcome if the model should know: the files are not what the edit should have produced. An edit that left its files
+    /// unchanged was not made, or is already on record.
     pub fn adopt(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> Option<Outcome> {
         if self.settle_made(made, running) {
             return None;
@@ -288,8 +288,9 @@ impl ForeignTools<'_> {
         outcome.filter(|outcome| matches!(&outcome.result, Ok(Done::Changed(changed)) if changed.files.iter().any(FileOutcome::is_rewritten)))
     }
 
-    /// Records an edit that a foreign tool has made if it and others that are running account for all that was done to its files. Gives
-    /// whether there is nothing left to record.
+    /// Records an edit that another agent's tool has made, together with edits of the same answer that ran meanwhile. Returns
+    /// an outcome if the model should know: the files are not what the edit should have produced. An edit that left its files
+    /// unchanged was not made, or is already on record.
     pub fn settle_made(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
         let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
         self.settle(&made.edit.paths(), &all);
@@ -365,8 +366,8 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// Takes a file as a foreign tool has left it that works in a way of its own: lines that are the same are still seen, and those
-    /// that the edit says it puts in; the others are not.
+    /// Adopts the result of a tool whose exact effect is unknown. Unchanged lines stay seen, and lines that the edit inserts
+    /// are known; the others are not.
     fn adopt_file(&mut self, made: &AllowedEdit, path: &str) {
         let Ok(gathered) = self.session.gather(path) else { return };
         let was = made.before.iter().find(|before| before.path == gathered.path).map(|before| before.version);
@@ -429,7 +430,7 @@ impl ForeignTools<'_> {
         self.session.foreign_command_ended(among, command)
     }
 
-    /// Says that a command has run whose output is found only later, by [`ForeignTools::printed`]: it is about the files as they are now.
+    /// Notes the present files for a command whose output will be reported later, to [`ForeignTools::record_printed`].
     pub fn prints_later(&mut self, command: &ShellCommand<'_>) {
         self.session.prints_later(command);
     }
@@ -439,8 +440,8 @@ impl ForeignTools<'_> {
         self.session.record_printed(printed)
     }
 
-    /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. All of the file is seen if the text of every
-    /// cell that it has is in what was shown, one after the other. Gives whether it is.
+    /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. The whole file counts as
+    /// seen if the text of every cell was shown, in order. Returns whether it does.
     pub fn record_shown_notebook(&mut self, path: &str, cells: &str) -> bool {
         let Ok(gathered) = self.session.gather(path) else { return false };
         let Present::Text(text) = gathered.present else { return false };
@@ -510,7 +511,7 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The same for the root, once in a context: for a client of which nothing else is heard.
+    /// [`Self::were_instructed`] for the root, once in a context, for a client that reports nothing else.
     pub fn were_instructed_at_start(&mut self, client: &ClientInstructions) {
         if !std::mem::replace(&mut self.session.instructions.is_client_heeded, true) {
             self.were_instructed("", client);

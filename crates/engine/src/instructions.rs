@@ -1,8 +1,9 @@
-//! Finds the instructions that a repository has for a directory (`AGENTS.md` there and in every directory above, up to the root)
-//! and gives a session those that it does not have yet. Which are news, and the words, are core's.
+//! Finds the instructions for a directory (`AGENTS.md` there and in each parent up to the root) and gives a session those
+//! that it has not been given yet. `core::instructions` decides what is new and writes the text.
 //!
-//! Most directories have none, and to look again with every call would cost more than the call. So what was found is kept for
-//! each directory: as long as the watcher hears nothing about it, or else, once a call, as long as its stamp is the same.
+//! Most directories have none, and checking them in every call would cost more than the call itself. So the result for a
+//! directory is cached: until the watcher reports a change, or, without a watcher, as long as the stamp is the same once a
+//! call.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use crate::{
 /// A file of more bytes than this is not what it seems, and is not read.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// So many files are told with one reply, whatever their size.
+/// The most instruction files in one reply, whatever their size.
 const MOST_FILES: usize = 20;
 
 /// More hints than this are taken as "everything": looking at the few directories that matter is cheaper.
@@ -37,7 +38,7 @@ pub(crate) struct InstructionCache {
     /// The directories that are to be looked at after any hint.
     unsure: Vec<String>,
     round: u64,
-    /// What a session was given of which nobody keeps track.
+    /// The instructions that an untracked session was given.
     given: Given,
     /// Whether it is on record what the client of the session has given by itself.
     pub(crate) is_client_heeded: bool,
@@ -78,7 +79,7 @@ struct InstructionFile {
 /// What a session has, as far as this needs it.
 pub(crate) struct InstructionSources<'a> {
     pub workspace: &'a Workspace,
-    /// What it has been given, if anybody keeps track.
+    /// The instructions that the session has been given; `None` if it is not tracked.
     pub tracker: Option<&'a mut FileTracker>,
     pub files: &'a mut FileCache,
 }
@@ -108,7 +109,7 @@ impl InstructionCache {
         inside.iter().for_each(|directory| drop(self.looked.remove(directory)));
     }
 
-    /// Forgets what a session was given of which nobody keeps track.
+    /// Forgets the instructions that an untracked session was given.
     pub(crate) fn forget(&mut self) {
         self.given = Given::default();
         self.is_client_heeded = false;
@@ -218,7 +219,8 @@ fn look_again(sources: &mut InstructionSources<'_>, directory: &str, before: Opt
 /// What a directory has under a name of instructions.
 enum InstructionEntry {
     Says(InstructionFile, Text),
-    /// Something else: empty, no text, too large, a link that leads outside or to git's own. It may become one that does.
+    /// Anything else: an empty, binary or too large file, or a link that leads outside or into git's directory. It may become
+    /// a text later.
     SaysNothing,
 }
 
@@ -287,7 +289,7 @@ fn has_seen(sources: &mut InstructionSources<'_>, found: &InstructionFile) -> bo
     view.is_some_and(|view| view.version() == found.version && view.is_whole() && !view.is_unknown())
 }
 
-/// The files of which the watcher must tell: the one that counts, wherever it is, and one that may come to be.
+/// The files that the watcher must report: the one that counts, wherever it is, and one that may be created.
 fn watched(directory: &str, looked: &CheckedDirectory, settings: &Settings) -> impl Iterator<Item = RelPath> {
     let to_come = settings.names.first().and_then(|name| join(directory, name));
     looked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)

@@ -1,7 +1,9 @@
-//! What is on its way to the store and must not die with the process: the record of each change, written to a file before the
-//! change is answered for. The recorder takes it from there as soon as the store has it; what a process that was killed left
-//! behind is brought to the store by whoever starts next, and what a living one has there by whoever asks for the log. So every change that
-//! was answered for can be undone, by anybody, from the moment of the answer.
+//! The outbox: records of changes on their way to the store, written to a file before the reply. A change that was
+//! acknowledged can so be undone by any process, even if its own process is killed at once.
+//!
+//! The recorder empties the outbox when the store has the records. The next process to start imports the outbox of one that
+//! was killed, and a process that reads the log imports those of living ones too. A line in a file costs a microsecond, a row
+//! of SQLite ten.
 
 use std::{
     collections::HashMap,
@@ -46,7 +48,7 @@ struct OutboxFile {
     size: u64,
 }
 
-/// A record, as it is written down. The bytes that belong to it follow its line, because they may be no text.
+/// A record as one line of JSON. Its bytes follow the line, because they may not be text.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and most are the large one")]
@@ -62,7 +64,7 @@ enum OutboxEntry {
         after: Option<ContentHash>,
         mode: Option<u32>,
         undoes: Vec<ChangeId>,
-        /// How many bytes at the start and at the end are the same, and how many of the middle follow.
+        /// The length of the common prefix and suffix, and of the middle that follows the line.
         delta: Option<(usize, usize, usize)>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<LineMap>,
@@ -103,7 +105,7 @@ impl Outbox {
         self.append(&parcel);
     }
 
-    /// What cannot be written down is on its way to the store all the same; only a crash would show the difference.
+    /// An error is ignored: the record still goes to the store, and only a crash in the next moment would lose it.
     fn append(&mut self, parcel: &[u8]) {
         if parcel.is_empty() {
             return;
@@ -132,7 +134,7 @@ impl Outbox {
     /// What was put in before the last turn is in the store.
     pub(crate) fn clear_other_file(&mut self) {
         if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
-            // If it stays, whoever finds it will see that the store has it.
+            // If it stays, the next process imports it again, and the store takes each event once.
             if sheet.file.set_len(0).is_ok() {
                 sheet.size = 0;
             }
@@ -173,7 +175,7 @@ pub(crate) fn must_outlive_process(record: &StoreRecord) -> bool {
 }
 
 fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(OutboxEntry, &'a [u8])> {
-    // As paths of the work tree: whoever brings it to the store may have another root.
+    // As paths of the work tree, because the process that imports them may have another root.
     let in_tree = |path: &RelPath| path.in_directory(below);
     match record {
         StoreRecord::Happened(event) => {
@@ -276,10 +278,10 @@ fn record_of(line: OutboxEntry, rest: &mut &[u8]) -> Option<StoreRecord> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutboxOwners {
-    /// Those of processes that have died: nobody else will bring them.
+    /// Of dead processes, which cannot import them.
     OfTheDead,
-    /// Those of living ones as well, for whoever wants to know now what they have answered for. They bring them once more, a moment later, and
-    /// the store takes each event once.
+    /// Of living processes as well, for a caller that needs every acknowledged change now. Their owners write the same events
+    /// a moment later; the store takes each event once.
     Everybodys,
 }
 
@@ -307,7 +309,7 @@ pub(crate) fn import_outboxes(copy: &WorkingCopy, store: &mut SqliteStore, whose
     }
     store.set_directory(copy.below.clone());
     if is_news {
-        // Whoever was killed may not have come to say so himself.
+        // The killed process may not have announced its change.
         copy.state.announce();
     }
 }

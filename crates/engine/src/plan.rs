@@ -1,5 +1,5 @@
-//! Plans: an edit, judged by the gate against what is there now. A plan is committed, or dropped; or, if another program has made
-//! the edit already, adopted.
+//! Plans an edit: the gate judges it against the present files. A plan can be committed, dropped, or, if another program has
+//! already made the edit, adopted.
 
 use std::collections::HashMap;
 
@@ -57,15 +57,15 @@ impl EditPlan {
 }
 
 impl Session {
-    /// Judges an edit and works out what it would do. Nothing is written. Whoever shows the model a refusal says so with
-    /// [`Session::refused`]: only then do the lines in it count as seen.
+    /// Judges an edit and works out its effect. Nothing is written. If the model is shown the refusal, call
+    /// [`Session::refused`]: only then do its lines count as seen.
     pub fn plan(&mut self, edit: &Edit) -> Result<EditPlan, Refusal> {
         self.begin_call(&CallProgress::default());
         let step = self.plan_on(PlanBasis::Disk, edit)?;
         Ok(EditPlan { session: self.id(), edit: edit.clone(), step })
     }
 
-    /// The same, for what is on the disk or for what the session takes to be there.
+    /// [`Session::plan`] for the files on disk, or for the versions that the session last knew.
     pub(crate) fn plan_on(&mut self, basis: PlanBasis<'_>, edit: &Edit) -> Result<PlanStep, Refusal> {
         Ok(match edit {
             Edit::Replace(replacement) => PlanStep::Change(vec![self.plan_replace(basis, replacement)?]),

@@ -1,5 +1,5 @@
-//! For an agent that renders a session's context anew each turn: what files hold now, and that the session knows what its prompt
-//! shows and nothing else.
+//! For an agent that renders its prompt anew each turn: gives the present content of files and makes the views equal to what
+//! the prompt shows.
 
 use surehand_core::{Lines, Present, RelPath, Text, View};
 
@@ -19,7 +19,8 @@ impl Session {
 }
 
 impl PromptViews<'_> {
-    /// What a file holds now; nothing where there is none, it is no text, or the name leads to another file, which has its own.
+    /// The present text of a file. `None` if there is no file, it is not text, or the name leads to another file, which has
+    /// its own entry.
     pub fn present(&mut self, path: &RelPath) -> Option<Text> {
         let gathered = self.session.gather(path.as_str()).ok()?;
         if gathered.path != *path {

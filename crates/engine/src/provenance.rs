@@ -1,6 +1,6 @@
-//! Provenance: what became of each line of a file, composed from the changes that are on record. Nothing is compared, so nothing
-//! is guessed about which of several equal lines is the old one. Where one change is missing, or is not a sum of edits, there is
-//! none, and whoever asks must compare the texts.
+//! Provenance: the line map from one version of a file to another, composed from the recorded changes between them. Nothing
+//! is compared, so equal lines are never confused. If a change is missing or was not a sum of edits, there is no map, and the
+//! caller must compare the texts.
 
 use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{EventFilter, FileEvent};

@@ -1,6 +1,5 @@
-//! Remembers things in the background: a tool call hands over its records and goes on. They are written together, a moment
-//! later, and what has been overtaken meanwhile is not written at all. What a crash takes with it is what that moment had seen, which
-//! only means that a file is read again; the record of a change outlives it in the outbox.
+//! Writes records to the store in the background, in batches; a record that a later one replaces is not written. A crash
+//! loses the views of the last moment, which costs another read. Records of changes survive it in the outbox.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,7 +25,7 @@ pub(crate) struct Recorder {
 enum RecorderThread {
     /// On a thread of its own, all the time.
     Beside(Option<JoinHandle<()>>),
-    /// With whoever flushes, and at the end: for a process that ends at once.
+    /// On the thread that flushes, and at the end: for a process that exits at once.
     WhenAsked(Mutex<StoreWriter>),
 }
 
@@ -37,7 +36,7 @@ struct RecordQueue {
     wake: Condvar,
     /// Something has been written, or nothing will be any more.
     written: Condvar,
-    /// Whether whoever hands over the record of a change waits until the store has it.
+    /// Whether a caller that records a change waits until the store has it.
     writes_through: bool,
 }
 
@@ -156,8 +155,7 @@ const AWAKE: Duration = Duration::from_secs(2);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 1000;
 const MAX_BYTES: usize = 1 << 20;
-/// When more than this is waiting already, whoever brings more waits as well: the thread steps back behind other work, and what it
-/// does not get to would be kept in memory.
+/// With more records than this, callers wait: the thread has low priority, and a backlog would fill memory.
 const MOST_RECORDS: usize = 3_000;
 const MOST_BYTES: usize = 4 << 20;
 /// The views of so many sessions are kept. One that has not been used since so many others were has to read again.
@@ -246,7 +244,7 @@ impl Recorder {
         }
     }
 
-    /// Holds back everything from here on. Whoever has it must not flush.
+    /// Holds back all records until the value is dropped. The holder must not flush.
     pub(crate) fn hold(&self) -> RecorderHold {
         let mut pending = self.queue.lock();
         let thread = thread::current().id();
@@ -482,7 +480,7 @@ impl StoreWriter {
     fn write(&mut self, queue: &RecordQueue, batch: &RecordBatch) {
         let stored = if batch.records.is_empty() { Ok(()) } else { self.store.with(|store| store.record(&batch.records)) };
         queue.mark_written(batch.number, &stored);
-        // Said once: the next batches would only say the same.
+        // Reported once: the next batches would only report the same.
         if let (Err(error), false) = (&stored, self.has_failed) {
             self.has_failed = true;
             self.listener.failed(error);
@@ -493,7 +491,7 @@ impl StoreWriter {
         }
         if !batch.records.is_empty() {
             self.note_sessions(&batch.records);
-            // A part of it each time: whoever adds something drops as much, however short he lives.
+            // Each batch trims a part, so that even short-lived processes drop as much as they add.
             self.trim();
         }
         if let (true, Some(outbox)) = (batch.is_last, &mut queue.lock().outbox) {

@@ -1,4 +1,4 @@
-//! The state of the repository for programs that use a workspace without a session.
+//! The repository state for programs that use a workspace without a session.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -60,8 +60,8 @@ impl From<ExportError> for RepoError {
 }
 
 impl RepoTracker {
-    /// Loads the state of a workspace from its store. If that is lost, the files are looked at that were known, and it is told with the next
-    /// reply.
+    /// Loads the state of a workspace from its store. If the store was lost, the files that were known are checked, and the
+    /// next reply says so.
     pub fn load(workspace: Arc<Workspace>) -> Result<Self, RepoError> {
         workspace.repo().load(&workspace.repo_sources())?;
         Ok(Self { workspace })

@@ -1,12 +1,12 @@
-//! The index: version and stamp of every file that a scan has found, in one file of the state directory.
+//! The scan index: version and stamp of every file that a scan has found, in one file of the state directory.
 //!
-//! It is a file of its own and not a table, because a scan needs all of it at once: a hundred thousand files are read in a few
-//! milliseconds, where a query takes longer than the walk. Nothing in it is worth a repair: an index that is damaged, or of a
-//! version that we do not know, counts as none.
+//! It is a file with a format of its own, not a table, because a scan needs all of it at once: it reads a hundred thousand
+//! entries in a few milliseconds, where a query takes longer than the walk. It is never repaired: a damaged index, or one of
+//! an unknown version, counts as none.
 //!
-//! The file, numbers little-endian: a head (magic, version); for each directory a block with a record of fixed length for each
-//! of its files, sorted by name, then their names; a table of the directories, sorted by path; their paths; a tail with the
-//! counts and a checksum of all that comes before. Everything is looked up where it stands, and checked when it is.
+//! Format, with little-endian numbers: a head (magic, version); for each directory a block of fixed-length records for its
+//! files, sorted by name, followed by their names; a table of the directories, sorted by path; their paths; and a tail with
+//! the counts and a checksum of everything before it. Entries are read where they are in the file, and checked at that time.
 
 use std::{
     cmp::Ordering,
@@ -50,7 +50,7 @@ pub enum ScanBasis {
 }
 
 const NAME: &str = "index";
-/// A larger one is not read: it would tell of some ten million files.
+/// A larger index is not read. This is room for some ten million files.
 const MAX_BYTES: u64 = 4 << 30;
 const LOCK_NAME: &str = "index";
 
@@ -104,7 +104,7 @@ impl ScanIndex {
         Ok(Self::from_bytes(read(&file)?))
     }
 
-    /// By what the index of the last scan is told from another: inode and time.
+    /// Inode and modification time of the index file, which identify the scan that wrote it.
     pub(crate) fn stamp(copy: &WorkingCopy) -> Option<(u64, i64)> {
         let dir = copy.state.dir().ok()?;
         let stat = sys::statat(&*dir, name(copy), sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;

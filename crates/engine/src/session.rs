@@ -1,5 +1,5 @@
-//! A session is one model's context window: it gathers what is there and what the model has seen of it, and records what came of a
-//! call.
+//! A session is one model's context window. It collects the present content of files and the model's views of them, and
+//! records the result of each call.
 
 use std::sync::Arc;
 
@@ -64,14 +64,14 @@ impl Session {
         Self::tracked_by(workspace, FileTracker::new(fresh_id()))
     }
 
-    /// A session that goes on, in another process, under the name it has: one context window, several calls. A client that
-    /// resumes an old conversation starts a new session instead, because its context is not what it was.
+    /// A session that continues in another process under its old name: one context window, several calls. A client that
+    /// resumes an old conversation starts a new session, because its context has changed.
     pub fn continued(workspace: Arc<Workspace>, id: SessionId) -> Self {
         Self::tracked_by(workspace, FileTracker::continued(id))
     }
 
-    /// A session that other processes have as well, at the same time: an agent's hooks and its server, say. What it has seen is
-    /// asked of the store in every call, and is there for the others when the call ends.
+    /// A session that several processes share at the same time, such as an agent's hooks and its server. Each call reads the
+    /// views from the store and writes them back before it ends.
     pub fn shared(workspace: Arc<Workspace>, id: SessionId) -> Self {
         Self::tracked_by(workspace, FileTracker::shared(id))
     }
@@ -82,7 +82,7 @@ impl Session {
         Self { tracker: Some(tracker), files, scope, ..Self::untracked(workspace) }
     }
 
-    /// A session of which nobody keeps track: nothing is refused for being unread or stale. Writes are as safe as ever.
+    /// A session without a tracker: nothing is refused as unread or stale. Writes are as safe as ever.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let id = fresh_id();
         let (scope, files) = (scope_of(&id), FileCache::of(id));
@@ -138,15 +138,14 @@ impl Session {
         }
     }
 
-    /// The instructions that the repository has for work on a file or in a directory and that this session does not have yet:
-    /// what its `AGENTS.md` says and those of the directories above, parents first, each once. Whoever wants them elsewhere than
-    /// at the end of replies, in a system prompt say, asks here before the call. If they are too much at once, asking again gives
-    /// the rest.
+    /// The instructions for work on a file or in a directory that this session does not have yet: `AGENTS.md` there and in
+    /// the parents, parents first, each once. A caller that wants them in the system prompt instead of at the end of replies
+    /// asks here before the call. If they exceed the budget, the next question returns the rest.
     pub fn agents_md_if_new(&mut self, path: &str) -> Option<String> {
         self.instructions_if_new(path).map(|told| render::instructions::instructions(&told, &ToolNames::default()))
     }
 
-    /// The same, as a value.
+    /// [`Session::agents_md_if_new`] as a value.
     pub fn instructions_if_new(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = match path_target(self.workspace.root(), path) {
             Ok(PathTarget::Dir(directory)) => directory,
@@ -173,7 +172,7 @@ impl Session {
         self.finish_call_in(&directories, call, result)
     }
 
-    /// The same, with the instructions for work in these directories.
+    /// [`Session::finish_call`] with the instructions for these directories.
     pub(crate) fn finish_call_in(
         &mut self,
         directories: &[Option<RelPath>],
@@ -223,7 +222,7 @@ impl Session {
         self.workspace.track_touched(touched, TouchSource::Event, |path| self.files.stamp(path));
     }
 
-    /// The same for files of which these lines were read.
+    /// Tracks files of which these lines were read.
     pub(crate) fn track_read(&self, read: &[Lines]) {
         let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
         self.track_touched(read.iter().map(touched).collect());
@@ -270,7 +269,7 @@ impl Session {
         changed.into_iter().map(file).collect()
     }
 
-    /// Takes in what the watcher has heard since the last time. What the session has just been told about needs no look.
+    /// Takes the hints of the watcher since the last time. Files in `fresh`, which the reply is about, need no check.
     pub(crate) fn take_hints(&mut self, fresh: &[RelPath]) {
         let hints = match self.workspace.watch() {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
@@ -280,7 +279,7 @@ impl Session {
         self.with_stale_views(|stale_views, sources| stale_views.note_hints(sources, &hints, fresh));
     }
 
-    /// Brings together what the lookout needs; nothing where nobody keeps track.
+    /// Calls `look` with the stale views and what they need; `None` without a tracker.
     pub(crate) fn with_stale_views<T>(&mut self, look: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
         let tracker = self.tracker.as_mut()?;
         let mut sources = ViewSources { workspace: &self.workspace, tracker, files: &mut self.files };
@@ -349,7 +348,7 @@ impl Session {
         gathered
     }
 
-    /// The same for a path that is to be written: somebody's internals are refused.
+    /// [`Session::gather`] for a file that is to be written. Protected files are refused.
     pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
@@ -367,15 +366,15 @@ impl Session {
         map.filter(|map| map.fits(seen, now)).map(|map| map.without_restored(seen, now))
     }
 
-    /// The same for a file that is to be replaced or taken away as a whole, whether it can be shown or not.
+    /// [`Session::gather`] for a file that is to be replaced or deleted as a whole, whether it can be shown or not.
     pub(crate) fn gather_whole(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let gathered = self.files.gather_whole(&self.workspace, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(self.with_view(basis, gathered))
     }
 
-    /// The same for a file that is to lose the name it is called by: of several names that one is meant, though what the session
-    /// has seen of the file counts by any of them.
+    /// [`Session::gather_whole`] for delete and move. If the file has several hard links, the one that the caller named is
+    /// removed; reads through any link count.
     pub(crate) fn gather_by_name(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {

@@ -1,5 +1,5 @@
-//! The lookout of a session: which of the files that it has seen are not what it saw any more, and who changed them. Hints of
-//! the watcher say where to look; without them it looks at everything, some at each call.
+//! Finds the views of a session that have become stale and the authors of the changes, and reports each change once. The
+//! hints of the watcher say which files to check. Without hints all files are checked, some in each call.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,7 +27,7 @@ pub(crate) struct StaleViews {
     room: usize,
 }
 
-/// What a session has, as far as the lookout needs it.
+/// What checking the views of a session needs.
 pub(crate) struct ViewSources<'a> {
     pub workspace: &'a Workspace,
     pub tracker: &'a mut FileTracker,
@@ -43,7 +43,7 @@ pub(crate) struct StaleView {
 }
 
 impl StaleViews {
-    /// Notes what may have changed since the last time. What the session has just been told about needs no look.
+    /// Notes the files that may have changed. Those in `fresh`, which the reply is about, need no check.
     pub(crate) fn note_hints(&mut self, sources: &mut ViewSources<'_>, hints: &WatchHints, fresh: &[RelPath]) {
         self.room = match sources.workspace.watch() {
             Some(_) => MOST_LOOKS,
@@ -62,7 +62,7 @@ impl StaleViews {
         self.left.retain(|path| !fresh.contains(path));
     }
 
-    /// Looks, and gives the files that the session must be told about, each once.
+    /// Checks the next files and returns those that changed, each change once.
     pub(crate) fn check_next(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
         let next = self.take_next();
         self.check(sources, next)
@@ -85,13 +85,14 @@ impl StaleViews {
         changed
     }
 
-    /// The same at once for all that is left: what a command did must come to light when it has ended, or it is nobody's.
+    /// [`Self::check_next`] for all files: after a command its changes must be found now, or they could not be attributed to
+    /// it.
     pub(crate) fn check_all(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
         self.room = usize::MAX;
         self.check_next(sources)
     }
 
-    /// What the files are now that may have changed and that the session has not been told about. They are still to be told.
+    /// The present versions of files that may have changed, without reporting them.
     pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, Outside> {
         let left: Vec<RelPath> = self.left.iter().cloned().collect();
         let now = sources.files.check(sources.workspace, &left);
@@ -110,13 +111,13 @@ impl StaleViews {
     }
 }
 
-/// Who made a file what it is, if one of us did: only where our events lead all the way from what it was. Somebody may have put
-/// back what one of us had made of it once.
+/// The author of a change, if recorded events lead from the old version to the new one without a gap. The last event alone
+/// proves nothing: another program may have restored an old version.
 pub(crate) fn author_of(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> By {
     author_and_time(workspace, session, changed).map_or(By::Unknown, |(by, _)| by)
 }
 
-/// The same with when it was, in milliseconds since 1970.
+/// [`author_of`] with the time of the change, in milliseconds since 1970.
 pub(crate) fn author_and_time(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(By, i64)> {
     let which = EventFilter { path: Some(changed.path.clone()), ..EventFilter::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! The store of a workspace as its sessions use it: questions are answered at once, records are written in the background.
-//! Which store that is, is the caller's choice; the journal, the locks and the staged files do not depend on it.
+//! The caller chooses the store; the journal, the locks and the staged files do not depend on that choice.
 
 use std::{
     fmt, io,
@@ -54,8 +54,8 @@ pub(crate) enum OpenStore {
     Custom(Box<dyn Store>),
 }
 
-/// Opens the store that was chosen, before anything else in the state directory is used: a newer Surehand may keep that in another
-/// way, and its database says so.
+/// Opens the chosen store before anything else in the state directory is used: only the database says whether a newer
+/// Surehand wrote it.
 pub(crate) fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelPath>) -> Result<OpenStore, OpenStoreError> {
     match choice {
         StoreChoice::StateDirectory => {
@@ -134,7 +134,7 @@ impl StoreHandle {
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
 
-    /// The same for a process that ends at once: one connection, and no thread.
+    /// [`Self::start`] for a process that exits at once: one connection, no thread.
     pub(crate) fn start_for_one_call(copy: Arc<WorkingCopy>, store: OpenStore, versions: VersionConfig) -> io::Result<Self> {
         let (store, safety) = prepare(&copy, store)?;
         let reader = match (&store, &safety) {
@@ -190,7 +190,7 @@ impl StoreHandle {
     /// with that, or be missing in the database.
     pub(crate) fn import_outboxes(&self) {
         if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state.is_read_only()) {
-            // A store that cannot be opened says so when it is asked.
+            // If the store cannot be opened, the next question reports the error.
             drop(self.with_database(reader, |store| {
                 outbox::import_outboxes(&self.copy, store, OutboxOwners::Everybodys);
                 Ok(())
@@ -243,7 +243,7 @@ fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, Cra
             let outbox = Outbox::new(copy.state.outbox(), process_name()?, copy.below.clone());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }
-        // Nothing goes through the outbox for these: whoever starts next would bring it to the database.
+        // These use no outbox: the next process would import it into the database.
         OpenStore::InMemory(store) => (SharedStore::Database(Arc::new(Mutex::new(store))), CrashSafety::Nothing),
         OpenStore::Custom(store) => (SharedStore::Other(Arc::new(Mutex::new(store))), CrashSafety::WriteThrough),
     })

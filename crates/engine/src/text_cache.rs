@@ -1,4 +1,4 @@
-//! The texts that were read or written last, so that neither a check nor a comparison has to read them again.
+//! A cache of the texts that were read or written last, for checks and comparisons.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What time it is, in the unit that the store and the log use.
+//! The time, in the unit of the store and the log.
 
 use surehand_store::Millis;
 

@@ -1,4 +1,4 @@
-//! Undo: takes changes back. What somebody has done since is never overwritten unless that is asked for.
+//! Undo reverts changes. It overwrites later work only if the caller asks for that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +28,7 @@ pub(crate) struct UndoPlan {
     pub files: Vec<PlannedFile>,
     pub undid: Vec<UndoneChange>,
     nets: Vec<NetChange>,
-    /// Changes that somebody had taken back by hand, which were passed over on the way to these.
+    /// Changes that were already reverted by hand and were skipped to find these.
     passed: Vec<NetChange>,
     force: bool,
 }
@@ -49,8 +49,8 @@ impl UndoPlan {
 }
 
 impl Session {
-    /// Plans to take changes back, all of their files or none. The last change that somebody has not taken back by hand already is
-    /// the last one. If there is none of which anything is left, nothing is done to any file.
+    /// Plans to revert changes, all of their files or none. Changes that were already reverted by hand are skipped when the
+    /// last change is looked for. If none is left, no file is changed.
     pub(crate) fn plan_undo(&mut self, undo: &UndoRequest) -> Result<UndoPlan, Refusal> {
         let selection = self.selection(undo)?;
         let mut passed: Vec<NetChange> = Vec::new();
@@ -102,7 +102,7 @@ impl Session {
         Ok(UndoPlan { files, undid, nets: nets.into_iter().chain(nothing).collect(), passed: Vec::new(), force })
     }
 
-    /// Somebody has taken the changes back by hand: they are marked, because they would come up again and again.
+    /// Marks changes that were reverted by hand as undone, so that they are not found again and again.
     pub(crate) fn mark_all_undone(&self, plan: &UndoPlan) -> Refusal {
         self.mark_undone(&fresh_change(), &plan.without_effect());
         cannot("the files are already what they were before".to_owned())
@@ -218,7 +218,7 @@ fn used_twice(files: &[NetChange]) -> Option<&RelPath> {
     files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
 }
 
-/// From what is there to what would come back; `None` where there is no text to compare.
+/// The difference between the present content and the restored one; `None` if either is not text.
 fn diff(now: Option<&Content>, wanted: Option<&Content>) -> Option<Box<TextDiff>> {
     let now = now.and_then(Content::text)?;
     let empty = Text::of(String::new()).expect("nothing is text");

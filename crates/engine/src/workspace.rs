@@ -1,4 +1,4 @@
-//! A workspace: a directory tree under one root, with the state of the work tree that it is in.
+//! A workspace: a directory tree under one root, with the state of its work tree.
 
 use std::{
     fs::File,
@@ -209,14 +209,14 @@ impl Workspace {
         self.root().path()
     }
 
-    /// What has become of the directory that it was opened for. A workspace stays with the tree that it has open; whoever serves
-    /// one for long opens another when this says so.
+    /// Whether the root is still the directory that was opened. A workspace stays with the tree that it has open; a
+    /// long-running server opens another one when this changes.
     pub fn root_now(&self) -> RootStatus {
         self.root().now()
     }
 
-    /// Takes the place of a workspace whose root was removed and made again: says so with the next reply, and watches the tree if
-    /// that one did.
+    /// Replaces a workspace whose root was removed and made again. The next reply says so, and the tree is watched if it was
+    /// before.
     pub fn take_over_from(&self, before: &Workspace) {
         self.state().notify(Notice::RootReplaced);
         self.watches.fetch_or(before.watches.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -296,13 +296,13 @@ impl Workspace {
         self.snapshot_for(&TaskScope::default())
     }
 
-    /// The state of the repository for somebody who works in it.
+    /// The state of the repository with the tasks of this scope.
     pub fn snapshot_for(&self, scope: &TaskScope) -> RepoState {
         self.repo().snapshot(&self.repo_sources(), scope)
     }
 
-    /// Counts the files that are there, so that from here on the state tells of those that nobody has touched. That takes a walk through the
-    /// tree; [`scan`](crate::scan::scan) does more, and reads every file.
+    /// Counts the files of the tree, so that the state also covers files that no session has touched. That takes a walk;
+    /// [`scan`](crate::scan::scan) does more and reads every file.
     pub fn count_files(&self) -> io::Result<()> {
         self.repo().count_files(&self.copy)
     }
@@ -323,7 +323,7 @@ impl Workspace {
         }
     }
 
-    /// The same for what the store learns from events alone.
+    /// Exports the state after events, which the store tracks itself.
     pub(crate) fn track_events(&self) {
         let mut repo = self.repo();
         repo.mark_stale();
@@ -335,14 +335,14 @@ impl Workspace {
         self.repo().changed_outside(&self.store, path, now_is, stamp);
     }
 
-    /// A state that is not exported fails nobody; it is told.
+    /// A failed export is a notice, never an error of the call.
     fn tell_trouble(&self, exported: Result<(), ExportError>) {
         if let Err(error) = exported {
             self.state().notify(Notice::NotRemembered { why: error.to_string() });
         }
     }
 
-    /// What happened without anybody asking, each told once.
+    /// The notices for the next reply, each given once.
     pub fn take_notices(&self) -> Vec<Notice> {
         if let Some(trouble) = self.watch().and_then(FileWatcher::trouble) {
             self.state().notify(Notice::NotWatching { why: trouble.to_string() });
@@ -373,7 +373,7 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
 /// What is done now and then. Says whether there is more to do soon.
 fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
     let state = &sources.copy.state;
-    // Whoever has it now may be waiting for the thread that this runs on.
+    // The thread that holds the lock may be waiting for this one.
     let is_exported = repo.try_lock().is_ok_and(|mut repo| {
         // What others did is not read while something of ours is still to be written, or it would seem to come after that.
         if repo.is_stale(sources.copy) && !moment.is_all_written() {
@@ -390,7 +390,7 @@ fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment:
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.store.close();
-        // Nobody is left to be told.
+        // There is no reply left to report an error in.
         let _ = lock(&self.repo).persist(&self.repo_sources());
         self.copy.close();
     }

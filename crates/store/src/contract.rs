@@ -1,4 +1,5 @@
-//! What every backend must do. A backend's tests call [`check`] with a way to open one and the same memory again and again.
+//! The tests that every store must pass. A store's own tests call [`check`] with a function that opens the same store again
+//! and again.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -280,7 +281,7 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
     let entry = |path: &str, content: &str, status, has_stamp| (path.to_owned(), version(content), status, has_stamp);
     let (files, seen) = tracked(since);
     assert_eq!(files, [entry("t/a", "1", FileStatus::Unchanged, true), entry("t/b", "2", FileStatus::Unchanged, false)]);
-    // An event tells as well; and what it says is not undone by somebody who comes late.
+    // An event counts too, and a record that arrives late does not undo what it says.
     let made = FileEvent { after: Some(version("3")), ..event("t", 5, "t/c", None) };
     let moved = FileEvent { moved_to: Some(path("t/d")), after: Some(version("2")), ..event("t", 6, "t/b", Some(b"2")) };
     store.record(&[StoreRecord::Happened(made), StoreRecord::Happened(moved), read(path("t/c"), version("0"), 4)]).unwrap();

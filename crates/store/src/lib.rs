@@ -1,17 +1,17 @@
-//! What Surehand remembers between calls and between processes, in its own words.
+//! What Surehand remembers between calls and between processes.
 //!
-//! [`Store`] is the promise; [`SqliteStore`] keeps it in one file that several processes share. No SQL, row or file name shows
-//! outside this crate, and [`contract`] is the test suite that any other backend would have to pass.
+//! [`Store`] is the interface; [`SqliteStore`] implements it in one file that several processes share. No SQL, row or file
+//! name leaves this crate, and [`contract`] is the test suite for any other backend.
 //!
 //! ```
 //! use surehand_core::{RelPath, Text, View};
-//! use surehand_store::{Record, Scope, SessionId, SqliteStore, Store};
+//! use surehand_store::{SessionId, SqliteStore, Store, StoreRecord, StoreScope};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let (session, path) = (SessionId("s".into()), RelPath::new("a.txt")?);
 //! let view = View::whole(&Text::new("one\n".into()).expect("it is text"));
-//! let mut store = SqliteStore::open(&dir.path().join("state.db"), &Scope::default())?.store;
-//! store.record(&[Record::Viewed { session: session.clone(), path: path.clone(), view: view.clone() }])?;
+//! let mut store = SqliteStore::open(&dir.path().join("state.db"), &StoreScope::default())?.store;
+//! store.record(&[StoreRecord::Viewed { session: session.clone(), path: path.clone(), view: view.clone() }])?;
 //! assert_eq!(store.view(&session, &path)?, Some(view));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -96,8 +96,8 @@ pub struct FileEvent {
     pub undoes: Vec<ChangeId>,
     /// How to make what it was from what it is. Without it, what it was is kept by itself, if at all.
     pub delta: Option<ContentDelta>,
-    /// Which of its lines became which, if the change itself says so: it was a sum of edits. Comparing what it was with what it is
-    /// would only be a guess about lines that read the same.
+    /// Which line became which, if the change itself was a sum of edits. A comparison of both versions would only guess among
+    /// equal lines.
     pub lines: Option<LineMap>,
 }
 
@@ -165,7 +165,7 @@ pub struct RefusedCall {
     pub count: u32,
 }
 
-/// Bytes that are shared with whoever else holds them.
+/// Bytes with shared ownership.
 #[derive(Clone)]
 pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
@@ -215,7 +215,7 @@ pub enum StoreRecord {
         /// Of what.
         path: RelPath,
     },
-    /// A session goes on in this process, though there is nothing to write down for it: what it has seen must be kept.
+    /// A session is still in use, although it has nothing new to record: its views must be kept.
     InUse {
         /// Which.
         session: SessionId,
@@ -243,7 +243,7 @@ pub enum StoreRecord {
     },
     /// A file was changed. It is tracked from there on.
     Happened(FileEvent),
-    /// A file was touched, which is no event: it was read, or somebody else was found to have changed it. It is tracked from there on.
+    /// A file was read, or was found changed by another program. It is tracked from now on.
     Touched {
         /// Which.
         path: RelPath,
@@ -289,7 +289,7 @@ pub struct StoryTasks {
 /// A change of what there is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskUpdate {
-    /// Who makes it. A person is nobody, and may change everything.
+    /// The session or run that makes it; `None` for a person, who may change everything.
     pub by: Option<Owner>,
     /// The story that it is about. The one that is worked on, if none is named.
     pub story: Option<String>,
@@ -388,7 +388,7 @@ pub enum StoreError {
         /// The number.
         id: u32,
     },
-    /// The task is somebody else's.
+    /// The task belongs to another run or session.
     #[error("task {id} belongs to {whose}")]
     TaskOfOthers {
         /// The number.
@@ -428,7 +428,7 @@ pub trait Store: Send {
     /// What a session has seen of a file.
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError>;
 
-    /// The same for several files, in their order.
+    /// [`Store::view`] for several files, in their order.
     fn views(&self, session: &SessionId, paths: &[RelPath]) -> Result<Vec<Option<View>>, StoreError> {
         paths.iter().map(|path| self.view(session, path)).collect()
     }
@@ -448,7 +448,7 @@ pub trait Store: Send {
     /// What was last found at a path.
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError>;
 
-    /// The same for several paths, in their order.
+    /// [`Store::file`] for several paths, in their order.
     fn files(&self, paths: &[RelPath]) -> Result<Vec<Option<KnownFile>>, StoreError> {
         paths.iter().map(|path| self.file(path)).collect()
     }
@@ -489,7 +489,7 @@ pub trait Store: Send {
     /// says whether there is more to drop. To be asked after everything that is recorded.
     fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError>;
 
-    /// Gives a part of the space that is free back to the system, for somebody who has time. Says whether there is more to give.
+    /// Returns a part of the free space to the system. Says whether there is more to return.
     fn release_space(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }

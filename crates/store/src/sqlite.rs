@@ -42,7 +42,7 @@ pub struct SqliteStore {
     packer: Packer,
     rows: CheckoutRows,
     turn: WrittenTurn,
-    /// Whether nobody has tried yet to write the whole file anew.
+    /// Whether a rewrite of the whole file (`VACUUM`) has not been tried yet.
     may_rewrite: bool,
 }
 
@@ -185,7 +185,7 @@ impl SqliteStore {
     }
 
     fn try_open(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
-        // Not through a link: whoever could put one there would have us write anywhere.
+        // Never through a link, which could lead anywhere.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
@@ -202,7 +202,8 @@ impl SqliteStore {
         self.connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| self.failed(error))
     }
 
-    /// When several processes start a state at once, all but one are told that it is busy, without being made to wait.
+    /// Retries while the database is busy: if several processes create it at once, SQLite reports "busy" to all but one,
+    /// without waiting.
     fn open_patiently(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -219,7 +220,7 @@ impl SqliteStore {
         if self.path.metadata().is_ok_and(|file| file.len() == 0) {
             // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
             self.connection.pragma_update(None, "auto_vacuum", "incremental")?;
-            // A file that a power cut leaves half begun has nothing in it that anybody would miss, and is moved aside.
+            // A database that a power cut leaves half created holds nothing of value; the next start moves it aside.
             self.connection.pragma_update(None, "synchronous", "off")?;
         }
         journal_mode::set_journal_mode(&self.connection, &self.path, PATIENCE)?;
@@ -357,7 +358,7 @@ impl Store for SqliteStore {
             return Ok(());
         }
         let path = self.path.clone();
-        // Before the transaction, during which nobody else can write.
+        // Compressed before the transaction, because no other process can write during it.
         let packed = records.iter().map(|record| self.packed(record)).collect::<Result<Vec<_>, _>>()?;
         let write = || {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;

@@ -1,4 +1,4 @@
-//! Forgets what left the context of the model.
+//! The `forget` call: drops the views of what left the model's context.
 
 use serde::Serialize;
 use surehand_core::{Done, Refusal, outcome::Forgotten};

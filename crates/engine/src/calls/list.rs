@@ -1,4 +1,4 @@
-//! Lists files.
+//! The `list` call: lists the files of a directory.
 
 use serde::Serialize;
 use surehand_core::{

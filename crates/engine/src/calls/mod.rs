@@ -1,5 +1,5 @@
-//! Calls: what a session can be asked to do, as values, and what it does. [`crate::tools`] makes them from the JSON of a model;
-//! programs that use the library make them directly.
+//! Calls are what a session can do, as values. [`crate::tools`] parses them from a model's JSON; programs that use the
+//! library build them directly.
 
 mod forget;
 mod list;
@@ -62,7 +62,7 @@ impl Session {
         self.run_with(&CallProgress::default(), call)
     }
 
-    /// The same for a call whose progress is followed, and which may be cancelled, from elsewhere.
+    /// [`Session::run`] for a call that another thread follows and may cancel.
     pub(crate) fn run_with(&mut self, progress: &CallProgress, call: &Call) -> Outcome {
         self.begin_call(progress);
         let result = self.carry_out(call);

@@ -1,4 +1,4 @@
-//! Shows lines of a file.
+//! The `read` call: shows lines of a file.
 
 use serde::Serialize;
 use surehand_core::{
@@ -43,7 +43,7 @@ impl ReadCall {
         Self { path: path.into(), lines: WantedLines::From(LineNo::FIRST), anchors: false }
     }
 
-    /// The same, each line with its anchor.
+    /// The same lines, each with its anchor.
     #[must_use]
     pub fn with_anchors(self) -> Self {
         Self { anchors: true, ..self }

@@ -1,8 +1,7 @@
-//! Searches files: exactly the lines that are shown count as seen.
+//! The `search` call. Exactly the lines that are shown count as seen.
 //!
-//! The tree is searched by ripgrep's crates, which only tells in which files there is something. What is shown is then taken from
-//! the files as the session gathers them and searched once more, so that what is shown, what is recorded and what is on disk is
-//! one version.
+//! ripgrep's crates search the tree, but only to find the files that match. The session then reads each of those files itself
+//! and searches it once more, so that the lines that are shown, recorded and on disk belong to one version.
 
 use std::os::fd::OwnedFd;
 
@@ -38,7 +37,7 @@ pub struct SearchCall {
     pub limit: Option<usize>,
     /// How many lines to show before and after each match.
     pub context: usize,
-    /// Whether upper and lower case are the same.
+    /// Whether case is ignored.
     pub case_insensitive: bool,
     /// Whether the pattern is plain text.
     pub fixed: bool,
@@ -145,7 +144,7 @@ fn build_matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
 
 fn search_builder() -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
-    // What is no text is told apart before the search, as it is for a read.
+    // Binary files are skipped before the search, by the rule of reads.
     builder.line_terminator(LineTerminator::crlf()).binary_detection(BinaryDetection::none());
     builder
 }
@@ -159,7 +158,7 @@ struct SearchCandidates {
 }
 
 impl SearchCandidates {
-    /// One file that was asked for by name. Whether anything is in it is seen when it is told.
+    /// A single file that the call names; whether it matches is found out later.
     fn one(session: &mut Session, path: RelPath) -> Result<Self, Refusal> {
         let gathered = session.gather(path.as_str())?;
         match gathered.present {
@@ -185,7 +184,7 @@ impl SearchCandidates {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternLetters {
-    /// Letters that are the same bytes in nearly every encoding.
+    /// Letters with the same bytes in nearly every encoding.
     Ascii,
     /// Others too: a file in another encoding must be decoded to be searched.
     Any,
@@ -275,7 +274,7 @@ fn fill(buffer: &mut Vec<u8>, file: &OwnedFd, size: usize) -> rustix::io::Result
             0 => return Ok(length),
             read => length += read,
         }
-        // Whatever somebody adds meanwhile is as good as added afterwards.
+        // Bytes that another program appends meanwhile count as appended afterwards.
         if length == size {
             return Ok(length);
         }

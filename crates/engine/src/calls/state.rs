@@ -1,4 +1,4 @@
-//! Shows the state of the repository: what is there, what was done, what is left.
+//! The `state` call: files, changes and open tasks of the repository.
 
 use serde::Serialize;
 use surehand_core::{Done, outcome::ShownState};

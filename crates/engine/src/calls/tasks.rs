@@ -1,4 +1,4 @@
-//! Keeps the list of tasks.
+//! The `tasks` call: updates the list of tasks.
 
 use serde::Serialize;
 use surehand_core::{Cause, Done, Refusal, TaskList, TaskStatus, Tool};

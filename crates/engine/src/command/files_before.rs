@@ -1,5 +1,5 @@
-//! What the files that a command names were before it ran, or when it printed something that is found later. A process that stays
-//! keeps this in memory; hooks are one process before the command and another after it, so that it waits in the state directory.
+//! The versions of the files that a command names, taken before the command runs. A long-lived process keeps them in memory.
+//! Hooks run in two processes, one before and one after the command, so there they are kept in a file of the state directory.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ pub(super) struct FilesBefore(HashMap<RelPath, FileBefore>);
 pub(super) enum FileBefore {
     Absent,
     Version(ContentHash),
-    /// Something that was not looked at: no text, too large, or one too many.
+    /// Not checked: binary, too large, or over the limit of files.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ impl FilesBefore {
         self.0.get(path).copied().unwrap_or(FileBefore::Absent)
     }
 
-    /// Keeps it. Where that is not possible, it is as if nobody had said anything of the command.
+    /// Writes it to the state directory. If that fails, the command is treated as unannounced.
     pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &ShellCommand<'_>, until: NotePurpose) {
         let _ = self.write(workspace, &name(session, command, until));
     }

@@ -1,5 +1,5 @@
-//! The files of a workspace that a command and its output may be about, found by the words in them. One workspace at a time:
-//! what is not in this one is passed over.
+//! Finds the files that a command and its output may be about, from the words in both. Files outside the workspace are
+//! ignored.
 
 use std::{
     cell::RefCell,
@@ -17,7 +17,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A command that goes to more directories is followed to the first ones only.
+/// The most directories of a command (`cd`) that are followed.
 const MOST_BASES: usize = 6;
 
 /// Of globs, directories and base names so many files are taken.
@@ -32,7 +32,7 @@ const MOST_GLOBS: usize = 4;
 /// What a command mentions, looked up in a workspace.
 #[derive(Debug)]
 pub(super) struct MentionedFiles {
-    /// Where its paths are seen from: where it runs, and the directories that it goes to.
+    /// The directories that its paths are relative to: where it runs, and where it changes to.
     bases: Vec<String>,
     pub(super) files: Vec<RelPath>,
     /// Directories that it names; `None` is the root.
@@ -131,7 +131,7 @@ fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
     }
 }
 
-/// The files below a directory whose names fit, as far as a short walk comes by.
+/// The files below a directory whose names fit, within the limit of the walk.
 fn files_below(
     workspace: &Workspace,
     below: Option<&RelPath>,

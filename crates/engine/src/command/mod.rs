@@ -1,5 +1,5 @@
-//! Commands that a session runs in a shell: what they showed counts as read, what they changed is found out, named, and put down to
-//! them, and what the session knows of a file follows it through its own commands.
+//! Shell commands of a session: lines that a command prints count as read, files that it changes are found and attributed to
+//! it, and views follow files that it moves or edits.
 
 mod files_before;
 mod mentioned_files;
@@ -30,7 +30,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct RunningCommand {
     changed_before: HashMap<RelPath, Outside>,
-    /// What the files were that it names; `None` if it only reads, and where nobody said that it began.
+    /// The versions of the files that it names; `None` if it only reads, or was not announced.
     named_before: Option<FilesBefore>,
     cursor: Option<HintCursor>,
     /// Only these files, and those that it names, are looked at when it has ended; `None` is all that the session has seen.
@@ -71,7 +71,7 @@ impl RunningCommand {
         }
     }
 
-    /// A foreign command is told to the workspace of every file that it is about.
+    /// The command of another agent is reported to the workspace of every file that it is about.
     fn reach(&self) -> CommandReach {
         if self.among.is_some() { CommandReach::OwnTree } else { CommandReach::Everything }
     }
@@ -98,7 +98,7 @@ impl Session {
         RunningCommand { changed_before, named_before, cursor, among: None }
     }
 
-    /// The same where another process will say that it has ended.
+    /// [`Session::command_begins`] for a command whose end another process will report.
     pub(crate) fn foreign_command_begins(&mut self, command: &ShellCommand<'_>) {
         if !shell::only_reads(command.line) {
             let before = self.named_files(command, CommandReach::OwnTree);
@@ -179,7 +179,7 @@ impl Session {
         let mut files = Vec::new();
         for mut changed in self.changed_files(running, mentioned) {
             let mut other = author_of(self.workspace(), &id, &changed);
-            // What somebody did to it before the command is not to be taken back with it.
+            // A change from before the command must not be undone with it.
             let before = self.before(running, &changed);
             if std::mem::replace(&mut changed.was, before) != before && other == By::Unknown {
                 other = author_of(self.workspace(), &id, &changed);
@@ -238,8 +238,9 @@ impl Session {
         self.follow_change(own, changed);
     }
 
-    /// Carries the view of a file over to what the command made of it: lines that are the same are still seen, and those that the
-    /// command itself says are known. If somebody else changed the file before, nothing is carried, and the gate refuses what is stale.
+    /// Carries the view of a file over to the result of a command: unchanged lines stay seen, and lines that the command
+    /// itself contains are known. If another program changed the file first, nothing is carried over, and the gate refuses
+    /// what is stale.
     fn follow_change(&mut self, own: &CommandChange<'_>, changed: &StaleView) {
         let Ok(gathered) = self.gather(changed.path.as_str()) else { return };
         let (Present::Text(now), Some(view)) = (gathered.present, gathered.view) else { return };
@@ -261,7 +262,7 @@ impl Session {
         }
     }
 
-    /// Where a file is that a command has moved: the same content under a name that the command has. The view goes along.
+    /// Finds the new name of a file that a command has moved, by its content. The view follows.
     fn follow_move(
         &mut self,
         from: &RelPath,
@@ -352,7 +353,7 @@ impl Session {
         }
     }
 
-    /// Other files in which something happened meanwhile, as far as the watcher can tell. It need not have been the command.
+    /// Other files that the watcher has reported meanwhile. The command need not be the cause.
     fn touched(&self, cursor: Option<HintCursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
         let (Some(watch), Some(mut cursor)) = (self.workspace().watch(), cursor) else { return Vec::new() };
         let WatchHints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };
@@ -360,8 +361,8 @@ impl Session {
     }
 }
 
-/// Where a command may have moved a file to: a name that it has, the same base name in a directory that it has, or the same place below
-/// such a directory, if it has a directory above the file.
+/// The paths to which a command may have moved a file: a name that it mentions, the same base name in a directory that it
+/// mentions, or, if it mentions a directory above the file, the same place below another one.
 fn destinations(from: &RelPath, mentioned: &MentionedFiles) -> Vec<RelPath> {
     let mut places: Vec<String> = mentioned.files.iter().map(RelPath::to_string).collect();
     let above = mentioned.absent.iter().filter_map(|gone| Some((gone, from.relative_to(gone)?)));

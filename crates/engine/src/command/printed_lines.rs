@@ -1,4 +1,4 @@
-//! What a command printed counts as read: its output is compared with the files that it may be about, the likeliest first.
+//! Counts the output of a command as read: compares it with the files that it may come from, the likeliest first.
 
 use surehand_core::{
     Lines, Present, RelPath, Text,

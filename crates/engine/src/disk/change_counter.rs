@@ -1,6 +1,6 @@
-//! Two numbers in the state directory: how often what all processes share has changed, and up to which change it was exported. Whoever
-//! keeps a copy in memory looks at the first, and reads again only if it has moved on; whoever finds the second behind exports anew, also what
-//! somebody left who was killed.
+//! Two counters in the state directory: how many changes the shared state has seen, and up to which change it was exported. A
+//! process that keeps a copy in memory reads the store again only when the first counter has moved. A process that finds the
+//! second one behind exports again, including changes of a process that was killed.
 
 use std::{
     fs::{File, TryLockError},
@@ -38,7 +38,7 @@ pub(crate) struct LockedCounter<'a> {
 }
 
 impl ChangeCounter {
-    /// What it is now; zero where nobody has counted yet.
+    /// The present counters; zero before the first change.
     pub(crate) fn look(dir: &File) -> Self {
         state_dir::open_file(dir, NAME, u64::MAX).map(|file| Self::read(&file)).unwrap_or_default()
     }
@@ -66,7 +66,7 @@ impl ChangeCounterFile {
         Arc::ptr_eq(&self.dir, dir) && sys::fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0)
     }
 
-    /// Takes its lock. `None` if somebody else has it for longer than that, because he was stopped.
+    /// Takes its lock. `None` if another process, perhaps a suspended one, holds it for longer than `patience`.
     pub(crate) fn hold(&self, patience: Duration) -> io::Result<Option<LockedCounter<'_>>> {
         let until = Instant::now() + patience;
         loop {

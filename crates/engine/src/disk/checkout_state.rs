@@ -1,4 +1,5 @@
-//! The state of a work tree while it is in use: open directories, files that wait for a second look, what is to be told.
+//! The state of a checkout while it is in use: open directories, displaced files that wait for their second look, and notices
+//! for the next reply.
 
 use std::{
     collections::VecDeque,
@@ -34,7 +35,7 @@ pub(crate) struct CheckoutState {
     pub(crate) device: u64,
     pub(crate) rescued: RescueDir,
     pub(crate) displaced: Mutex<VecDeque<(Instant, DisplacedFile)>>,
-    /// Held while displaced files are looked at: they are in nobody's list then.
+    /// Held while displaced files are checked: they are in no list then.
     pub(crate) tidying: Mutex<()>,
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
     pub(crate) work_dir: String,
@@ -138,7 +139,7 @@ impl CheckoutState {
         self.state_dir().map(|dir| dir.key().clone()).unwrap_or_default()
     }
 
-    /// Whether something is staged under a name that begins with this one. Where nobody can tell, something may be.
+    /// Whether a staged file may have a name with this prefix. `true` if the directory cannot be read.
     pub(crate) fn has_staged(&self, journal: &str) -> bool {
         let prefix = format!("{journal}-");
         let is_of_it = |entry: rustix::io::Result<sys::DirEntry>| {
@@ -189,7 +190,8 @@ impl CheckoutState {
         self.own_announcements.load(Ordering::Acquire)
     }
 
-    /// Lets all processes know that the store has something new, also this one. Whoever holds the lock just now is about to look.
+    /// Announces a change of the store to all processes, including this one. If the lock is held, its holder is about to look
+    /// anyway.
     pub(crate) fn announce(&self) {
         const PATIENCE: Duration = Duration::from_millis(20);
         let file = self.dir().and_then(|dir| ChangeCounterFile::open(&dir));

@@ -1,5 +1,5 @@
-//! `.surehand` in the work tree: what other programs may read of the state, and a place to stage files on the tree's own file
-//! system. Nothing in it is ever believed, because a clone can bring it along.
+//! `.surehand` in the work tree: the exported state for other programs, and a directory for staging on the file system of the
+//! tree. Surehand trusts nothing in it, because a clone can ship it.
 
 use std::{
     fs::File,
@@ -33,7 +33,7 @@ pub(crate) fn is_internal(name: &str) -> bool {
 /// Where the exported file is written before it takes its place: in the state directory, so that the tree never shows it.
 const STAGED: &str = "repostate.out";
 
-/// More than this is not read back: it would tell of a million files.
+/// A larger file is not read back. This is room for a million files.
 const MAX_READ_BACK: u64 = 1 << 28;
 
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl ExportDir {
 
     fn open(&self, state: &File) -> io::Result<File> {
         if sys::fstat(&self.root)?.st_uid != effective_user() {
-            // What root leaves in somebody's tree, its owner could not remove.
+            // The owner of the tree could not remove a file of root's.
             return Err(io::Error::other("is in the work tree of another user"));
         }
         let dir = match open_dir(&self.root, EXPORT_DIR) {
@@ -201,7 +201,7 @@ fn open_private(parent: &File, name: &str) -> io::Result<File> {
     Ok(dir)
 }
 
-/// Whether an exported file may take its turn as the next one: nobody else owns it, has a name of it, or may read it.
+/// Whether an exported file may be reused for the next export: a plain file of ours, with one name, that only we may read.
 fn is_as_we_make_it(stat: &sys::Stat) -> bool {
     let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
     is_plain && stat.st_uid == effective_user() && stat.st_mode & 0o777 == 0o600

@@ -1,4 +1,4 @@
-//! File times: how far they can be trusted to tell that a file has changed.
+//! File times, and how far they prove that a file has not changed.
 
 use std::{
     fs::File,
@@ -27,7 +27,7 @@ enum ChangeTimes {
 }
 
 impl FileClock {
-    /// Finds out by trying, on a file of ours, what the file times of its device are worth.
+    /// Tries out, on a file of ours, what the file times of its device are worth.
     ///
     /// Newer systems give a file a fine time whenever its times have been looked at since the last change. Others count in
     /// steps, of milliseconds to seconds, so that a change right after a look may leave the same stamp. Four changes right

@@ -1,5 +1,5 @@
-//! The journal of a process: what it is about to do to files, written before it does it. It is held under a lock while the
-//! process lives; a journal whose lock is free was left by a crash and is taken up by whoever starts next.
+//! The journal of a process: what it is about to do to files, written before it does so. A living process holds a lock on its
+//! journal. A journal without a lock was left by a crash, and the next process to start recovers from it.
 
 use std::{
     fs::File,
@@ -37,14 +37,12 @@ pub(crate) struct CommitIntent {
     pub base: Option<ContentHash>,
     /// What it is to be; `None` when it is deleted.
     pub new: Option<ContentHash>,
-    /// The name of the staged file, which holds the new content before the swap and the old one after it; of a new file, where it
-    /// goes if it is taken back.
+    /// The staged file: the new content before the swap, the old one after it. For a new file, the place for a rollback.
     pub staged: Option<String>,
     pub place: StagingPlace,
-    /// The inode of the new file, by which it is told from one that somebody else has made; that of the file itself when it is
-    /// deleted or moved.
+    /// The inode of the new file, which tells it from another program's; of a deleted or moved file, its own.
     pub inode: u64,
-    /// The time of its last change, because an inode that is free is soon somebody else's.
+    /// Its modification time, because a freed inode is soon reused.
     pub modified: i64,
     /// Mode, owner and attributes of a file that is replaced, and of the one in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +76,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalEntry {
-    /// Always the first: the key of the checkout, which only its owner can read. A journal without it is nobody's.
+    /// Always the first entry: the key of the checkout, which only its owner can read. A journal without it is ignored.
     Start {
         /// The key.
         checkout: String,
@@ -219,7 +217,7 @@ pub(crate) fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     loop {
         let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
         file.lock()?;
-        // Before the lock was ours, somebody who was starting may have taken the file for one that a crash left, and removed it.
+        // Another process may have taken the new file for one that a crash left, and removed it before we had the lock.
         if sys::fstat(&file)?.st_nlink > 0 {
             return Ok(file);
         }

@@ -1,12 +1,13 @@
-//! Write leases on files (`F_SETLEASE`), the few system calls that no safe wrapper offers.
+//! Write leases on files (`F_SETLEASE`), through the few system calls that have no safe wrapper.
 //!
-//! A write lease is granted only while nobody else has the file open. Whoever opens it afterwards is made to wait until the lease is given
-//! back, up to a time that the system sets (45 s), and the holder can ask whether somebody waits. So a commit takes a lease on the file that
-//! it is about to replace, compares its bytes, replaces it, and then asks: if the lease still holds, nobody has had the file open between the
-//! comparison and the replacement, and nobody can have written into it. If a writer waits, the file is put back, and the writer gets the
-//! file that it asked for. A reader that waits does no harm: it gets the old file, as if it had come a moment earlier.
+//! The kernel grants a write lease only while no other process has the file open. A process that opens the file later waits
+//! until the lease is released, for at most the system's limit (45 s), and the holder can ask whether one is waiting. So a
+//! commit takes a lease, compares the bytes of the file, replaces it, and asks again. If the lease still holds, no other
+//! process had the file open between the comparison and the replacement, so none can have written to it. If a writer is
+//! waiting, the file is put back, and the writer gets the file that it asked for. A waiting reader does no harm: it gets the
+//! old file, as if it had come a moment earlier.
 //!
-//! A lease says nothing about changes of mode, owner or attributes: those need no open file.
+//! A lease does not cover changes of mode, owner or attributes: those need no open file.
 
 use std::{
     fs::File,
@@ -23,9 +24,9 @@ pub(crate) struct Lease(());
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoLease {
-    /// Somebody has the file open.
+    /// Another process has the file open.
     IsOpen,
-    /// The file belongs to somebody else, and we are not privileged.
+    /// The file belongs to another user, and we are not privileged.
     NotOurs,
     /// The file system, or the system, has none.
     NotHere,
@@ -36,7 +37,7 @@ impl Lease {
         take_lease(file.as_fd()).map(|()| Self(()))
     }
 
-    /// The same, and waits a little for others to close the file.
+    /// [`Self::take`] with a short wait for others to close the file.
     pub(crate) fn take_patiently(file: &File) -> Result<Self, NoLease> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -65,9 +66,9 @@ pub(crate) fn give_back(file: &File) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseState {
     Held,
-    /// Somebody waits to read it, which does no harm.
+    /// A reader is waiting, which does no harm.
     ReaderWaits,
-    /// Somebody waits to write it, or the lease is gone.
+    /// A writer is waiting, or the lease is gone.
     Broken,
 }
 
@@ -102,7 +103,7 @@ mod linux {
         let _ = control(file, libc::F_SETLEASE, libc::c_int::from(F_UNLCK));
     }
 
-    /// While somebody waits, the kernel tells which kind the lease will be reduced to.
+    /// While a process waits, the kernel reports what the lease will be reduced to.
     pub(super) fn lease_state(file: BorrowedFd<'_>) -> LeaseState {
         match control(file, libc::F_GETLEASE, 0) {
             Ok(kind) if kind == libc::c_int::from(F_WRLCK) => LeaseState::Held,

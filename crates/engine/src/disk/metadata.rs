@@ -1,5 +1,5 @@
-//! What belongs to a file besides its bytes: mode, owner, and extended attributes, among them access control lists. A file that takes
-//! the place of another gets all of it, and what another program changes of it meanwhile is carried over.
+//! The metadata of a file: mode, owner, and extended attributes, which include access control lists. A replacement gets all
+//! of it; what another program changes in the meantime is carried over.
 
 use std::{fs::File, os::fd::AsFd};
 
@@ -59,13 +59,14 @@ impl Metadata {
         Some(MetadataChange { mode, owner, attributes })
     }
 
-    /// The same as far as it is short: without it, what somebody changes of it is not carried over after a crash.
+    /// The metadata, if it is short enough for the journal. If it is not, changes by other programs are not carried over
+    /// after a crash.
     pub(crate) fn for_journal(&self) -> Option<Self> {
         let bytes: usize = self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
         (bytes <= MOST_IN_JOURNAL).then(|| self.clone())
     }
 
-    /// The same without labels of the system's own: a new file has those that the system gives it.
+    /// The metadata without security labels, which the system assigns to new files itself.
     pub(crate) fn without_labels(mut self) -> Self {
         self.attributes.retain(|(name, _)| !is_label(name));
         self

@@ -1,4 +1,4 @@
-//! Everything that touches the files of a workspace. Nothing else in Surehand writes them.
+//! Everything that touches the files of a workspace. No other module of Surehand writes them.
 
 pub(crate) mod change_counter;
 pub(crate) mod checkout_state;

@@ -1,5 +1,5 @@
-//! One lock per file, shared by all Surehand processes of a workspace: 256 files in a directory, each path mapped to one of them. Two
-//! paths may share one; that only makes one of them wait.
+//! Locks on paths, shared by all Surehand processes of a workspace: 256 lock files, with each path mapped to one of them. Two
+//! paths may share a lock, which costs a wait and nothing else.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use std::{
 use rustix::fs::{self as sys, Mode, OFlags};
 use surehand_core::{ContentHash, RelPath};
 
-/// Locks that are held until this goes out of scope.
+/// Locks that are held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PathLocks {
     files: Vec<(u8, File)>,
@@ -26,8 +26,8 @@ pub(crate) struct LockPool {
 }
 
 impl PathLocks {
-    /// Leaves the name of a journal in the locks: whoever finds it there has got them from somebody who died before taking it
-    /// away, and that journal says what was left half done.
+    /// Writes the name of a journal into the locks. A process that later gets a lock with such a mark knows that its holder
+    /// died, and that this journal says what was half done.
     pub(crate) fn mark(&self, journal: &str) -> io::Result<()> {
         self.write(journal)
     }
@@ -80,7 +80,7 @@ impl LockPool {
         let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
         let mut stripes: Vec<u8> =
             paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
-        // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
+        // All processes take them in the same order, so that there is no deadlock.
         stripes.sort_unstable();
         stripes.dedup();
         let until = Instant::now() + patience;
@@ -100,7 +100,7 @@ impl LockPool {
         Ok(Some(PathLocks { files }))
     }
 
-    /// A lock file that nobody else in this process uses: two users of one open file would both hold its lock.
+    /// Opens a lock file that no other thread of this process uses: two users of one open file would both hold its lock.
     fn open(&self, dir: BorrowedFd<'_>, stripe: u8) -> io::Result<File> {
         if let Some(file) = self.idle().remove(&stripe) {
             return Ok(file);
@@ -129,7 +129,7 @@ impl LockPool {
 }
 
 fn stripe(key: &str) -> u8 {
-    // Every process must come to the same number, whatever compiler built it.
+    // The number must be the same in every process, whichever compiler built it.
     ContentHash::of(key.as_bytes()).as_bytes()[0]
 }
 

@@ -1,4 +1,4 @@
-//! Reading what is at a path: regular files only, whole, and not torn by somebody who writes meanwhile.
+//! Reads regular files as a whole, and never half of another program's write.
 
 use std::{
     fs::File,
@@ -53,8 +53,8 @@ pub(crate) fn find(root: &RootDir, path: &RelPath) -> Result<FoundPath, Errno> {
     })
 }
 
-/// What the system says about a file, without opening it. A link on the way is followed: only to be compared with what is known of a
-/// file, whose device and inode nothing else has.
+/// Stats a file without opening it. Links on the way are followed, which is safe for comparing stamps: device and inode
+/// identify the file.
 pub(crate) fn stat_of_file(root: &RootDir, path: &RelPath) -> Option<Stat> {
     let stat = sys::statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     kind_of(&stat).is_none().then_some(stat)
@@ -107,7 +107,7 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Fil
         file.rewind().map_err(failed)?;
         (&mut *file).take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
         let (after, stat) = look(file)?;
-        // The stamp from before the read: a change between the read and the second look may have left the same times.
+        // The stamp from before the read: a change during it may have left the same times.
         if before.agrees_with(&after) && bytes.len() as u64 == after.size {
             return Ok(FileSnapshot { bytes, stamp: before, links: link_count(&stat) });
         }

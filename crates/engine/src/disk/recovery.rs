@@ -1,16 +1,18 @@
-//! Recovery: finishes or undoes what a crash left. A commit whose files were all replaced has happened; any other is taken back.
-//! What somebody else has written since stays where it is, and nothing is removed that could be somebody's.
+//! Recovery finishes or rolls back what a crash left. A commit whose files were all replaced is completed; any other is
+//! rolled back. Later writes of other programs stay, and nothing is removed that another program may have written.
 //!
-//! Every start looks for journals that no living process holds: each process has its own, under a lock that the system takes away when the
-//! process dies. For each commit in such a journal there are three cases. It was never begun: its staged files go, nobody has seen them. It was
-//! begun and has no end: the files are compared with what the journal says. A new file is known by its inode and the time of its content, an old one
-//! by its bytes. If all are in place the commit is declared done, otherwise what was replaced is put back, from the last file to the first, and
-//! the end is written down so that nobody judges twice. It has ended: only its displaced files are left, and they get the second look that the dead
-//! process did not come to (see [`super::rescue`]).
+//! Every start looks for journals without a lock; the system releases the lock of a process that dies. A commit in such a
+//! journal is in one of three states. If it never began, its staged files are removed: no other program has seen them. If it
+//! began and has no end, each file is compared with the journal. A new file is recognised by its inode and modification time,
+//! because another program may have written the same bytes; an old one by its bytes. If all files are in place, the commit is
+//! complete. Otherwise the replaced files are put back, from the last to the first. The end is then written to the journal,
+//! so that no later start judges the commit again, when the files may hold someone's newer work. If the commit has ended,
+//! only its displaced files are left, and they get the second look that the dead process did not come to (see
+//! [`super::rescue`]).
 //!
-//! Recovery acts on what it reads, so it believes as little as possible. A journal counts only if this user wrote it and it
-//! begins with the key of this checkout. What it says about git's or our own directories is passed over, names of staged
-//! files must be those that its process would have given, and a file is put back only if it is the one that was taken.
+//! Recovery acts on what it reads, so it trusts as little as possible. A journal counts only if this user wrote it and it
+//! starts with the key of this checkout. Targets inside git's or our own directories are skipped, staged files must have
+//! names that their process would have given, and a file is put back only if it is the one that was taken.
 
 use std::{
     borrow::Cow,
@@ -40,7 +42,8 @@ use crate::state_dir;
 /// A longer journal is not one of ours: they are emptied long before.
 const MAX_JOURNAL: u64 = 64 << 20;
 
-/// Takes up every journal that no living process holds. What cannot be settled now is told and left for a later start.
+/// Recovers from every journal that no living process holds. What cannot be settled now is reported and left for a later
+/// start.
 pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
     let journals = copy.state.journals();
     let mut notices = Vec::new();
@@ -53,7 +56,8 @@ pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
     Ok(notices)
 }
 
-/// After a power cut a staged file may be there without its journal: for one file alone that is not synced. Whatever it is, it is kept.
+/// Keeps staged files without a journal. A power cut can leave one, because the journal of a commit of a single file is not
+/// synced.
 ///
 /// A living process makes its journal before it stages anything, and removes it last. So the staged files are listed first: one whose
 /// journal is not there afterwards is nobody's, or gone.
@@ -82,7 +86,7 @@ fn journal_of(staged: &str) -> Option<&str> {
     Some(journal)
 }
 
-/// Whether there is a journal of this name that tells of a commit which was neither finished nor taken back.
+/// Whether this journal has a commit that was neither finished nor rolled back.
 pub(crate) fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
     if !is_plain_name(journal) {
         return false;
@@ -90,17 +94,17 @@ pub(crate) fn has_half_done(copy: &WorkingCopy, journal: &str) -> bool {
     let mut content = Vec::new();
     let read = match state_dir::open_file(&copy.state.journals(), journal, MAX_JOURNAL) {
         Ok(file) => file.take(MAX_JOURNAL).read_to_end(&mut content),
-        // Not there, or nobody's.
+        // Missing, or not a journal of ours.
         Err(error) if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::NotFound => return false,
         Err(error) => Err(error),
     };
     let entries = entries(&content);
     let is_open = |entry: &JournalEntry| matches!(entry, JournalEntry::Begin { commit, .. } if !has_ended(&entries, *commit));
-    // One that cannot be read may tell of anything.
+    // A journal that cannot be read may contain one.
     read.is_err() || (is_of_this_checkout(copy, &entries) && entries.iter().any(is_open))
 }
 
-/// Whether a journal was written for this checkout, by somebody who may read its key.
+/// Whether a journal was written for this checkout, by a user who may read its key.
 fn is_of_this_checkout(copy: &WorkingCopy, entries: &[JournalEntry]) -> bool {
     matches!(entries.first(), Some(JournalEntry::Start { checkout }) if checkout == copy.state.key().as_str())
 }
@@ -139,7 +143,7 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     };
     let is_same = sys::fstat(&file)?.st_ino == sys::fstat(&reader)?.st_ino;
     if file.try_lock().is_err() || sys::fstat(&file)?.st_nlink == 0 || !is_same {
-        // Its process lives, or somebody else has just settled it.
+        // Its process lives, or another process has just recovered from it.
         return Ok(());
     }
     (&mut file).take(MAX_JOURNAL).read_to_end(&mut content)?;
@@ -195,8 +199,8 @@ impl JournalRecovery<'_> {
         has_ended(&self.entries, number)
     }
 
-    /// The files of a commit with the metadata that was carried over before it ended: it is not to be carried over again, over what somebody
-    /// has changed since.
+    /// The files of a commit with the metadata that was carried over before it ended. It must not be carried over twice, over
+    /// later changes.
     fn with_what_was_carried_over(&self, number: u64, mut files: Vec<CommitIntent>) -> Vec<CommitIntent> {
         for entry in &self.entries {
             let JournalEntry::End { commit, carried_over, .. } = entry else { continue };
@@ -254,7 +258,7 @@ impl JournalRecovery<'_> {
         };
         if !self.has_ended(commit) {
             let done = self.finish_or_roll_back(&self.look(files, &paths)?)?;
-            // Not again at the next start, when it would be somebody else's files that are looked at.
+            // The next start must not judge it again: the files may be other programs' by then.
             let mut line = serde_json::to_vec(&JournalEntry::End { commit, done, carried_over: Vec::new() })
                 .expect("an entry is plain data");
             line.push(b'\n');
@@ -303,7 +307,7 @@ impl JournalRecovery<'_> {
         let begun = |number: &u64| {
             self.entries.iter().any(|entry| matches!(entry, JournalEntry::Begin { commit, .. } if commit == number))
         };
-        // What was made last goes first: a directory must be empty.
+        // In reverse, because a directory must be empty.
         for entry in self.entries.iter().rev() {
             match entry {
                 JournalEntry::Stage { commit, path, staged, place } if !begun(commit) && self.is_staged_name(staged, place) => {
@@ -494,7 +498,7 @@ impl<'a> LeftFile<'a> {
         !matches!(self.staged, FoundThing::Nothing) && !self.staged.has_inode(self.intent.inode)
     }
 
-    /// Takes the change of this file back. `false` when somebody has changed it since: then it stays as it is.
+    /// Rolls this file back. `false` if another program has changed it since: then it stays as it is.
     fn roll_back(&self) -> io::Result<bool> {
         let Some(dir) = &self.dir else { return Ok(self.keep_what_has_no_place()) };
         let is_ours = self.target.is_new_file_of(self.intent);
@@ -524,7 +528,8 @@ impl<'a> LeftFile<'a> {
         !was_taken_out
     }
 
-    /// A file that was taken out gets its place back. If somebody has made another one since, that stays and this one is kept.
+    /// Puts a removed file back. If another program has created a new one meanwhile, that stays, and the removed one is
+    /// rescued.
     fn put_back(&self, dir: &File) -> io::Result<bool> {
         let (Some(name), false) = (&self.staged_name, matches!(self.staged, FoundThing::Nothing)) else { return Ok(true) };
         if !self.staged.has_inode(self.intent.inode) && !self.staged.is(self.intent.base) {
@@ -555,8 +560,8 @@ impl<'a> LeftFile<'a> {
         }
     }
 
-    /// A created file, moved out first and looked at then: what somebody puts there meanwhile is not touched. Somebody may have
-    /// opened it, so it is left where [`LeftFile::clear`] looks at it again.
+    /// Moves a created file out before looking at it, so that a new file of another program is not touched. The file may have
+    /// been opened meanwhile, so it stays where [`LeftFile::clear`] gives it a second look.
     fn take_out(&self, dir: &File) -> io::Result<bool> {
         let Some(name) = &self.intent.staged else { return Ok(false) };
         if self.staged.has_inode(self.intent.inode) {
@@ -589,14 +594,15 @@ impl<'a> LeftFile<'a> {
         let name = self.staged_name.as_ref().expect("a swap has a staged file");
         match sys::renameat_with(&*self.staged_dir, name, dir, self.path.name(), RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(&*self.staged_dir, name, dir, self.path.name())?,
-            // Somebody has removed it since: that stays so, and what came out is kept.
+            // Another program has removed it since: it stays removed, and the old file is kept.
             Err(Errno::NOENT) => return Ok(false),
             exchanged => exchanged?,
         }
         Ok(true)
     }
 
-    /// Old bytes come back only into a file that holds our new ones, or a mixture of both that nobody else can have made.
+    /// Restores the old bytes only if the file holds our new ones, or a mixture of both that only our torn write can have
+    /// left.
     fn restore_in_place(&self, dir: &File) -> io::Result<bool> {
         let FoundThing::File { bytes: now, .. } = &self.target else { return Ok(false) };
         let (FoundThing::File { bytes: base, .. }, true) = (&self.staged, self.staged.is(self.intent.base)) else {
@@ -622,12 +628,12 @@ impl<'a> LeftFile<'a> {
         Ok(true)
     }
 
-    /// Removes what is staged, if it is ours or still the base; anything else is somebody's work. `false` when somebody has it
-    /// open, or nothing may be removed now: then it must wait.
+    /// Removes the staged file, if it is ours or still the base; anything else is another program's work and is rescued.
+    /// `false` if it must wait, because it is open or cannot be removed now.
     fn clear(&self, notices: &mut Vec<Notice>) -> io::Result<bool> {
         let Some(name) = &self.staged_name else { return Ok(true) };
         if self.intent.how == CommitMethod::InPlace {
-            // Copies that nobody else has ever had.
+            // Copies that no other program has ever opened.
             return Ok([&with_new(name), name].iter().all(|name| staging::remove(self.staged_dir.as_fd(), name)));
         }
         let rescued = |to: String, notices: &mut Vec<Notice>| {
@@ -655,7 +661,7 @@ impl<'a> LeftFile<'a> {
 }
 
 impl LeftFile<'_> {
-    /// The file that is in place, if the journal tells what it was given.
+    /// The file in its place, if the journal has its metadata.
     fn heir(&self) -> io::Result<Option<ReplacementFile>> {
         let (Some(dir), Some(metadata)) = (&self.dir, &self.intent.metadata) else { return Ok(None) };
         Ok(Some(ReplacementFile { dir: Arc::new(dir.try_clone()?), metadata: metadata.clone() }))

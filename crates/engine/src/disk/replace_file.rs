@@ -1,4 +1,4 @@
-//! Replaces a small file as a whole: whoever reads it sees the old or the new content, never a part.
+//! Replaces a small file atomically: a reader sees the old or the new content, never a part.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -25,7 +25,7 @@ pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> i
     Ok(())
 }
 
-/// A file that nobody is reading: the one that was there before, if it is free, else a new one.
+/// A file that no process is reading: the previous one if it is free, else a new one.
 fn fresh_or_free(dir: &File, name: &str) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let open = || sys::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(File::from);

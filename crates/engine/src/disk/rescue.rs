@@ -1,15 +1,18 @@
-//! Displaced files: what was at a target before it was replaced. Each gets a second look before it is removed.
+//! Displaced files: the old versions that commits took out of the workspace. Each gets a second look before it is removed.
 //!
-//! The look that a commit takes at what came out ends with the commit, but programs can come later than that. One that had opened the file
-//! before the exchange goes on writing into it. One that had just found it under its name, and was then put to sleep by the system, changes the
-//! mode of a file that has no name any more. Neither has done anything wrong, and to both it looks as if they had been first. So a
-//! displaced file stays in the state directory for a quarter of a second, and for as long as somebody has it open, which a lease tells. Then:
+//! A commit verifies the old file right after the exchange, but a program can come later. One that opened the file before the
+//! exchange goes on writing to it. One that looked up the name and was then suspended changes the mode of a file that is no
+//! longer in place. Neither made a mistake, and both believe that they came first. So a displaced file stays in the state
+//! directory for a quarter of a second, and longer while a process has it open, which a lease shows. Then:
 //!
-//! - Its stamp is what it was: nothing has happened to it, and it goes.
-//! - Its mode, owner or attributes have changed: the change is made to the file in its place.
-//! - Its bytes have changed: it becomes a plain file in `rescued/`, and the next reply names it.
+//! - If its stamp is unchanged, it is removed.
+//! - If its mode, owner or attributes changed, the file in its place gets the same change.
+//! - If its bytes changed, it moves to `rescued/`, and the next reply names it.
 //!
-//! A process that ends looks at its displaced files a last time. Those that somebody still has open are in its journal, which stays, and the
+//! A displaced file is never used as a staged file again: an open handle must keep referring to the file that it was opened
+//! for.
+//!
+//! A process looks at its displaced files a last time before it ends. Its journal keeps those that are still open, and the
 //! next start looks at them.
 
 use std::{
@@ -50,8 +53,8 @@ pub(crate) struct DisplacedFile {
     pub handle: Option<File>,
 }
 
-/// The file in the place of a displaced one. What somebody changes of the mode, owner or attributes of the displaced file was meant for
-/// this one: they found it under its name a moment before the exchange.
+/// The file in the place of a displaced one. A change of mode, owner or attributes of the displaced file was meant for this
+/// one: the program looked up the name a moment before the exchange.
 #[derive(Debug)]
 pub(crate) struct ReplacementFile {
     pub dir: Arc<File>,
@@ -62,10 +65,10 @@ pub(crate) struct ReplacementFile {
 /// What a second look at a displaced file came to.
 #[derive(Debug)]
 pub(crate) enum SecondLookResult {
-    /// It is still what it was, and nobody has it open: it is of no more use.
+    /// Unchanged and not open anywhere: it can be removed.
     Untouched,
     InUse,
-    /// Somebody wrote into it. It is kept under this name in the workspace.
+    /// A program wrote to it. It is kept at this path.
     Rescued(String),
 }
 
@@ -86,7 +89,8 @@ impl DisplacedFile {
             Err(Errno::AGAIN) => return Ok(SecondLookResult::InUse),
             Err(errno) => return Err(errno.into()),
         };
-        // Granted only if nobody else has it open; then nobody can write into it any more, since it has no name they know.
+        // Granted only if no other process has it open; then none can write to it any more, since it has no name that they
+        // know.
         let lease = match Lease::take(&file) {
             Err(NoLease::IsOpen) if rescued.leases_exist() => return Ok(SecondLookResult::InUse),
             lease => lease.ok(),
@@ -100,7 +104,7 @@ impl DisplacedFile {
         let _ = self.carry_over_metadata(&file);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // One that has another name goes on there, and whatever was written into it is there as well.
+        // A file with another hard link lives on there, with everything that was written to it.
         if ContentHash::of(&bytes) == self.version || link_count(&stat) > 1 {
             return Ok(SecondLookResult::Untouched);
         }
@@ -111,7 +115,7 @@ impl DisplacedFile {
         rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLookResult::Rescued)
     }
 
-    /// The same for a file without a name: what was written into it becomes the content of the copy.
+    /// [`Self::look`] for a file without a name: its changed bytes become the content of the copy.
     fn look_through(&self, mut handle: &File, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         let mut bytes = Vec::new();
         handle.rewind()?;
@@ -151,7 +155,7 @@ impl DisplacedFile {
 pub(crate) struct RescueDir {
     /// It may be removed and made anew.
     state: Mutex<Option<Arc<StateDir>>>,
-    /// A file of ours, to ask about leases: where it gets none, nobody does.
+    /// A file of our own, to find out whether this file system grants leases.
     probe: Option<File>,
     clock: FileClock,
 }
@@ -171,7 +175,7 @@ impl RescueDir {
         *self.state.lock().expect("nobody panics while holding it") = Some(state);
     }
 
-    /// Whether this file system gives leases at all: asked of a file of our own that nobody else can open.
+    /// Whether this file system grants leases at all, tried on a file that no other process can open.
     pub(crate) fn leases_exist(&self) -> bool {
         self.probe.as_ref().is_some_and(|probe| Lease::take(probe).is_ok())
     }
@@ -181,7 +185,7 @@ impl RescueDir {
         self.clock
     }
 
-    /// Moves a file in, under a name that tells where it came from. Gives its path.
+    /// Moves a file in, under a name that shows where it came from. Returns its path.
     pub(crate) fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
         let (home, place) = self.open()?;
         let flat = path.as_str().replace('/', "__");
@@ -219,7 +223,7 @@ impl RescueDir {
 /// The name of the directory in the state.
 pub const RESCUED: &str = "rescued";
 
-/// A file without a name that nobody else can open.
+/// A file without a name, which no other process can open.
 fn private_file(dir: &File) -> io::Result<File> {
     let mut random = [0_u8; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;

@@ -1,8 +1,8 @@
-//! The workspace root: names are resolved beneath it, and only beneath it.
+//! The workspace root. Every path is resolved beneath it, and only beneath it.
 //!
-//! A path is first brought to one spelling by its words. Then the kernel opens it beneath the root without following any link,
-//! so that no link swapped in during the call can lead elsewhere. Only when there is a link on the way is the path settled by
-//! name, checked to be inside, and opened again the strict way.
+//! A path is first normalised without looking at the disk. Then the kernel opens it beneath the root without following links,
+//! so that a link that is swapped in during the call cannot lead outside. Only if there is a link on the way is the path
+//! resolved by name, checked to be inside, and opened again in the strict way.
 
 use std::{
     borrow::Cow,
@@ -50,7 +50,7 @@ impl RootDir {
         &self.path
     }
 
-    /// What is at its path now. The directory that is open keeps its number, so another one is told from it.
+    /// Compares the directory at the path with the one that is open, by inode.
     pub(crate) fn now(&self) -> RootStatus {
         let Ok(open) = sys::fstat(&self.dir) else { return RootStatus::Same };
         match sys::stat(&self.path) {
@@ -102,8 +102,7 @@ impl RootDir {
         stripped.or_else(by_links).ok_or_else(|| Refusal::of_spelling(spelling, Cause::OutsideWorkspace))
     }
 
-    /// The same for a path that comes to the root through a link above it, which may have any name: `/home` may lead to
-    /// `/var/home`.
+    /// [`Self::strip`] for a path that reaches the root through a link above it: `/home` may lead to `/var/home`.
     fn strip_behind_links(&self, spelling: &str) -> Option<String> {
         let path = Path::new(spelling);
         let (there, settled) = path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)))?;
@@ -138,7 +137,7 @@ impl RootDir {
         }
     }
 
-    /// A file that is not there yet: its directory may be behind a link all the same.
+    /// Resolves a file that does not exist yet, whose directory may be behind a link.
     fn settle_parent(&self, path: &RelPath) -> Result<RelPath, Refusal> {
         if self.path.join(path.as_str()).is_symlink() {
             return Err(Refusal::of(path, Cause::Io { why: "is a link that leads nowhere".to_owned() }));
@@ -186,7 +185,7 @@ impl RootDir {
         Ok(missing)
     }
 
-    /// Makes a directory whose parent is there, following no link. `false` when it is there already.
+    /// Makes a directory in an existing parent, without following links. `false` if it exists already.
     pub(crate) fn make_dir(&self, dir: &RelPath) -> rustix::io::Result<bool> {
         let parent = self.open_parent(dir)?;
         match sys::mkdirat(&parent, dir.name(), Mode::from_raw_mode(0o777)) {
@@ -202,7 +201,7 @@ impl RootDir {
             && self.open_parent(path).is_ok_and(|dir| is_other_letters(dir, path.name(), other.name()))
     }
 
-    /// Removes a directory that we made, unless somebody has put something into it.
+    /// Removes a directory that we made, if it is still empty.
     pub(crate) fn remove_dir_if_empty(&self, dir: &RelPath) {
         let Ok(parent) = self.open_parent(dir) else { return };
         for _ in 0..HIDDEN_PATIENCE {
@@ -234,7 +233,7 @@ fn open_beneath(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::R
     open_by_steps(dir, path, flags)
 }
 
-/// The same with plain calls: one part of the path after the other, following none that is a link.
+/// `openat2` by plain calls: opens one part of the path after the other and follows no link.
 fn open_by_steps(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let (parents, name) = path.rsplit_once('/').map_or((None, path), |(parents, name)| (Some(parents), name));
     let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -255,8 +254,8 @@ fn is_link(dir: BorrowedFd<'_>, name: &str) -> bool {
         .is_ok_and(|stat| sys::FileType::from_raw_mode(stat.st_mode) == sys::FileType::Symlink)
 }
 
-/// Whether two names differ only in letters that are upper case in one and lower case in the other, and a directory that is asked for the
-/// second has only the first. Inodes do not tell: to some file systems in programs every spelling is a file of its own.
+/// Whether two names differ only in case, and the directory finds the first under the second. Inodes do not help: some FUSE
+/// file systems report a different one for every spelling.
 pub(super) fn is_other_letters(dir: impl AsFd, name: &str, other: &str) -> bool {
     if name == other || name.to_lowercase() != other.to_lowercase() {
         return false;
@@ -271,8 +270,8 @@ pub(super) fn is_other_letters(dir: impl AsFd, name: &str, other: &str) -> bool 
 /// How often it is tried again to remove a directory that has only hidden files.
 const HIDDEN_PATIENCE: usize = 50;
 
-/// Whether all that a directory has is what a file system in a program keeps of removed files for as long as somebody has them open. It
-/// hears a moment late that they are closed.
+/// Whether a directory has only the hidden files that FUSE keeps for removed files that are still open. It learns a moment
+/// late that they were closed.
 fn has_only_hidden(parent: &OwnedFd, name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(dir) = sys::openat(parent, name, flags, Mode::empty()) else { return false };

@@ -1,5 +1,5 @@
-//! Reads files with settings. Whatever a clone puts there (a link to a device, a named pipe, a file without end), reading it neither
-//! waits nor takes memory.
+//! Reads settings files that a clone may have shipped: links to devices, named pipes and endless files neither block nor fill
+//! memory.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -11,7 +11,7 @@ use rustix::{
 use super::read_file::{kind_of, open_patiently};
 use crate::user::effective_user;
 
-/// Nobody writes more settings than this.
+/// A larger settings file is refused.
 const MOST_BYTES: u64 = 64 * 1024;
 
 /// The text of a repository's settings; `None` where there are none. A link is not followed: it may lead anywhere. The error says
@@ -23,12 +23,12 @@ pub(crate) fn of_repository(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// The same for the user's own settings, which may be a link: some people keep them elsewhere.
+/// Reads the user's own settings, which may be a link to another place.
 pub(crate) fn of_user(path: &Path) -> Result<Option<String>, String> {
     read(open(path, OFlags::empty()))
 }
 
-/// Why a file cannot be this user's word, if somebody else could have written it.
+/// Why a settings file is not trusted, if another user could have written it.
 pub(crate) fn whose_else(path: &Path) -> Option<String> {
     let stat = sys::stat(path).ok()?;
     let is_ours = [0, effective_user()].contains(&stat.st_uid);

@@ -1,4 +1,4 @@
-//! Staging: files that are complete before anybody sees them.
+//! Writes staged files: complete before any other program can see them.
 
 use std::{
     fs::File,

@@ -1,6 +1,6 @@
 //! The working copy: the files of a work tree together with the state directory that guards them. Commits and recovery act on
-//! it. It has the journal, the locks, the places for staged files and the displaced files that wait for a second look; it knows
-//! nothing of stores, sessions and settings.
+//! it. It has the journal, the locks, the staging directories and the displaced files. It knows nothing of stores, sessions
+//! and settings.
 
 use std::{
     borrow::Cow,
@@ -50,7 +50,7 @@ pub(crate) struct WorkingCopy {
     pub(crate) state: Arc<CheckoutState>,
     journal: Mutex<Option<Journal>>,
     pub(crate) lock_pool: LockPool,
-    /// As whom we make files.
+    /// The user and group of new files.
     owner: (u32, u32),
     pub(crate) probe: Option<CommitProbe>,
     can_exchange: AtomicBool,
@@ -108,7 +108,7 @@ impl WorkingCopy {
         })
     }
 
-    /// The same with a probe that is asked after every step of a commit.
+    /// Adds a probe that is called after every step of a commit.
     pub(crate) fn with_probe(self, probe: Option<CommitProbe>) -> Self {
         Self { probe, ..self }
     }
@@ -135,7 +135,7 @@ impl WorkingCopy {
         }
     }
 
-    /// Whether a path of the work tree leads to what git or we believe: nothing there is written for anybody.
+    /// Whether a path of the work tree leads into git's or Surehand's own directories, which no tool may write.
     pub(crate) fn is_protected(&self, path: &RelPath) -> bool {
         let is_below =
             |dir: &RelPath| path == dir || path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
@@ -165,8 +165,8 @@ impl WorkingCopy {
         }
     }
 
-    /// A file that was staged in this directory turned out to be on another file system than its target: from now on a worse place
-    /// is taken. Only the system's answer tells: a bind mount has the same device number and is another one all the same.
+    /// Records that files staged in this directory are on another file system than their targets, so a worse place is used
+    /// from now on. Only the error of the system shows this: a bind mount has the same device number.
     pub(crate) fn staged_too_far(&self, dir: &Arc<File>) {
         let next = if self.tree_staging_name(dir).is_some() { StagingLevel::Beside } else { StagingLevel::InTree };
         self.staging.fetch_max(next as u8, Ordering::Relaxed);
@@ -199,7 +199,7 @@ impl WorkingCopy {
         lock(&self.tree_staging).as_ref().filter(|(known, _)| Arc::ptr_eq(known, dir)).map(|(_, name)| name.clone())
     }
 
-    /// Whether a file is as one that we make, as far as its owner goes.
+    /// Whether a file has the owner and group that a new file of ours would have.
     pub(crate) fn is_owner(&self, stat: &sys::Stat) -> bool {
         (stat.st_uid, stat.st_gid) == self.owner
     }
@@ -220,7 +220,7 @@ impl WorkingCopy {
         act(journal.as_mut().expect("started above"))
     }
 
-    /// Makes the state directory anew if somebody has removed it.
+    /// Makes the state directory again if it was removed.
     pub(crate) fn revive_state(&self) -> io::Result<()> {
         if self.state.is_read_only() {
             return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state can only be looked at"));
@@ -273,7 +273,7 @@ impl WorkingCopy {
         }
     }
 
-    /// Moves somebody's bytes to safety and says so with the next reply.
+    /// Moves another program's bytes to `rescued/`. The next reply names them.
     pub(crate) fn rescue(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) {
         match self.state.rescued.take_in(dir, name, path) {
             Ok(to) => self.state.notify(Notice::Rescued { path: path.clone(), to }),
@@ -287,7 +287,7 @@ impl WorkingCopy {
     /// Tidies up behind this process: nothing more will come.
     pub(crate) fn close(&self) {
         self.state.tidy(Duration::ZERO);
-        // A journal with files that somebody still has open, or that could not be removed, is left for the next start.
+        // A journal with files that are still open, or could not be removed, is left for the next start.
         if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty())
             && !self.state.has_staged(journal.name())
         {
@@ -313,7 +313,7 @@ impl RootInTree {
     /// Finds the work tree around a root. `home` is the home directory, which is a work tree only if it is the root.
     pub(crate) fn find(root: &Path, home: Option<&Path>) -> io::Result<Self> {
         let root = Arc::new(RootDir::open(root)?);
-        // Whoever names the home directory means it.
+        // A root that is the home directory was named on purpose.
         let home = home.filter(|home| !git::is_same_file(home, root.path()));
         let tree = git::discover(root.path(), home).unwrap_or_else(|| WorkTree::without_git(root.path().to_owned()));
         let below = root.path().strip_prefix(&tree.root).ok().and_then(Path::to_str).and_then(|below| RelPath::new(below).ok());

@@ -1,4 +1,5 @@
-//! Git's index, as far as one question needs it: does git track anything below a directory?
+//! Reads git's index to answer one question: does git track anything below a directory? A reader of the whole format would be
+//! a large dependency for that.
 
 use std::{fs, io::Read, path::Path};
 
@@ -23,7 +24,7 @@ pub(crate) fn tracks(git_dir: &Path, directory: &str) -> bool {
     if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX) {
         return true;
     }
-    // Names are sorted, and ours comes early: mostly the beginning tells.
+    // Names are sorted, and ours comes early: the beginning is mostly enough.
     let mut index = Vec::new();
     for limit in [BEGINNING, MAX_INDEX] {
         if (&mut file).take(limit).read_to_end(&mut index).is_err() {
@@ -90,7 +91,7 @@ fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec<u8>) -> Op
     Some(entry + (start + length - entry + 8) / 8 * 8)
 }
 
-/// The same in version 4: how many bytes of the last name to drop, then the rest of the new one.
+/// A name in version 4: how many bytes of the last name to drop, then the rest of the new one.
 fn read_packed_name(index: &[u8], start: usize, name: &mut Vec<u8>) -> Option<usize> {
     let mut at = start;
     let mut dropped = 0_usize;

@@ -1,7 +1,7 @@
-//! Reads git's own files, in process: where a work tree begins, where its git directory is, what the index tracks.
+//! Reads git's files in process: the work tree, its git directory, and what the index tracks.
 //!
-//! No git command is started: a repository's configuration can make git run programs, and `git rev-parse` takes two hundred
-//! times as long. The variables `GIT_DIR`, `GIT_WORK_TREE`, `GIT_COMMON_DIR` and `GIT_INDEX_FILE` count for nothing here.
+//! No git command is started: the configuration of a repository can make git run programs, and `git rev-parse` takes two
+//! hundred times as long. `GIT_DIR`, `GIT_WORK_TREE`, `GIT_COMMON_DIR` and `GIT_INDEX_FILE` are ignored.
 
 mod index;
 mod work_tree;

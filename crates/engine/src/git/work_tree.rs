@@ -1,7 +1,7 @@
 //! Finds the work tree around a directory.
 //!
-//! Whatever a clone or an archive can put below its top directory must not redirect us: a directory that merely looks like a
-//! bare repository is never taken for one, and a `.git` file counts only if the git directory that it names agrees.
+//! Nothing that a clone or an archive can ship below its top directory may redirect us. A directory that looks like a bare
+//! repository is never used as one, and a `.git` file counts only if the git directory that it names agrees.
 
 use std::{
     fs::{self, Metadata},
@@ -12,7 +12,7 @@ use std::{
 
 use crate::user::effective_user;
 
-/// A directory tree that somebody keeps under version control.
+/// A directory tree under version control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorkTree {
     /// Its top directory, without links.
@@ -35,7 +35,7 @@ impl WorkTree {
 pub(crate) struct GitDirs {
     /// Holds what belongs to this checkout alone: `HEAD`, `index`.
     pub own: PathBuf,
-    /// Holds what all worktrees of the repository share. The same as `own` in a repository with one checkout.
+    /// The git directory that all worktrees share; equal to `own` if there is only one.
     pub common: PathBuf,
     /// `main`, or the id that git gave a linked worktree.
     pub checkout: String,
@@ -53,8 +53,8 @@ const MAX_CONFIG: u64 = 256 * 1024;
 /// Entries that mark the top of a work tree of another system.
 const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
 
-/// The work tree that a directory is in: the nearest directory above it, or itself, that is the top of one. `from` is absolute and has
-/// no links in it.
+/// The work tree around a directory: the nearest directory above it, or itself, that is the top of one. `from` is absolute
+/// and has no links in it.
 ///
 /// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
 /// So is a work tree that belongs neither to us nor to root nor to the owner of `from`. Somebody could have made it just to be
@@ -107,7 +107,7 @@ fn other_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
     is_top.then(|| WorkTree::without_git(dir.to_owned()))
 }
 
-/// Whether the mark of a work tree counts for whoever stands in a directory of this owner.
+/// Whether a `.git` counts for a directory of this owner.
 fn is_trusted(marker: &Metadata, owner: u32) -> bool {
     [0, effective_user(), owner].contains(&marker.uid())
 }
@@ -123,7 +123,7 @@ fn exact_entry(dir: &Path, name: &str) -> Option<Metadata> {
     Some(entry)
 }
 
-/// The directory is used as it is called: whoever could put a link in its place meanwhile would lead us elsewhere by it.
+/// The directory keeps its literal path: resolving it could follow a link that was swapped in.
 fn main_checkout(git_dir: PathBuf) -> GitDirs {
     GitDirs { own: git_dir.clone(), common: git_dir, checkout: MAIN.to_owned() }
 }
@@ -171,7 +171,7 @@ fn linked_worktree(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     (leads_back && is_kept_there && is_repository(&common)).then_some(GitDirs { own: target, common, checkout })
 }
 
-/// Whether a git directory is a submodule's, of a repository whose work tree is around this directory.
+/// Whether a git directory belongs to a submodule of a repository around this directory.
 fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     let is_below = |git_dir: &Path| target.starts_with(git_dir.join("modules"));
     // A submodule of a submodule has its git directory below that of the outermost repository: so submodules in between need not be

@@ -1,4 +1,4 @@
-//! Looks at files that are known: whether they are still what they were.
+//! Checks whether known files are unchanged.
 
 use surehand_core::{ContentHash, RelPath, Stamp};
 
@@ -23,7 +23,7 @@ pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R 
     })
 }
 
-/// What a file holds now and what the system says about it; opened and read only if the stamp does not tell. `None` when it is gone.
+/// The present version and stamp of a file, which is read only if its stamp has changed. `None` if it is gone.
 pub(crate) fn check_file(
     copy: &WorkingCopy,
     path: &RelPath,

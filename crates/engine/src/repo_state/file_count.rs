@@ -1,4 +1,4 @@
-//! The files that are there, by number: for who has to know what a repository consists of before anybody has touched or scanned it.
+//! Counts the files of a repository by directory, for a prompt that comes before any file was touched or scanned.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use crate::{
     scan_index::ScanIndex,
 };
 
-/// So many files are told one by one.
+/// With at most this many files, each is named.
 pub(super) const FEW: usize = 64;
 
 /// The files of a root. What is ignored is not counted.
@@ -74,7 +74,7 @@ pub(super) struct UntouchedFiles {
 }
 
 impl UntouchedFiles {
-    /// As they are, but for those that somebody touched.
+    /// The counted files without those that were touched.
     pub(super) fn of_census(census: &mut FileCount, touched: &TouchedPaths<'_>) -> Self {
         let is_counted = |path: &RelPath| census.paths.contains(&digest(path));
         let counts = without(census.counts.clone(), touched.paths().filter(|path| is_counted(path)));

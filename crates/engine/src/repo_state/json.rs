@@ -1,4 +1,4 @@
-//! The state of a repository as other programs read it: `.surehand/repostate.json`, and what `--json` prints.
+//! The JSON form of the repository state: `.surehand/repostate.json`, and the output of `--json`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(super) struct FileJson<'a> {
     mod_time: String,
     r#type: String,
     status: FileStatus,
-    /// Whoever looks brings the hash up to date, so that only this still tells that no session has seen it.
+    /// Checking a file updates its hash, so only this still says that no session has seen the new version.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     changed_outside: bool,
 }
@@ -71,7 +71,7 @@ pub fn rfc3339(millis: Millis) -> String {
     jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
 }
 
-/// The same from entries that are written out already: most of them are as they were.
+/// Joins entries that are already serialized: most of them have not changed.
 pub(super) fn put_together<'a>(
     work_dir: &str,
     tasks: &TaskList,

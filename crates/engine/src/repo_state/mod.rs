@@ -1,6 +1,6 @@
-//! The state of the repository as sessions leave it: which files they touched, what became of them, and what there is to do. The store
-//! has it, and all processes share that. Each keeps a copy in memory, which it brings up to date when another process has changed something,
-//! and exports it to `.surehand/repostate.json` for other programs. That file is an output: nothing in it is believed.
+//! The state of the repository: touched files with their status, and tasks. The store has it, and all processes share it.
+//! Each process keeps a copy in memory, updates it when another process has changed something, and exports it to
+//! `.surehand/repostate.json`. That file is an output; Surehand never trusts it.
 
 mod file_check;
 mod file_count;
@@ -55,7 +55,7 @@ const BURST: f64 = 32.0;
 /// How many changes a second are written at once for good.
 const PACE: f64 = 20.0;
 
-/// How long another process is waited for that is exporting. It takes less than a millisecond, unless somebody has stopped it.
+/// How long to wait for another process to export. It takes less than a millisecond, unless that process is suspended.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the state of a repository is made from.
@@ -68,7 +68,7 @@ pub(crate) struct RepoSources<'a> {
     pub watch: Option<&'a FileWatcher>,
 }
 
-/// Whose tasks are meant. By default those that a person sees: the whole list of the story that is worked on.
+/// Which tasks are meant; by default, as a person sees them, all of the current story.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskScope {
     /// Who works on them.
@@ -115,7 +115,7 @@ pub(crate) struct RepoStateCache {
     is_behind: bool,
     last_updated: Millis,
     bytes: usize,
-    /// The reads that the store was told of, as digests of path and version.
+    /// Digests (path and version) of the reads that are in the store.
     told: HashSet<u64>,
     cursor: Option<HintCursor>,
     /// What the last scan found, as long as that is the last one.
@@ -129,7 +129,7 @@ pub(crate) struct RepoStateCache {
     asked: Instant,
     /// Whether this process ends at once: then a large state is not loaded to be changed.
     pub(crate) is_passing_by: bool,
-    /// Whether it could not be exported the last time, which is told once.
+    /// Whether the last export failed, which is reported once.
     is_export_broken: bool,
     /// The way from the work tree to the root. Files are known by their paths in the tree, because all roots in it share what is
     /// exported; sessions name them by their paths in the root.
@@ -227,7 +227,7 @@ impl RepoStateCache {
         }
     }
 
-    /// Lets the store know that somebody else has changed a file.
+    /// Records that another program has changed a file.
     fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
         if let Outside::Version(version) = now_is {
             self.told.remove(&digest(path, version));
@@ -243,7 +243,7 @@ impl RepoStateCache {
         self.is_stale = true;
     }
 
-    /// The state as it is, for somebody: files that are not what they were are looked at again.
+    /// The present state for this scope. Files that may have changed are checked first.
     pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>, scope: &TaskScope) -> RepoState {
         if let Err(error) = self.load(sources).and_then(|()| self.catch_up(sources, self.look_at_generation(sources.copy))) {
             sources.copy.state.notify(Notice::NotRemembered { why: error.to_string() });
@@ -257,7 +257,7 @@ impl RepoStateCache {
         }
     }
 
-    /// What there is to do, for somebody. It is in memory for the story that is worked on.
+    /// The tasks for this scope. Those of the current story are in memory.
     fn tasks(&self, sources: &RepoSources<'_>, scope: &TaskScope) -> TaskList {
         let other = scope.story.as_ref().filter(|story| **story != self.tasks.story);
         let plan = other.and_then(|story| sources.store.story_tasks(Some(story)).ok()).unwrap_or_else(|| self.tasks.clone());
@@ -267,7 +267,7 @@ impl RepoStateCache {
     /// The files of the root. The list is made anew only if something in it has changed.
     fn list(&mut self, copy: &WorkingCopy) -> Arc<FileList> {
         self.look_at_index(copy);
-        // What nobody touched and was counted is looked at each time.
+        // Files that were counted and never touched are checked each time.
         let listed = self.listed.take().filter(|_| self.census.as_ref().is_none_or(|census| !census.is_few()));
         let list = listed.unwrap_or_else(|| {
             let touched = self.files.values().filter_map(|entry| in_root(copy, &entry.state)).collect();
@@ -284,7 +284,7 @@ impl RepoStateCache {
         Ok(())
     }
 
-    /// The files that were counted, or that the last scan found, and that nobody touched.
+    /// The counted or scanned files that no session has touched.
     fn untouched(&mut self, copy: &WorkingCopy) -> UntouchedFiles {
         let touched = TouchedPaths { copy, files: &self.files };
         if let Some(census) = &mut self.census {
@@ -310,7 +310,7 @@ impl RepoStateCache {
         let generation = self.look_at_generation(sources.copy);
         self.is_stale = true;
         self.catch_up(sources, generation)?;
-        // What was read now is exported already, unless somebody did not come to it.
+        // What was just read is exported already, unless its process was interrupted.
         self.is_behind = generation.exported != generation.changed;
         if self.files.is_empty() {
             self.rebuild(sources);
@@ -336,7 +336,7 @@ impl RepoStateCache {
         Ok(())
     }
 
-    /// Whether everything up to this generation is in memory: nobody has announced anything since but this process itself.
+    /// Whether memory is up to date: only this process has announced changes since the last look.
     fn is_current(&mut self, copy: &WorkingCopy, generation: ChangeCounter) -> bool {
         let announced = copy.state.own_announcements();
         let is_current = generation.changed == self.generation.wrapping_add(announced - self.announced);
@@ -414,8 +414,8 @@ impl RepoStateCache {
         self.is_stale || !self.is_current(copy, self.look_at_generation(copy))
     }
 
-    /// Exports everything that is known, also by other processes. Where `.surehand` is not ours to write into, there is nothing to read
-    /// for other programs, and `surehand doctor` says so.
+    /// Exports the state of all processes. If `.surehand` cannot be written, other programs have nothing to read, and
+    /// `surehand doctor` says so.
     fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: LockedCounter<'_>) -> Result<(), ExportError> {
         self.catch_up(sources, held.now())?;
         self.last_updated = now();
@@ -449,7 +449,7 @@ impl RepoStateCache {
         copy.state.export.size(NAME) > WRITTEN_AT_ONCE as u64
     }
 
-    /// Looks at the files that may have changed: those that the watcher names, or all, whose stamp is not the one that it was.
+    /// Checks the files that the watcher names, or all files with a changed stamp.
     fn validate(&mut self, sources: &RepoSources<'_>) {
         let hints = match sources.watch {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),

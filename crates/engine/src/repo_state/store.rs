@@ -1,4 +1,4 @@
-//! The store, as far as the state of the repository is concerned.
+//! What the repository state needs of a store.
 
 use surehand_store::{StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFiles};
 
@@ -71,6 +71,6 @@ impl RepoStore for WritersStore<'_> {
     }
 
     fn record(&self, _: StoreRecord) {
-        // What somebody else did to a file, the next one who looks finds as well.
+        // The next process that looks finds another program's change as well.
     }
 }

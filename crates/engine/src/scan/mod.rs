@@ -1,5 +1,5 @@
-//! A scan: a walk of the whole workspace that finds what was created, modified and deleted since the scan before. A file whose
-//! stamp is the one that the index has is not read. What to do about the findings is left to whoever asked.
+//! Scans the workspace for files that were created, modified or deleted since the last scan. A file whose stamp equals the
+//! one in the index is not read. The caller decides what to do with the result.
 
 mod worker;
 

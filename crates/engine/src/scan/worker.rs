@@ -1,4 +1,5 @@
-//! One thread of a scan: compares the stamp of each file with the index, and hashes what differs or cannot be told.
+//! One thread of a scan: compares the stamp of each file with the index and hashes the file if the stamp does not prove it
+//! unchanged.
 
 use std::{
     os::fd::OwnedFd,
@@ -42,7 +43,7 @@ impl<'a> ScanTally<'a> {
     }
 }
 
-/// A file that was hashed, because it was not known or its stamp did not tell.
+/// A file that was hashed, because it was new or its stamp did not prove it unchanged.
 #[derive(Debug)]
 pub(super) struct HashedFile {
     pub path: Box<str>,
@@ -75,7 +76,7 @@ pub(super) struct ScanWorker<'a> {
 
 /// So much is read at once.
 const BUFFER: usize = 1 << 20;
-/// After so many files the others are told how far it is.
+/// Progress is reported after this many files.
 const TELL_FILES: usize = 256;
 /// A file that is written to while it is read is read again so often. A long one is left for the next scan.
 const ATTEMPTS: usize = 3;
@@ -122,7 +123,7 @@ impl<'a> ScanWorker<'a> {
         if let Ok(None) = stat {
             return Ok(());
         }
-        // Whatever keeps us from looking, it is there: what is known of it stands until somebody can look.
+        // The file exists, whatever the error: its old entry stands until it can be read.
         self.seen.mark(self.dir.first + nth);
         let known = self.dir.file(nth);
         match stat? {

@@ -1,4 +1,4 @@
-//! The file `root` of a checkout: which tree its state belongs to, and the key that everything written for it carries.
+//! The file `root` of a checkout: the tree that its state belongs to, and the key that binds records and journals to it.
 
 use std::{
     fs::File,
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CheckoutError, permissions::open_file};
 
-/// A random name for one checkout at one place. Rows of the store and journals carry it, so that what was written for another
-/// tree, or by somebody who cannot read this directory, is not taken for this tree's.
+/// A random key for one checkout at one place. Records and journals carry it, so that those of another tree, or of a user who
+/// cannot read this directory, are not mistaken for this tree's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct CheckoutKey(String);
@@ -36,13 +36,13 @@ pub(super) struct TreeIdentity {
     pub path: PathBuf,
     device: u64,
     inode: u64,
-    /// When the directory of the tree was made, where the system tells: an inode that is free is soon another's.
+    /// The birth time of the tree's directory, if the system has it: a freed inode is soon reused.
     #[serde(default)]
     born: i64,
     pub key: CheckoutKey,
 }
 
-/// The format that this program knows. Whoever meets a newer one touches nothing.
+/// The format that this program knows. A newer one is left untouched.
 const FORMAT: u32 = 1;
 
 const IDENTITY: &str = "root";
@@ -76,7 +76,7 @@ pub(super) fn identity_of(root: &Path) -> io::Result<TreeIdentity> {
     Ok(TreeIdentity { format: FORMAT, path: root.to_owned(), device, inode, born: born(root), key: CheckoutKey::default() })
 }
 
-/// When a file was made, in nanoseconds; 0 where nobody knows.
+/// The birth time of a file in nanoseconds; 0 if unknown.
 #[cfg(target_os = "linux")]
 fn born(path: &Path) -> i64 {
     use rustix::fs::StatxFlags;
@@ -119,7 +119,7 @@ struct FormatNumber {
     format: u32,
 }
 
-/// Writes the file as a whole, and waits until it is on the disk: whoever reads it sees all of it.
+/// Writes the file atomically and syncs it.
 pub(super) fn write_identity(checkout: &File, identity: &TreeIdentity) -> io::Result<()> {
     let text = serde_json::to_vec(identity)?;
     let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());

@@ -1,11 +1,12 @@
 //! Where the state of a work tree is kept, and how it is opened.
 //!
-//! State is believed: journals are carried out, views let edits pass. So it lives where a checkout cannot put anything, in
-//! the git directory that all worktrees share or else in the user's own state directory, and it is used only if this user
-//! made it and nobody else can reach it. Everything below is opened relative to a handle, without following links.
+//! Surehand trusts its state: it carries out journals, and views let edits pass. So the state lives where a checkout cannot
+//! put anything: in the git directory that all worktrees share, or else in the user's own state directory. It is used only if
+//! this user made it and no other user can reach it. Everything below is opened relative to a handle, without following
+//! links.
 //!
-//! The place depends on the owner and the file system alone, never on whether this process may write there: a command in a
-//! sandbox and the hook beside it must not have two truths.
+//! The place depends only on the owner and the file system, never on whether this process may write there. Otherwise a
+//! command in a sandbox and the hook beside it would have two different states.
 
 mod identity;
 mod permissions;
@@ -41,7 +42,7 @@ pub struct StateHome {
     pub fixed: Option<PathBuf>,
     /// Holds the state of trees whose git directory cannot (`$XDG_STATE_HOME/surehand`).
     pub user: Option<PathBuf>,
-    /// The home directory: it is a work tree only if somebody names it as one.
+    /// The home directory, which is a work tree only if it is named as the root.
     pub home: Option<PathBuf>,
     /// The directory of the user's own settings, which no tool may write.
     pub settings: Option<PathBuf>,
@@ -308,8 +309,8 @@ impl RepositoryPlace {
         Ok(Some(Self { path, dir: Arc::new(dir), checkout: "main".to_owned(), passed_over }))
     }
 
-    /// Opens the part of this checkout, if it belongs to this very tree. What was left by another tree under the same name, or
-    /// came along when a repository was copied, is moved aside and not touched again.
+    /// Opens the state of this checkout, if it belongs to this very tree. State that another tree left under the same name,
+    /// or that came with a copied repository, is moved aside and never used again.
     fn open_checkout(&self, tree: &WorkTree, missing: IfMissing) -> Result<Option<StateDir>, CheckoutError> {
         let Some(checkouts) = open_private(&self.dir, CHECKOUTS, missing)? else { return Ok(None) };
         let here = identity_of(&tree.root)?;

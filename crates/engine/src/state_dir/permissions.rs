@@ -1,4 +1,4 @@
-//! Which directories and files the state may be in: those of this user, that nobody else can enter or replace.
+//! Which directories and files may hold state: those of this user that no other user can enter or replace.
 
 use std::{fs::File, io, os::fd::AsFd, path::Path};
 
@@ -19,8 +19,8 @@ pub(super) enum IfMissing {
     Leave,
 }
 
-/// Opens a git directory if it is ours, on a file system of this machine, so that locks and shared memory work there, and where
-/// nobody can put another in its place: SQLite opens its files by name.
+/// Opens a git directory if it is ours, on a local file system, where locks and shared memory work, and if no other user can
+/// replace it: SQLite opens its files by name.
 ///
 /// The error says what stands against it.
 pub(super) fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
@@ -36,8 +36,8 @@ pub(super) fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
     }
 }
 
-/// Whether a directory belongs to us or to root, and nobody else may rename what is in it. Our own group may: on many systems
-/// every user is alone in one.
+/// Whether a directory belongs to us or to root, and no other user may rename its entries. Our own group may: on many systems
+/// it has one member.
 fn is_held_in_place(dir: &Path) -> bool {
     const STICKY: u32 = 0o1000;
     let Ok(stat) = sys::stat(dir) else { return false };
@@ -46,7 +46,7 @@ fn is_held_in_place(dir: &Path) -> bool {
     (stat.st_uid == effective_user() || is_root(stat.st_uid)) && !is_open
 }
 
-/// Whether this is root. In a sandbox that knows only its own user, all others have one and the same number.
+/// Whether this is root. In a sandbox that maps only its own user, all others share one number.
 fn is_root(user: u32) -> bool {
     const NOBODY: u32 = 65_534;
     let knows_root = || {
@@ -113,7 +113,7 @@ pub(super) fn open_private(parent: &File, name: &str, missing: IfMissing) -> Res
                     Ok(()) => Ok(Some(dir)),
                     Err(why) => {
                         if is_made {
-                            // This file system gives rights that nobody asked for.
+                            // This file system adds rights of its own.
                             let _ = sys::unlinkat(parent, name, AtFlags::REMOVEDIR);
                         }
                         Err(UntrustedDir::Foreign(why))
@@ -157,7 +157,7 @@ pub(super) fn foreign_owner(stat: &Stat) -> String {
     format!("belongs to user {}, and you are user {}", stat.st_uid, effective_user())
 }
 
-/// A file of the state is a plain file of ours. Its mode does not matter: nobody else can enter the directory.
+/// A state file must be a plain file of ours. Its mode does not matter, because no other user can enter the directory.
 pub(crate) fn check_file(stat: &Stat) -> Result<(), &'static str> {
     match () {
         () if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Err("is not a regular file"),

@@ -1,4 +1,4 @@
-//! `apply_patch`: changes of several files in one text, all or none.
+//! `apply_patch`: several changes in one text, all or none.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `delete_file`: a file, taken away. It can be brought back.
+//! `delete_file`: deletes a file, which can be undone.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

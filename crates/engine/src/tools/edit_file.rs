@@ -1,4 +1,4 @@
-//! `edit_file`: one exact piece of text by another.
+//! `edit_file`: replaces an exact piece of text.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

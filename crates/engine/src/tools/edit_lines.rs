@@ -1,4 +1,4 @@
-//! `edit_lines`: lines named by their anchors.
+//! `edit_lines`: edits lines by their anchors.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

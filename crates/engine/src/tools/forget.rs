@@ -1,4 +1,4 @@
-//! `forget`: what left the context no longer counts as seen.
+//! `forget`: files that left the context no longer count as seen.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `list_files`: the files of the workspace by name.
+//! `list_files`: lists files by name.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! The tools as models call them: a description, a schema, and what becomes of the arguments, a [`Call`]. Every door offers these,
-//! by these names, with these words. The descriptions name only other tools that the model has as well.
+//! The tools as models call them: name, description, schema, and how the arguments become a [`Call`]. All doors offer the
+//! same tools in the same words. A description names another tool only if the model has it.
 
 mod apply_patch;
 mod delete_file;
@@ -24,7 +24,7 @@ use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Repl
 use crate::{call_progress::CallProgress, calls::Call, session::Session};
 
 struct ToolDefinition {
-    /// What the model is told about it.
+    /// Its description for the model.
     describe: fn(&ToolNames) -> String,
     /// What the arguments look like.
     schema: fn() -> Map<String, Value>,
@@ -51,7 +51,7 @@ fn definition(tool: Tool) -> &'static ToolDefinition {
     }
 }
 
-/// What a model that has these tools is told about one of them.
+/// The description of a tool for a model that has these tools.
 pub fn description(tool: Tool, names: &ToolNames) -> String {
     (definition(tool).describe)(names)
 }
@@ -65,7 +65,7 @@ pub fn input_schema(tool: Tool, names: &ToolNames) -> Map<String, Value> {
     if names.get(Tool::EditLines).is_none()
         && let Some(Value::Object(properties)) = schema.get_mut("properties")
     {
-        // Without that tool nobody needs an anchor.
+        // Only that tool needs anchors.
         properties.remove("anchors");
     }
     schema
@@ -76,7 +76,7 @@ pub fn parse(tool: Tool, arguments: &Value) -> Result<Call, Refusal> {
     (definition(tool).parse)(arguments)
 }
 
-/// The arguments with which a model would make a call, for a log. Most calls are only told by the files that they are about.
+/// The arguments of a call, for a log; of most calls only the paths.
 pub fn written_arguments(call: &Call) -> Value {
     match call {
         Call::Read(read) => read_file::written(read),
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// The same, in words and as JSON for a model that has all our tools.
+    /// [`Session::run_tool`] with its result as text and JSON, for a model that has all our tools.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
         Reply::of(&self.run_tool(&CallProgress::default(), tool, arguments), &ToolNames::default())
     }
@@ -126,7 +126,7 @@ fn leave_out_the_obvious(schema: &mut Value) {
                 let is_rule = matches!(name.as_str(), "additionalProperties" | "format" | "minimum" | "default");
                 !(is_schema && is_rule && !value.is_object())
             });
-            // Of a list of things nobody needs to be told what one thing is.
+            // The description of a list makes that of its items redundant.
             if let Some(Value::Object(items)) = fields.get_mut("items") {
                 items.remove("description");
             }
@@ -159,7 +159,7 @@ fn one_type_each(schema: &mut Value) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WholeNumber(u32);
 
-/// The same, which counts from the end where it is negative.
+/// A [`WholeNumber`] that may be negative, which counts from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LineOffset(i64);
 

@@ -1,4 +1,4 @@
-//! `move_file`: a file, by another name.
+//! `move_file`: gives a file another name.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

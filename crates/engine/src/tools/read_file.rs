@@ -1,4 +1,4 @@
-//! `read_file`: shows lines of a file, and marks exactly those as seen.
+//! `read_file`: shows lines of a file, which then count as seen.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `repo_state`: what is there, what was done, what is left.
+//! `repo_state`: shows files, changes and open tasks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `search_files`: lines that match, and exactly those that are shown count as seen.
+//! `search_files`: shows matching lines, which then count as seen.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `undo`: takes back what this session did.
+//! `undo`: reverts changes of this session.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

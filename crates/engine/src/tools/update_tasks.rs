@@ -1,4 +1,4 @@
-//! `update_tasks`: what there is to do.
+//! `update_tasks`: adds and changes tasks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! Which directories are not worth a watch: those that git ignores, and where git and we keep our own things. This saves
-//! watches on `node_modules` and `target`, nothing depends on it.
+//! Directories that are not worth a watch: those that git ignores, and git's and our own. This saves watches on
+//! `node_modules` and `target`; nothing depends on it.
 
 use std::{collections::HashMap, io::Read, os::fd::AsFd, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::disk::export_dir::EXPORT_DIR;
 
 /// The name of the files with the rules.
 pub(super) const RULES: &str = ".gitignore";
-/// Nobody writes so many rules by hand.
+/// A larger file is not read.
 const MOST_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
 
 /// The rules in a file, if there are any.
 pub(super) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
-    // Whoever puts a pipe there must not make us wait.
+    // A named pipe in its place must not block.
     let file = openat(dir, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
         return None;

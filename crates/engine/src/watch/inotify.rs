@@ -1,9 +1,11 @@
-//! A directory tree under inotify: one watch per directory, none per file. The events are read by whoever asks, never ahead, so
-//! what was done before the question is in the queue and nothing has to be waited for.
+//! Watches a directory tree through inotify, with one watch for each directory. Events are read when a caller asks, on its
+//! thread, so everything that happened before the question is in the queue, and there is nothing to wait for. This is why no
+//! crate is used: they read events on a thread of their own.
 //!
-//! A watch sees what comes after it. So a directory is watched first and listed second, and one that is new or was moved is
-//! itself a hint: whoever gets it looks after the watches in it are laid. A moved directory loses its watches and gets new
-//! ones; what the old ones still have to say is covered by that hint. When events were lost, all is begun again.
+//! A watch reports only what happens after it was added. So a directory is watched first and listed second, and a new or
+//! moved directory is itself a hint, which the caller follows after the watches below it are in place. A moved directory
+//! loses its watches and gets new ones; the hint covers what the old ones would still have reported. If events were lost, the
+//! whole tree is watched anew.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -37,10 +39,10 @@ pub(super) struct WatchedTree {
     root: RootDir,
     inotify: Arc<OwnedFd>,
     watched: HashMap<WatchId, WatchedDir>,
-    /// The same by path. The root's is empty.
+    /// Watches by path; the root's is empty.
     ids: BTreeMap<Arc<str>, WatchId>,
     to_place: Vec<(Arc<str>, WatchDepth)>,
-    /// The devices whose file systems tell of every change.
+    /// The devices whose file systems report every change.
     local_devices: Vec<u64>,
     ignored: IgnoredDirs,
     /// Ignored directories that were asked for, with those above them.
@@ -68,7 +70,7 @@ enum WatchDepth {
     Itself,
 }
 
-/// What changes a file or a list of files. `CLOSE_WRITE` tells of a memory map when it goes.
+/// Events that change a file or a directory. `CLOSE_WRITE` also comes when a memory map is closed.
 const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
@@ -76,16 +78,16 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVE)
     .union(WatchFlags::ONLYDIR);
-/// The root has nobody above it to tell.
+/// The root has no parent that would report its move.
 const CHANGES_OF_ROOT: WatchFlags = CHANGES.union(WatchFlags::MOVE_SELF).union(WatchFlags::DELETE_SELF);
 
-/// So many directories are watched while somebody waits for an answer, which takes two or three milliseconds.
+/// The most directories that are watched while a caller waits, which takes two or three milliseconds.
 const MOST_AT_ONCE: usize = 128;
 /// After so many events there are more hints than are kept. A program that writes without pause must not hold us up for ever.
 const MOST_EVENTS: usize = 65_536;
 
-/// File systems on which every change is made by this kernel. Others (NFS, SMB, FUSE, 9p) may be changed by another machine,
-/// and nobody tells us. The numbers are those of `statfs(2)`.
+/// File systems that only this kernel changes. Others (NFS, SMB, FUSE, 9p) may be changed by another machine without an
+/// event. The numbers are those of `statfs(2)`.
 const LOCAL: [u32; 11] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -127,7 +129,8 @@ impl WatchedTree {
         })
     }
 
-    /// Lays all watches that are missing, or as many as it can before it is told to stop. Every reader has missed something.
+    /// Adds all missing watches, or as many as it can before `stop`. All readers must then assume that everything has
+    /// changed.
     pub(super) fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), WatchTrouble> {
         if self.begin_again {
             self.reset()?;
@@ -157,7 +160,7 @@ impl WatchedTree {
         Ok(if self.to_place.is_empty() { PlacingProgress::Done } else { PlacingProgress::MoreToDo })
     }
 
-    /// What a reader has not been told yet, in order. `None` if that is not known.
+    /// The paths after a reader's last question, in order. `None` if they are not known any more.
     pub(super) fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
         let mut paths = self.recent.since(cursor)?;
         paths.extend(self.unwatched.iter().chain(&self.several_names).cloned());
@@ -166,7 +169,7 @@ impl WatchedTree {
         Some(paths)
     }
 
-    /// Watches the directory of a file, and those above it: whoever moves one of these moves the file.
+    /// Watches the directory of a file and its parents: moving one of them moves the file.
     pub(super) fn also(&mut self, path: &RelPath) -> Result<(), WatchTrouble> {
         if has_several_names(&self.root, path) {
             self.several_names.insert(path.clone());
@@ -190,7 +193,7 @@ impl WatchedTree {
             self.remove_watch(id);
         }
         self.ids.clear();
-        // Every watch that goes says so. So many goodbyes may be too much for the queue, and we would begin again and again.
+        // Every removed watch sends an event. Too many would overflow the queue, and start all over again.
         self.read_events()?;
         self.begin_again = false;
         self.ignored = IgnoredDirs::new(self.root.path());
@@ -336,7 +339,7 @@ impl WatchedTree {
         match event.file_name() {
             Some(name) => self.take_in_entry(&path, reach, name, what),
             None if path.is_empty() => return self.take_in_root(what),
-            // All else that happens to a directory itself is told by the one it is in.
+            // Other events of a directory itself are reported by its parent.
             None if what.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) => self.take_in_lost(path, reach),
             None => {}
         }
@@ -344,7 +347,7 @@ impl WatchedTree {
     }
 
     fn take_in_entry(&mut self, dir: &str, reach: WatchDepth, name: &CStr, what: ReadFlags) {
-        // What has no path of ours, nobody can have read.
+        // A name that is not UTF-8 cannot have been read.
         let Ok(name) = name.to_str() else { return };
         let path = join(dir, name);
         if what.contains(ReadFlags::ISDIR) {
@@ -429,7 +432,7 @@ fn list(dir: OwnedFd) -> rustix::io::Result<ListedDir> {
     let mut has_rules = false;
     while let Some(entry) = dir.read() {
         let entry = entry?;
-        // What has no path of ours, nobody can have read.
+        // A name that is not UTF-8 cannot have been read.
         let Ok(name) = entry.file_name().to_str() else { continue };
         match entry.file_type() {
             // Some file systems do not say; what is no directory is found out when it is opened as one.

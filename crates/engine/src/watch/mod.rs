@@ -1,11 +1,11 @@
-//! Watches a workspace for a long-running door and gives hints: which paths may have changed since somebody last asked. A hint
-//! decides nothing; whoever gets one looks at the content.
+//! Watches a workspace for a long-running door and gives hints: the paths that may have changed since the caller last asked.
+//! A hint decides nothing; the caller compares content.
 //!
-//! What had happened before [`FileWatcher::hints`] was called is in its answer, because the events are read on the caller's thread.
-//! A thread of its own only lays watches on a large tree, and while it does, the answer is [`WatchHints::Everything`]. So it is
-//! whenever hints cannot be had, or not be relied on. Three kinds of change nobody reports, and hints do not cover them: one
-//! through a memory map that is still open, one made under another name of the file (see [`FileWatcher::also`]), and a file system
-//! mounted or unmounted in the tree.
+//! Everything that happened before a call of [`FileWatcher::hints`] is in its answer, because events are read on the caller's
+//! thread. A background thread only adds the watches of a large tree; until it is done, the answer is
+//! [`WatchHints::Everything`], as it is whenever hints are not available or not reliable. Three kinds of change are never
+//! reported: writes through a memory map that is still open, writes through another name of the file (see
+//! [`FileWatcher::also`]), and mounts in the tree.
 
 #[cfg(target_os = "linux")]
 mod ignored_dirs;
@@ -134,8 +134,8 @@ enum PlacingProgress {
 const MOST_DIRECTORIES: usize = 50_000;
 
 impl FileWatcher {
-    /// Starts to watch. This costs a thread and never fails: where nothing can be watched every answer is
-    /// [`WatchHints::Everything`], and [`FileWatcher::trouble`] tells why.
+    /// Starts to watch. This costs a thread and never fails: if nothing can be watched, every answer is
+    /// [`WatchHints::Everything`], and [`FileWatcher::trouble`] has the reason.
     pub(crate) fn start(root: &Path) -> Self {
         Self::start_with(root, MOST_DIRECTORIES)
     }
@@ -158,8 +158,8 @@ impl FileWatcher {
     /// ourselves.
     pub(crate) fn hints(&self, cursor: &mut HintCursor) -> WatchHints {
         let mut inner = self.shared.lock();
-        // A cursor that is told so here stays where it is. Once the watches are in place it is told so once more, since
-        // there was no watch yet where something may have changed meanwhile.
+        // The cursor stays where it is. Once the watches are in place it gets this answer once more, because changes before
+        // that were not reported.
         let WatcherPhase::Watching(tree) = &mut inner.phase else { return WatchHints::Everything };
         match tree.catch_up() {
             Ok(PlacingProgress::Done) => tree.since(&mut cursor.next).map_or(WatchHints::Everything, WatchHints::Paths),
@@ -174,9 +174,8 @@ impl FileWatcher {
         }
     }
 
-    /// Watches the directory of this file even if it is ignored: for every file whose change must not be missed, before or
-    /// after it is read. Where there is a watch already this takes one look at the file: if it has several names, it is named in
-    /// every answer from now on, since it may be changed under another one.
+    /// Watches the directory of this file even if it is ignored: for every file whose changes must not be missed. A file with
+    /// several hard links is named in every answer from now on, since it may be changed under another name.
     pub(crate) fn also(&self, path: &RelPath) {
         let mut inner = self.shared.lock();
         match &mut inner.phase {
@@ -202,7 +201,7 @@ impl FileWatcher {
         }
     }
 
-    /// Leaves the tree to the thread: there is too much to do for somebody who waits for an answer.
+    /// Leaves the tree to the thread: there is too much to do for a caller that waits.
     fn hand_over(&self, inner: &mut WatcherState) {
         if let WatcherPhase::Watching(tree) = std::mem::replace(&mut inner.phase, WatcherPhase::Placing) {
             self.place_in_background(inner, move || Ok(tree));

@@ -1,5 +1,5 @@
-//! The paths that events were about, the latest of each, numbered so that every reader can ask for what came after their last
-//! time. Only so many are kept; who comes too late is told that everything may have changed.
+//! The paths of recent events, numbered so that each reader can ask for those after its last question. The number of paths is
+//! bounded; a reader that asks too late must assume that everything has changed.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -51,7 +51,7 @@ impl RecentPaths {
         }
     }
 
-    /// Something happened, and nobody knows to what: every reader has missed something.
+    /// Events were lost: all readers must assume that everything has changed.
     pub(super) fn miss(&mut self) {
         self.by_number.clear();
         self.numbers.clear();

@@ -1,5 +1,5 @@
-//! Where there is no watcher. What others offer reports a change some time after it happened; to be relied on, it would have to
-//! be tried out on the systems themselves. Without it stamps are looked at, which is right everywhere.
+//! Systems without a watcher. The interfaces there report a change some time after it happened and have not been tried out.
+//! Without a watcher stamps are compared, which is right everywhere.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What went wrong: what SQLite says, and what it does not.
+//! Turns errors of SQLite into [`StoreError`]s, and finds out what SQLite does not say.
 
 use std::{error::Error, io, path::Path};
 

@@ -1,8 +1,8 @@
-//! How SQLite keeps a transaction whole.
+//! Chooses SQLite's journal mode.
 //!
-//! A write-ahead log is fastest, and its processes share memory through a mapped file (`-shm`). Where the file system must find room
-//! each time that a mapped page is written, a full disk shows as a signal that ends the process. There a rollback journal is
-//! used, which maps nothing.
+//! A write-ahead log is fastest, and its processes share memory through a mapped file (`-shm`). On a file system that must
+//! allocate space each time a mapped page is written, a full disk then ends the process with SIGBUS. There a rollback journal
+//! is used, which maps nothing.
 
 use std::{fs::File, io::Read, path::Path, time::Duration};
 
@@ -41,8 +41,8 @@ pub(super) fn set_journal_mode(connection: &Connection, path: &Path, patience: D
     connection.pragma_update_and_check(None, "journal_size_limit", LONGEST, |_| Ok(()))
 }
 
-/// Brings the log into the database and goes on with a journal. Whoever has the database to himself needs no shared memory for
-/// that. While an older program has it open as well, it stays as it is.
+/// Merges the log into the database and switches to a rollback journal. That needs the database exclusively, because the
+/// shared memory of the log is then not used. While an older program has the database open, its mode stays.
 fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     // That one may stay for days.
     connection.busy_timeout(Duration::ZERO)?;

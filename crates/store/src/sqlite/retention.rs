@@ -1,8 +1,8 @@
-//! Keeps the file within its bounds: the versions, events and sessions that were of use longest ago go first, a part at a time, so that
-//! nobody waits long for his turn to write.
+//! Keeps the database within its bounds: drops the versions, events and sessions that were used longest ago, in small parts,
+//! so that other writers never wait long.
 //!
-//! Age is counted in turns and in days on which something was recorded, never by the present time: a clock that is wrong
-//! must not cost anybody the record of his work.
+//! Age is counted in turns and in days on which something was recorded, never by the present time: a wrong clock must not
+//! delete the record of someone's work.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,7 @@ impl WrittenTurn {
     }
 }
 
-/// Begins to write these records: gives them their turn, and notes the days and sessions that they tell of.
+/// Gives these records their turn, and notes their days and sessions.
 pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[StoreRecord]) -> rusqlite::Result<WrittenTurn> {
     let sql = "UPDATE counters SET turn = turn + 1 RETURNING turn, bytes";
     let counters = transaction.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;

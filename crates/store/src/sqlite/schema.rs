@@ -1,6 +1,6 @@
-//! The tables, and how those of an older format become those of this one.
+//! The tables, and the migrations from older formats.
 
-/// The format of the state directory, with its database. Whoever meets a newer one opens nothing.
+/// The format of the state directory and its database. An older Surehand that finds a newer format opens nothing.
 pub(super) const FORMAT: i64 = 6;
 
 /// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.

@@ -1,4 +1,4 @@
-//! A file that is new. It gets its name only when it is complete, and only if nothing has that name.
+//! Creates a file. It gets its name only when it is complete, and only if that name is free.
 
 use std::{fs::File, os::fd::AsFd};
 
@@ -23,7 +23,7 @@ pub(super) struct FileCreation {
     new: File,
     /// Its name until it is put in place; `None` where the system can make files without one.
     staged: Option<StagedName>,
-    /// Where it goes if it is taken back.
+    /// Where it goes in a rollback.
     retreat: StagedName,
     written: Option<Stamp>,
     is_put: bool,
@@ -77,7 +77,7 @@ impl FileCreation {
         }
     }
 
-    /// Takes it back: out of its place, unless it has become somebody else's.
+    /// Removes it again, unless another program has replaced it.
     pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         if !self.is_put {
             remove(self.staged.as_ref());
@@ -85,7 +85,7 @@ impl FileCreation {
         }
         let Some(out) = take_out(place, &self.retreat) else { return };
         if out.is(&self.new) {
-            // It was in the open for a moment, and somebody may have begun to write into it: it gets a second look.
+            // Other programs could see it, and one may be writing to it: it gets a second look.
             let Some(version) = place.content_version() else { return };
             place.copy.displace(DisplacedFile::taken_back(out.dir, out.name, place.path().clone(), version));
         } else if rename_to_free_name((&out.dir, &out.name), (&place.dir, place.name())).is_err() {
@@ -94,7 +94,7 @@ impl FileCreation {
     }
 }
 
-/// Removes a staged file that nobody else has ever had.
+/// Removes a staged file that no other program has ever seen.
 fn remove(staged: Option<&StagedName>) {
     if let Some(staged) = staged {
         staged.remove();

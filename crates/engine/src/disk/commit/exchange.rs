@@ -1,16 +1,23 @@
-//! A file that is replaced by another one, the usual way to write.
+//! Replaces a file by exchanging it with a staged one. This is the usual way to write.
 //!
-//! 1. The new file is written where nobody looks, with mode, owner and attributes of the old one.
-//! 2. A lease is taken on the old file (see [`crate::disk::lease`]) and its bytes are compared with those that the plan was made for.
-//! 3. The two are exchanged in one call: at any instant the name leads to the one or the other.
-//! 4. What came out is looked at. Is it the file that was compared, with one name, and does the lease hold, then nobody has written
-//!    into it. Otherwise its bytes are compared once more, and if they differ the two are exchanged back: the old file was somebody
-//!    else's newer version. What was changed of its mode, owner or attributes since step 1 is carried over to the new file.
-//! 5. Later the old file gets a second look, before it is removed: a program that opened it before the exchange, or that was just about to
-//!    change its mode, may have come late. See [`crate::disk::rescue`].
+//! 1. Stage the new file out of sight, with the mode, owner and attributes of the old one.
+//! 2. Take a write lease on the old file (see [`crate::disk::lease`]) and compare its bytes with those that the plan was made
+//!    for.
+//! 3. Exchange the two files in one system call. At any instant the name leads to one of them.
+//! 4. Verify the file that came out. If it is the file from step 2, has one name, and its lease still holds, no program has
+//!    written to it. Otherwise compare its bytes again; if they differ, another program's newer version came out, and the two
+//!    are exchanged back. Changes to mode, owner or attributes since step 1 are carried over to the new file.
+//! 5. Keep the old file for a second look (see [`crate::disk::rescue`]): a program that opened it before the exchange may
+//!    still write to it, or change its mode.
 //!
-//! Where the file system cannot exchange, the old file gets a second name and the new one is renamed over the first. Where it has no
-//! second names either (exFAT), a copy of the old content is kept instead, and late writes show only through the open file.
+//! The trap is the time between steps 2 and 3. A comparison alone proves nothing there: a program may open the file after the
+//! comparison and write after the exchange. The lease closes this gap, because the kernel holds back such an open and tells
+//! us about it. Where leases are not available, only steps 4 and 5 catch the late writer: its bytes are saved, but in
+//! `rescued/`.
+//!
+//! If the file system cannot exchange files, the old file gets a second name and the new one is renamed over the first. If it
+//! has no hard links either (exFAT), a copy of the old content is kept, and late writes can only be seen through the open
+//! file.
 
 use std::{
     fs::File,
@@ -46,7 +53,7 @@ pub(super) struct FileExchange {
     has_carried_over: bool,
     staged: StagedName,
     phase: ExchangePhase,
-    /// The stamp of the old file when it had come out and nobody else had it open.
+    /// The stamp of the old file after the exchange, if no other process had it open.
     out: Option<Stamp>,
 }
 
@@ -233,7 +240,7 @@ impl FileExchange {
         }
     }
 
-    /// Puts back what came out. If by now somebody has replaced our file, theirs stays and what came out is rescued.
+    /// Exchanges the two back. If another program has replaced our file by now, its file stays and the old one is rescued.
     fn exchange_back(self, place: &CommitTarget<'_>) {
         let (staged, target) = ((&*self.staged.dir, self.staged.name.as_str()), (&*place.dir, place.name()));
         let exchange = || sys::renameat_with(staged.0, staged.1, target.0, target.1, RenameFlags::EXCHANGE);
@@ -250,8 +257,8 @@ impl FileExchange {
         }
     }
 
-    /// Our file was in the open for a moment. Somebody may have changed its mode, and that was meant for the one in its place; or have
-    /// begun to write into it, so that it gets a second look, too.
+    /// Displaces our own file, which other programs could see for a moment. A change of its mode was meant for the file in
+    /// its place, and a program may be writing to it, so it gets a second look too.
     fn displace_ours(self, place: &CommitTarget<'_>) {
         let Some(version) = place.content_version() else { return };
         let heir = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
@@ -335,7 +342,7 @@ fn write_new(place: &CommitTarget<'_>, old: &OldFile, staged: &StagedName) -> Re
 /// A file that has come out of its place and is what the plan was made for.
 pub(super) struct VerifiedOld {
     pub(super) stat: Stat,
-    /// Its stamp, if it is the file that was checked and nobody else had it open then.
+    /// Its stamp, if it is the file that was checked and no other process had it open.
     pub(super) stamp: Option<Stamp>,
     /// The file, if it is another one than that which was checked.
     other: Option<File>,
@@ -355,7 +362,7 @@ pub(super) fn verify_old(
         return Err(place.changed());
     }
     if identity(&stat) != identity(&old.stat) {
-        // Somebody has put another file in place of the one that was checked. With the same bytes it is as good.
+        // Another program has replaced the checked file. One with the same bytes is as good.
         let other = open_at(dir, name).filter(|file| same_bytes(file, place.base()).unwrap_or(false));
         return other.map(|file| VerifiedOld { stat, stamp: None, other: Some(file) }).ok_or_else(|| place.changed());
     }

@@ -1,13 +1,13 @@
-//! A file whose bytes are replaced where they are: one with several names, which all must show the change, or one whose owner or
-//! attributes we cannot give to another file.
+//! Overwrites the bytes of a file in place. This is for files with several hard links, which must all show the change, and
+//! for files whose owner or attributes cannot be given to another file.
 //!
-//! This is the only way that can be found half done, so copies of the old and of the new content are safe before it begins: from both
-//! together recovery can tell a torn file from one that somebody has changed. A write lease keeps others from opening the file
-//! meanwhile. If somebody has it open already there is none, and the edit is refused: what they write while we do would be lost
+//! Only this way of writing can leave a file half written. So copies of the old and the new content are made first; with
+//! both, recovery can tell a torn file from one that another program has changed. A write lease keeps other programs from
+//! opening the file meanwhile. If a program has the file open already, the edit is refused, because its writes would be lost
 //! without a trace.
 //!
-//! A file of another owner gives no lease to anybody but that owner. It is written all the same, after a last comparison of its
-//! bytes and with another one afterwards: only a write by somebody else between that comparison and ours is lost.
+//! Only the owner of a file can take a lease on it. A file of another owner is written without one: its bytes are compared
+//! right before and after, and only a write between that comparison and ours is lost.
 
 use std::{
     fs::File,
@@ -112,8 +112,8 @@ impl InPlaceWrite {
         Ok(())
     }
 
-    /// Somebody may have renamed the file that we have open, and put another one in its place: then nothing was done to that. Without a
-    /// lease somebody may have written into it as well.
+    /// Another program may have put a new file in place of the open one; then the new one was not written. Without a lease a
+    /// program may also have written to the open one.
     pub(super) fn verify(&self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let is_there = is_file_at(&place.dir, place.name(), &self.old.file);
         let is_ours = || self.lease.is_some() || same_bytes(&self.old.file, place.content()).unwrap_or(false);
@@ -125,7 +125,7 @@ impl InPlaceWrite {
         self.old_copy.0.remove();
     }
 
-    /// A torn write is ours to mend. A complete one may have been followed by somebody else's, which stays.
+    /// Restores a torn write. A complete one stays, because another program may have written after it.
     pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         let old = &self.old.file;
         let is_ours = match self.progress {

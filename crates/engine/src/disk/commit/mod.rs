@@ -1,8 +1,8 @@
-//! Commit: the only writer of user files. It replaces files only if they are still what the plan was made for, at the moment
-//! of replacement, and all of them or none.
+//! Commit is the only writer of user files. It replaces all files of a change or none, and only if each is still what the
+//! plan was made for at the moment of its replacement.
 //!
-//! A commit is first written down as a list of [`CommitStep`]s and then carried out step by step, so that a test can stop it after
-//! every one and see what recovery makes of it.
+//! A commit is a list of [`CommitStep`]s, carried out one by one, so that a test can stop after any of them and check
+//! recovery.
 
 mod create;
 mod exchange;
@@ -49,7 +49,7 @@ pub enum Durability {
 pub enum CommitStep {
     /// Take the locks of all files.
     Lock,
-    /// Write the new content where nobody looks.
+    /// Write the new content to a staged file.
     Stage(usize),
     /// Sync it, and write down what is about to happen.
     Begin,
@@ -108,7 +108,7 @@ pub(crate) enum CommitError {
     Stopped,
 }
 
-/// How long to wait for somebody else's commit.
+/// How long to wait for another commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<Committed, CommitError> {
@@ -180,7 +180,8 @@ impl<'a> CommitRun<'a> {
             }
             drop(locks);
             if Instant::now() > until {
-                let why = "what a process left that died while writing it could not be settled yet; try again".to_owned();
+                let why = "an earlier Surehand process crashed while writing this file and recovery has not finished; try again"
+                    .to_owned();
                 return Err(CommitError::Refused(Box::new(Refusal::of(path, Cause::Conflict { why }))));
             }
             is_settling = true;
@@ -308,7 +309,7 @@ fn failed(changes: &[FileChange<'_>], what: &str, error: &io::Error) -> CommitEr
     CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), what, error)))
 }
 
-/// So many files are synced at once. The file system writes its own journal once for all that wait at the same time.
+/// The most files that are synced at once. The file system writes its journal once for all that wait together.
 const SYNCED_AT_ONCE: usize = 16;
 
 /// Waits until all of these are on the disk. If one cannot be, says which.

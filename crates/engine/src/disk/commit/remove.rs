@@ -1,4 +1,4 @@
-//! Files that are taken from their place: deleted, or moved to another name. The file itself stays what it is.
+//! Deletes and moves files. Both keep the file itself and change only its name.
 
 use std::{fs::File, os::fd::AsFd, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) struct FileRemoval {
     lease: Option<Lease>,
     staged: StagedName,
     is_taken: bool,
-    /// Its stamp when it had come out and nobody else had it open.
+    /// Its stamp after the move, if no other process had it open.
     out: Option<Stamp>,
 }
 
@@ -80,7 +80,7 @@ impl FileRemoval {
         place.copy.displace(DisplacedFile { stamp: self.out, ..displaced });
     }
 
-    /// Puts the file back. If somebody has made another one meanwhile, that stays and this one is rescued.
+    /// Puts the file back. If another program has created a new one meanwhile, that stays, and this one is rescued.
     pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         let from = (&*self.staged.dir, self.staged.name.as_str());
         if self.is_taken && rename_to_free_name(from, (&place.dir, place.name())).is_err() {
@@ -129,7 +129,7 @@ impl FileMove {
         verify_old(place, &self.old, self.lease.as_ref(), at, |_| true).map(drop)
     }
 
-    /// Gives the file its first name back, if it is the one that we moved: whatever else is there now is somebody's, and stays.
+    /// Renames the file back, if it is still the one that we moved. Another program's file stays.
     pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         let at = (&*self.dir_to, self.name_to.as_str());
         if !self.is_moved || !is_file_at(at.0, at.1, &self.old.file) {

@@ -1,4 +1,4 @@
-//! One file of a commit, in whichever way it is written: staged, checked, put in place, verified; or taken back.
+//! One file of a commit, whichever way it is written: stage, check, swap, verify, then finish or roll back.
 
 use std::{fs::File, sync::Arc};
 
@@ -192,7 +192,7 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// Takes back what has been done. What somebody else has made of the file meanwhile stays where it is.
+    /// Rolls the file back. Another program's later changes stay.
     pub(super) fn roll_back(self) {
         match self.way {
             WriteStrategy::Create(create) => create.roll_back(&self.place),

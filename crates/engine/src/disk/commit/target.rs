@@ -1,4 +1,4 @@
-//! Where a file of a commit is, and where its new content waits: what all ways to write it have in common.
+//! The target of a write and the place of its staged file: what all ways to write a file share.
 
 use std::{
     fs::File,
@@ -100,7 +100,7 @@ impl<'a> CommitTarget<'a> {
         CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
     }
 
-    /// A refusal because the system said no, unless that is because somebody has removed the directory.
+    /// An I/O refusal, unless another program has removed the directory: that is a change.
     pub(super) fn failed_unless_gone(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
         if sys::fstat(&self.dir).is_ok_and(|stat| link_count(&stat) == 0) { self.changed() } else { self.failed(what, error) }
     }
@@ -156,7 +156,7 @@ impl<'a> CommitTarget<'a> {
         }
     }
 
-    /// The directories that hold those which were made. One that somebody has moved or removed since is theirs to sync.
+    /// The parents of the directories that were made, to be synced. One that another program has moved since is left out.
     pub(super) fn parents_of_made_directories(&self) -> Vec<Arc<File>> {
         let parents = self.made.iter().filter_map(|made| self.copy.root().open_parent(made).ok());
         parents.map(|parent| Arc::new(File::from(parent))).collect()
@@ -166,7 +166,7 @@ impl<'a> CommitTarget<'a> {
         self.copy.with_journal(|journal| journal.write(entry, false)).map_err(|error| self.failed("write the journal", error))
     }
 
-    /// Writes down that a staged file is about to be made: one that no entry names is nobody's, and is not removed unseen.
+    /// Announces a staged file in the journal: recovery never removes one that no entry names.
     pub(super) fn announce(&self, staged: &StagedName) -> Result<(), CommitError> {
         let (path, place) = (self.copy.in_tree(self.path()).to_string(), self.place_of(staged));
         self.write_journal(&JournalEntry::Stage { commit: self.commit, path, place, staged: staged.name.clone() })
@@ -176,8 +176,8 @@ impl<'a> CommitTarget<'a> {
         self.copy.place_of(&staged.dir, &staged.name)
     }
 
-    /// Where to stage a file for a target on this device: it must be possible to exchange the two. The state directory is best,
-    /// because nobody looks there and what a crash leaves is in nobody's way.
+    /// Where to stage a file for a target on this device, so that both can be exchanged. The state directory is best: no
+    /// other program looks there, and a leftover of a crash is in nobody's way.
     pub(super) fn stage_on(&self, device: u64) -> StagedName {
         let near = |dir: Arc<File>| StagedName { dir, name: self.own_name.clone() };
         let is_far = self.copy.state.device != device;
@@ -274,7 +274,7 @@ pub(super) fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
 /// Renames a file to a name that nothing has, else [`Errno::EXIST`].
 pub(in crate::disk) fn rename_to_free_name(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
     match sys::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
-        // Where the system has no such call a second name does the same, which also fails if the name is taken.
+        // Without this call a hard link does the same, since it fails as well if the name is taken.
         Err(Errno::INVAL | Errno::NOSYS) => match sys::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()) {
             Ok(()) => sys::unlinkat(from.0, from.1, AtFlags::empty()),
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => rename_over_own_file(from, to),
@@ -293,7 +293,7 @@ fn rename_over_own_file(from: (&File, &str), to: (&File, &str)) -> rustix::io::R
     })
 }
 
-/// The same for a file that may have the new name already, in other letters, where case makes no difference.
+/// [`rename_to_free_name`] for a rename that changes only the case, where case makes no difference.
 pub(super) fn rename_in_other_letters(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
     let identity_of = |dir: &File| sys::fstat(dir).map(|stat| identity(&stat)).ok();
     match rename_to_free_name(from, to) {

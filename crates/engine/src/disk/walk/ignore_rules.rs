@@ -1,5 +1,5 @@
-//! What ignore files say: `.gitignore`, `.ignore` and `.git/info/exclude`, from the root of the workspace down. What is above the
-//! root, or set for the user, is not read. Patterns are matched by ripgrep's crate; which file has the last word is decided here.
+//! Ignore rules: `.gitignore`, `.ignore` and `.git/info/exclude`, from the workspace root down. Rules above the root and the
+//! user's global rules are not read. ripgrep's crate matches patterns; this module decides which file has the last word.
 
 use std::{ffi::CStr, os::fd::OwnedFd, sync::Arc};
 
@@ -25,7 +25,7 @@ pub(super) struct IgnoreRules {
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
-    /// Whether it is the root of a repository: what git is told further up is about another one.
+    /// Whether it is the root of a repository, where git's rules from further up end.
     is_repository: bool,
     above: Option<Arc<IgnoreRules>>,
 }

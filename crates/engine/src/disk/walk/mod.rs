@@ -1,7 +1,8 @@
-//! Walking a tree: every file beneath a directory of the workspace that no ignore file names, by several threads at once.
+//! Walks a tree on several threads: every file below a directory of the workspace that no rule ignores.
 //!
-//! Directories are opened one from the other and never by a path, and no link is followed, so that no link swapped in during the
-//! walk can lead elsewhere. The walk gives names and kinds; what is in a file, and what to do about it, is left to the visitor.
+//! ripgrep's own walk opens directories by path, so a link that is swapped in during the walk could lead it outside. This one
+//! opens each directory relative to its parent and follows no link. It gives names and kinds; a visitor decides what to do
+//! with a file.
 
 mod ignore_rules;
 mod recheck;
@@ -34,9 +35,9 @@ use ignore_rules::{IgnoreRules, IgnoreVerdict};
 pub(crate) use recheck::{FileRecheck, RecheckResult};
 use work_queue::WorkQueue;
 
-/// Is told what a walk finds. Each thread has its own.
+/// Called for everything that a walk finds. Each thread has its own visitor.
 pub(crate) trait WalkVisitor: Send {
-    /// There is something at a path. A directory is told before anything that is in it.
+    /// Visits an entry. A directory comes before its entries.
     fn visit(&mut self, entry: &WalkEntry<'_>);
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn walk<V: WalkVisitor>(
     walk_on(&CallProgress::default(), root, start, globs, visitor)
 }
 
-/// The same for a walk that may be stopped: then not all was visited.
+/// [`walk`] that may be cancelled; then not everything was visited.
 pub(crate) fn walk_on<V: WalkVisitor>(
     progress: &CallProgress,
     root: &RootDir,
@@ -328,7 +329,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         }
     }
 
-    /// Reads the names in a directory; visits some of its files and leaves the rest and its directories to whoever is free.
+    /// Lists a directory, visits some of its files, and queues the rest and its directories for any thread.
     fn list(&mut self, dir: &Arc<OpenDir>) -> rustix::io::Result<()> {
         let entries = entries(dir, &mut self.buffer)?;
         let has = |name: &CStr| entries.iter().any(|(entry, _)| entry.as_c_str() == name);
@@ -361,7 +362,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         Ok(())
     }
 
-    /// Whether the entry at the path is nobody's business: internals, ignored, or not asked for.
+    /// Whether an entry is left out: internal, ignored, or not asked for.
     fn is_left_out(&self, dir: &OpenDir, rules: Option<&IgnoreRules>, kind: EntryKind) -> bool {
         let is_dir = kind == EntryKind::Dir;
         is_internal(&self.path[dir.prefix.len()..])
@@ -400,7 +401,7 @@ fn entries(dir: &OpenDir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CStri
             return;
         }
         let kind = match kind {
-            // Some file systems do not tell.
+            // Some file systems do not report the kind.
             FileType::Unknown => match sys::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                 Err(_) => return,

@@ -1,5 +1,5 @@
-//! A second look for files that a walk did not find although they were there before: are they gone, or ignored by now? By the
-//! rules of the walk, and as confined.
+//! Checks files that a walk did not find although they were known: are they gone, or ignored by now? It follows the rules of
+//! the walk and leaves the root as little as the walk does.
 
 use std::{os::fd::OwnedFd, sync::Arc};
 
@@ -19,7 +19,7 @@ pub(crate) enum RecheckResult {
     /// There is no regular file of that name any more.
     Gone,
     Ignored,
-    /// It is there and not ignored: it was away for a moment, or nobody may look where it is.
+    /// It exists and is not ignored: it was missing for a moment, or its directory cannot be read.
     Kept,
 }
 

@@ -1,8 +1,8 @@
-//! Work that makes more work, done by several threads until there is none.
+//! A queue for work that creates more work. Several threads drain it until none is left.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What is still to be done. The latest comes first, so that a walk goes deep before it goes wide and little is waiting.
+/// Pending work. The latest comes first, so that a walk goes deep before it goes wide and the queue stays short.
 #[derive(Debug)]
 pub(super) struct WorkQueue<W> {
     state: Mutex<QueueState<W>>,
@@ -32,7 +32,7 @@ impl<W> WorkQueue<W> {
         self.changed.notify_all();
     }
 
-    /// Does work until there is none and nobody is left who could make more.
+    /// Works until the queue is empty and no thread can add to it.
     pub(super) fn drain(&self, mut act: impl FnMut(W)) {
         while let Some((work, _busy)) = self.next() {
             act(work);
