@@ -71,12 +71,7 @@ const MAX_EVENTS: usize = 100_000;
 impl Workspace {
     /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
     /// they are named.
-    pub(crate) fn select(&self, selection: &ChangeSelection) -> Result<Vec<FileEvent>, StoreError> {
-        self.select_but(selection, &[])
-    }
-
-    /// [`Workspace::select`] without these changes.
-    pub(crate) fn select_but(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
+    pub(crate) fn select(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
         self.flush();
         self.store.import_outboxes();
         let ask = |which: EventFilter| self.ask(|store| store.events(&which, MAX_EVENTS));
@@ -153,7 +148,7 @@ impl Workspace {
     /// What the changes that are meant came to for each file; `None` when there is no such change. A file that was made and taken
     /// away again is not among them.
     pub fn net_changes(&self, selection: &ChangeSelection) -> Result<Option<Vec<NetChange>>, StoreError> {
-        let events = self.select(selection)?;
+        let events = self.select(selection, &[])?;
         let nets = || net(&events).into_iter().filter(|file| !file.is_nothing()).collect();
         Ok((!events.is_empty()).then(nets))
     }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use rustix::fs::Stat;
 use surehand_core::{
     Act, Blob, Cause, Content, ContentHash, LineMap, Outside, Planned, Present, Refusal, RelPath, Stamp, Text, View,
     gate::Tracking,
@@ -43,6 +44,15 @@ pub(crate) struct FileFacts {
 }
 
 impl GatheredFile {
+    fn new(path: RelPath, present: Present) -> Self {
+        let (stamp, links, mode, is_warned) = (None, 0, None, false);
+        Self { path, present, stamp, links, mode, is_warned, view: None, seen: None, provenance: None }
+    }
+
+    fn with_stat(self, stamp: Stamp, stat: &Stat) -> Self {
+        Self { stamp: Some(stamp), links: link_count(stat), mode: Some(stat.st_mode), ..self }
+    }
+
     pub(crate) fn facts(&self) -> FileFacts {
         let identity = self.stamp.filter(|_| self.links > 1).map(|stamp| (stamp.device, stamp.inode));
         FileFacts { identity, mode: self.mode }
@@ -149,35 +159,24 @@ impl FileCache {
             return Ok(gathered);
         }
         let (path, found) = self.find(workspace, spelling)?;
-        let gathered = |path, present| GatheredFile {
-            path,
-            present,
-            stamp: None,
-            links: 0,
-            mode: None,
-            is_warned: false,
-            view: None,
-            seen: None,
-            provenance: None,
-        };
         let (mut file, stat) = match found {
-            FoundPath::Nothing => return Ok(gathered(path, Present::Absent)),
-            FoundPath::Other(cause) => return Ok(gathered(path, Present::Unreadable(cause))),
+            FoundPath::Nothing => return Ok(GatheredFile::new(path, Present::Absent)),
+            FoundPath::Other(cause) => return Ok(GatheredFile::new(path, Present::Unreadable(cause))),
             FoundPath::File { file, stat } => (file, stat),
         };
-        let (stamp, links, mode) = (workspace.copy.clock().stamp(&stat), link_count(&stat), Some(stat.st_mode));
+        let stamp = workspace.copy.clock().stamp(&stat);
         if let Some(text) = self.unchanged(&path, &stamp) {
-            return Ok(GatheredFile { stamp: Some(stamp), links, mode, ..gathered(path, Present::Text(text)) });
+            return Ok(GatheredFile::new(path, Present::Text(text)).with_stat(stamp, &stat));
         }
         let now = match read_whole(&path, &mut file, bytes, workspace.copy.clock()) {
             Ok(now) => now,
-            Err(refusal) => return Ok(gathered(path, Present::Unreadable(refusal.cause))),
+            Err(refusal) => return Ok(GatheredFile::new(path, Present::Unreadable(refusal.cause))),
         };
         let present = self.present(&path, now.bytes, workspace.config().limits.file_bytes);
         if let Present::Text(text) = &present {
             self.record_found(workspace, &path, text, now.stamp);
         }
-        Ok(GatheredFile { stamp: Some(now.stamp), links: now.links, mode, ..gathered(path, present) })
+        Ok(GatheredFile { links: now.links, ..GatheredFile::new(path, present).with_stat(now.stamp, &stat) })
     }
 
     /// A cached file whose stamp is unchanged. It is not opened: a link that was swapped in may lead anywhere, but equal
@@ -188,18 +187,7 @@ impl FileCache {
         let stat = stat_of_file(workspace.root(), &path)?;
         let stamp = workspace.copy.clock().stamp(&stat);
         let present = Present::Text(self.unchanged(&path, &stamp)?);
-        let (links, mode) = (link_count(&stat), Some(stat.st_mode));
-        Some(GatheredFile {
-            path,
-            present,
-            stamp: Some(stamp),
-            links,
-            mode,
-            is_warned: false,
-            view: None,
-            seen: None,
-            provenance: None,
-        })
+        Some(GatheredFile::new(path, present).with_stat(stamp, &stat))
     }
 
     /// The present versions at these paths. A file is read only if its stamp does not prove it unchanged.
@@ -342,13 +330,11 @@ impl FileCache {
         match (before, after) {
             (Some(Content::Text(before)), Some(after)) if before.version() != after.version() => {
                 self.mark_kept(planned.path(), after);
-                let (way_back, replaced) = match way_back(before, after) {
-                    WayBack::Delta(delta) => (Some(delta), Some(before.version())),
-                    WayBack::Text => {
-                        self.keep_replaced(workspace, planned.path(), before);
-                        (None, None)
-                    }
-                };
+                let way_back = reverse_delta(before, after);
+                if way_back.is_none() {
+                    self.keep_replaced(workspace, planned.path(), before);
+                }
+                let replaced = way_back.is_some().then(|| before.version());
                 workspace.store.record_text(&self.owner, planned.path(), replaced, kept_record(&Content::Text(after.clone())));
                 way_back
             }
@@ -430,25 +416,20 @@ fn kept_record(content: &Content) -> StoreRecord {
     StoreRecord::Kept { version: content.version(), content: SharedBytes::new(content.clone()), at: now() }
 }
 
-/// How a text that was replaced is brought back.
-enum WayBack {
-    Delta(ContentDelta),
-    Text,
-}
-
 /// A change of more than this is no delta: the store most likely has the text already, and would get it once more.
 const MAX_DELTA: usize = 256 << 10;
 
-/// How to get from `after` to `before`: what differs lies between what both begin and end with.
-fn way_back(before: &Text, after: &Text) -> WayBack {
+/// How to get from `after` back to `before`: the part between their common start and end. `None` if it is so large that
+/// `before` is kept whole instead.
+fn reverse_delta(before: &Text, after: &Text) -> Option<ContentDelta> {
     let (old, new) = (before.bytes(), after.bytes());
     let prefix = same_start(old, new);
     let suffix = same_end(&old[prefix..], &new[prefix..]);
     let middle = &old[prefix..old.len() - suffix];
     if middle.len() > MAX_DELTA {
-        return WayBack::Text;
+        return None;
     }
-    WayBack::Delta(ContentDelta { prefix, suffix, middle: middle.to_vec() })
+    Some(ContentDelta { prefix, suffix, middle: middle.to_vec() })
 }
 
 fn kind_of(bytes: &[u8]) -> &'static str {

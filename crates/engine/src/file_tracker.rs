@@ -30,8 +30,8 @@ pub struct FileTracker {
     refused: Option<HashMap<ContentHash, RefusedCall>>,
     given: Option<Given>,
     rewrites: HashMap<RelPath, u32>,
-    /// For programs that use the tracker alone; a session gathers files itself.
-    files: FileCache,
+    /// For programs that use the tracker alone; a session has a cache of its own.
+    files: Option<FileCache>,
 }
 
 /// A view as it is kept. Most files of a long session were shown whole and not touched again, which takes a third of the room of
@@ -92,7 +92,6 @@ pub fn views_by_session(workspace: &Arc<Workspace>) -> Result<Vec<SessionViews>,
 impl FileTracker {
     /// A tracker for a session that has never been.
     pub fn new(session: SessionId) -> Self {
-        let files = FileCache::of(session.clone());
         Self {
             session,
             continued: false,
@@ -103,7 +102,7 @@ impl FileTracker {
             refused: Some(HashMap::new()),
             given: Some(Given::default()),
             rewrites: HashMap::new(),
-            files,
+            files: None,
         }
     }
 
@@ -137,15 +136,19 @@ impl FileTracker {
         &self.session
     }
 
+    fn files(&mut self) -> &mut FileCache {
+        self.files.get_or_insert_with(|| FileCache::of(self.session.clone()))
+    }
+
     /// Records that the whole file has been shown. A file that cannot be read is refused, and not tracked.
     pub fn track_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
-        let gathered = self.files.gather(workspace, path)?;
+        let gathered = self.files().gather(workspace, path)?;
         let text = match gathered.present {
             Present::Text(text) => text,
             Present::Absent => return Err(Refusal::of(&gathered.path, Cause::NoSuchFile)),
             Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(Refusal::of(&gathered.path, cause)),
         };
-        self.files.keep(workspace, &gathered.path, &text);
+        self.files().keep(workspace, &gathered.path, &text);
         self.set_view(workspace, &gathered.path, View::whole(&text));
         Ok(())
     }
@@ -153,7 +156,7 @@ impl FileTracker {
     /// Whether a file that was read is no longer what it was. Content decides, never a time. A path that was never read is not
     /// "modified"; one that is gone, or that was invalidated, is.
     pub fn has_been_modified_since_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<bool, Refusal> {
-        let gathered = self.files.gather(workspace, path)?;
+        let gathered = self.files().gather(workspace, path)?;
         let Some(view) = self.view(workspace, &gathered.path) else { return Ok(false) };
         Ok(match gathered.present {
             Present::Text(text) => view.is_unknown() || text.version() != view.version(),
@@ -163,7 +166,7 @@ impl FileTracker {
 
     /// Says that a file may have changed: it must be read again before it is edited. A file that was never read stays unread.
     pub fn invalidate(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
-        let path = self.files.path_of(workspace, path)?;
+        let path = self.files().path_of(workspace, path)?;
         if let Some(mut view) = self.view(workspace, &path) {
             view.invalidate();
             self.set_view(workspace, &path, view);

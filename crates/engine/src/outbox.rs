@@ -6,6 +6,7 @@
 //! of SQLite ten.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fs::File,
     io::{self, IoSlice, Read, Write},
@@ -16,8 +17,8 @@ use std::{
 
 use rustix::fs as sys;
 use serde::{Deserialize, Serialize};
-use surehand_core::{ContentHash, LineMap, RelPath};
-use surehand_store::{ChangeId, ContentDelta, FileEvent, Millis, SessionId, SharedBytes, SqliteStore, Store, StoreRecord};
+use surehand_core::{ContentHash, RelPath};
+use surehand_store::{ContentDelta, FileEvent, Millis, SharedBytes, SqliteStore, Store, StoreRecord};
 
 use crate::{
     disk::{self, journal, recovery, staging, working_copy::WorkingCopy},
@@ -52,22 +53,12 @@ struct OutboxFile {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and most are the large one")]
-enum OutboxEntry {
+enum OutboxEntry<'a> {
     Happened {
-        change: ChangeId,
-        at: Millis,
-        session: SessionId,
-        tool: String,
-        path: RelPath,
-        moved_to: Option<RelPath>,
-        before: Option<ContentHash>,
-        after: Option<ContentHash>,
-        mode: Option<u32>,
-        undoes: Vec<ChangeId>,
+        #[serde(flatten)]
+        event: Cow<'a, FileEvent>,
         /// The length of the common prefix and suffix, and of the middle that follows the line.
         delta: Option<(usize, usize, usize)>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        lines: Option<LineMap>,
     },
     Kept {
         version: ContentHash,
@@ -174,27 +165,21 @@ pub(crate) fn must_outlive_process(record: &StoreRecord) -> bool {
     matches!(record, StoreRecord::Happened(_) | StoreRecord::Kept { .. })
 }
 
-fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(OutboxEntry, &'a [u8])> {
-    // As paths of the work tree, because the process that imports them may have another root.
-    let in_tree = |path: &RelPath| path.in_directory(below);
+fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(OutboxEntry<'a>, &'a [u8])> {
     match record {
         StoreRecord::Happened(event) => {
             let delta = event.delta.as_ref();
-            let line = OutboxEntry::Happened {
-                change: event.change.clone(),
-                at: event.at,
-                session: event.session.clone(),
-                tool: event.tool.clone(),
-                path: in_tree(&event.path),
-                moved_to: event.moved_to.as_ref().map(in_tree),
-                before: event.before,
-                after: event.after,
-                mode: event.mode,
-                undoes: event.undoes.clone(),
-                delta: delta.map(|delta| (delta.prefix, delta.suffix, delta.middle.len())),
-                lines: event.lines.clone(),
+            let size = delta.map(|delta| (delta.prefix, delta.suffix, delta.middle.len()));
+            // With paths of the work tree, because the process that imports them may have another root.
+            let event = match below {
+                None => Cow::Borrowed(event),
+                below => {
+                    let in_tree = |path: &RelPath| path.in_directory(below);
+                    let (path, moved_to) = (in_tree(&event.path), event.moved_to.as_ref().map(in_tree));
+                    Cow::Owned(FileEvent { path, moved_to, ..event.clone() })
+                }
             };
-            Some((line, delta.map_or(&[], |delta| &delta.middle)))
+            Some((OutboxEntry::Happened { event, delta: size }, delta.map_or(&[], |delta| &delta.middle)))
         }
         StoreRecord::Kept { version, content, at } => {
             let bytes = content.bytes();
@@ -204,7 +189,7 @@ fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(Outb
     }
 }
 
-fn add(parcel: &mut Vec<u8>, line: &OutboxEntry, bytes: &[u8]) {
+fn add(parcel: &mut Vec<u8>, line: &OutboxEntry<'_>, bytes: &[u8]) {
     serde_json::to_writer(&mut *parcel, line).expect("a line is plain data");
     parcel.push(b'\n');
     parcel.extend_from_slice(bytes);
@@ -247,27 +232,14 @@ fn records_of(mut parcel: &[u8]) -> Option<Vec<StoreRecord>> {
     Some(records)
 }
 
-fn record_of(line: OutboxEntry, rest: &mut &[u8]) -> Option<StoreRecord> {
+fn record_of(line: OutboxEntry<'_>, rest: &mut &[u8]) -> Option<StoreRecord> {
     Some(match line {
-        OutboxEntry::Happened { change, at, session, tool, path, moved_to, before, after, mode, undoes, delta, lines } => {
-            let delta = match delta {
-                Some((prefix, suffix, size)) => Some(ContentDelta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() }),
-                None => None,
-            };
-            StoreRecord::Happened(FileEvent {
-                change,
-                at,
-                session,
-                tool,
-                path,
-                moved_to,
-                before,
-                after,
-                mode,
-                undoes,
-                delta,
-                lines,
-            })
+        OutboxEntry::Happened { event, delta } => {
+            let mut event = event.into_owned();
+            if let Some((prefix, suffix, size)) = delta {
+                event.delta = Some(ContentDelta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() });
+            }
+            StoreRecord::Happened(event)
         }
         OutboxEntry::Kept { version, at, size } => {
             let content = take_bytes(rest, size)?.to_vec();
@@ -362,6 +334,8 @@ fn what_is_there(copy: &WorkingCopy, records: &[StoreRecord]) -> Vec<StoreRecord
 
 #[cfg(test)]
 mod tests {
+    use surehand_store::{ChangeId, SessionId};
+
     use super::*;
 
     fn event(path: &str, delta: Option<ContentDelta>) -> StoreRecord {

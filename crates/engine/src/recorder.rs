@@ -40,7 +40,7 @@ struct RecordQueue {
     writes_through: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PendingRecords {
     records: Vec<StoreRecord>,
     outbox: Option<Outbox>,
@@ -300,21 +300,8 @@ impl RecordQueue {
             CrashSafety::Outbox(outbox) => Some(outbox),
             CrashSafety::WriteThrough | CrashSafety::Nothing => None,
         };
-        let pending = PendingRecords {
-            records: Vec::new(),
-            outbox,
-            last: HashMap::new(),
-            bytes: 0,
-            asked: 0,
-            written: 0,
-            urgent: false,
-            closed: false,
-            ended: false,
-            held: Vec::new(),
-            is_due: false,
-            is_asleep: false,
-        };
-        Self { pending: Mutex::new(pending), wake: Condvar::new(), written: Condvar::new(), writes_through }
+        let pending = Mutex::new(PendingRecords { outbox, ..PendingRecords::default() });
+        Self { pending, wake: Condvar::new(), written: Condvar::new(), writes_through }
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingRecords> {
@@ -444,27 +431,11 @@ fn run(mut writer: StoreWriter, queue: &RecordQueue, housekeeping: &dyn Fn(&Idle
     }
 }
 
-pub(crate) trait WriteListener: Send {
-    /// Something could not be written, for the first time.
-    fn failed(&self, error: &StoreError);
-
-    fn has_news(&self);
-}
-
-impl WriteListener for Arc<CheckoutState> {
-    fn failed(&self, error: &StoreError) {
-        self.notify(Notice::NotRemembered { why: error.to_string() });
-    }
-
-    fn has_news(&self) {
-        self.announce_own();
-    }
-}
-
 pub(crate) struct StoreWriter {
     store: SharedStore,
     versions: VersionConfig,
-    listener: Box<dyn WriteListener>,
+    /// Where errors and news are announced; `None` in tests.
+    state: Option<Arc<CheckoutState>>,
     has_failed: bool,
     /// The sessions of this process that have something in the store, and when it was last said that they go on.
     in_use: HashSet<SessionId>,
@@ -472,9 +443,8 @@ pub(crate) struct StoreWriter {
 }
 
 impl StoreWriter {
-    pub(crate) fn new(store: SharedStore, versions: VersionConfig, listener: impl WriteListener + 'static) -> Self {
-        let (in_use, said) = (HashSet::new(), Instant::now());
-        Self { store, versions, listener: Box::new(listener), has_failed: false, in_use, said }
+    pub(crate) fn new(store: SharedStore, versions: VersionConfig, state: Option<Arc<CheckoutState>>) -> Self {
+        Self { store, versions, state, has_failed: false, in_use: HashSet::new(), said: Instant::now() }
     }
 
     fn write(&mut self, queue: &RecordQueue, batch: &RecordBatch) {
@@ -483,11 +453,11 @@ impl StoreWriter {
         // Reported once: the next batches would only report the same.
         if let (Err(error), false) = (&stored, self.has_failed) {
             self.has_failed = true;
-            self.listener.failed(error);
+            self.state.iter().for_each(|state| state.notify(Notice::NotRemembered { why: error.to_string() }));
         }
         if batch.records.iter().any(|record| matches!(record, StoreRecord::Touched { .. })) {
             // A change was announced when it was answered for. Of what is only read, others learn here.
-            self.listener.has_news();
+            self.state.iter().for_each(|state| state.announce_own());
         }
         if !batch.records.is_empty() {
             self.note_sessions(&batch.records);
@@ -547,14 +517,6 @@ mod tests {
 
     use super::*;
 
-    struct Nobody;
-
-    impl WriteListener for Nobody {
-        fn failed(&self, _: &StoreError) {}
-
-        fn has_news(&self) {}
-    }
-
     #[test]
     fn who_waits_is_let_go_when_the_thread_ends() {
         let queue = RecordQueue::new(CrashSafety::Nothing);
@@ -568,7 +530,7 @@ mod tests {
     #[test]
     fn a_session_of_a_process_that_goes_on_counts_as_used() {
         let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));
-        let mut writer = StoreWriter::new(store.clone(), crate::Config::default().versions, Nobody);
+        let mut writer = StoreWriter::new(store.clone(), crate::Config::default().versions, None);
         let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
         let viewed = |session: &str| StoreRecord::Viewed {
             session: SessionId(session.to_owned()),

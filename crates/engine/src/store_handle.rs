@@ -129,7 +129,7 @@ impl StoreHandle {
             SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => StoreReader::StateDirectory(Mutex::new(None)),
             store => StoreReader::Shared(store.clone()),
         };
-        let writer = StoreWriter::new(store, versions, copy.state.clone());
+        let writer = StoreWriter::new(store, versions, Some(copy.state.clone()));
         let recorder = Recorder::start(writer, safety, housekeeping)?;
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
@@ -143,7 +143,7 @@ impl StoreHandle {
             }
             (store, _) => StoreReader::Shared(store.clone()),
         };
-        let writer = StoreWriter::new(store, versions, copy.state.clone());
+        let writer = StoreWriter::new(store, versions, Some(copy.state.clone()));
         Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
     }
 

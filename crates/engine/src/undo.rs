@@ -56,7 +56,7 @@ impl Session {
         let mut passed: Vec<NetChange> = Vec::new();
         for _ in 0..MOST_WITHOUT_EFFECT {
             let known: Vec<ChangeId> = passed.iter().flat_map(|net| net.changes.clone()).collect();
-            let events = self.workspace().select_but(&selection, &known).map_err(|error| cannot(error.to_string()))?;
+            let events = self.workspace().select(&selection, &known).map_err(|error| cannot(error.to_string()))?;
             if events.is_empty() && passed.is_empty() {
                 return Err(cannot(nothing_found(&selection)));
             }

@@ -21,6 +21,7 @@ mod sqlite;
 
 use std::{fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, LineMap, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
 
 pub use sqlite::{OpenedStore, SqliteStore};
@@ -72,7 +73,7 @@ pub struct TrackedFiles {
 pub struct StoreTurn(pub i64);
 
 /// Something that a session did to a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEvent {
     /// Which change it was part of.
     pub change: ChangeId,
@@ -95,9 +96,11 @@ pub struct FileEvent {
     /// The changes of this file that this one took back.
     pub undoes: Vec<ChangeId>,
     /// How to make what it was from what it is. Without it, what it was is kept by itself, if at all.
+    #[serde(skip)]
     pub delta: Option<ContentDelta>,
     /// Which line became which, if the change itself was a sum of edits. A comparison of both versions would only guess among
     /// equal lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineMap>,
 }
 
