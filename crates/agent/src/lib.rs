@@ -4,7 +4,7 @@
 //! ```
 //! use serde_json::json;
 //! use surehand_agent::{
-//!     Cancel, Company, Event, Permission, Run, Settings, Verdict,
+//!     Cancel, Ports, Event, Permission, Run, Settings, Verdict,
 //!     event::Stop,
 //!     model::scripted::{Scripted, ScriptedCall, Turn},
 //! };
@@ -30,32 +30,32 @@
 //! let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
 //! let settings = Settings::of(&workspace);
 //! let mut listener = |_: &Event| {};
-//! let company = Company { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: Cancel::default() };
-//! let outcome = Run::new(workspace, "Write a.txt.", settings, company)?.go()?;
+//! let ports = Ports { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: Cancel::default() };
+//! let outcome = Run::new(workspace, "Write a.txt.", settings, ports)?.go()?;
 //! assert_eq!(outcome.stop, Stop::Done);
 //! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod blind;
 mod cancel;
 pub mod command;
-pub mod context;
 pub mod event;
-mod guard;
-mod history;
+mod history_context;
+mod loop_detector;
 pub mod model;
 pub mod prompt;
-pub mod record;
 mod repair;
 mod run;
 mod secrets;
+pub mod snapshot_context;
 pub mod tool;
 mod tool_result;
+pub mod transcript;
+mod unseen_results;
 
 pub use cancel::Cancel;
 pub use command::{CommandOutcome, Permission, Verdict, run_command};
 pub use event::Event;
-pub use guard::Patience;
-pub use run::{Company, Most, Run, RunError, RunOutcome, Settings};
+pub use loop_detector::LoopLimits;
+pub use run::{Ports, Run, RunError, RunLimits, RunOutcome, Settings};
 pub use secrets::{Redactor, Secrets};

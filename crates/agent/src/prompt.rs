@@ -1,4 +1,4 @@
-//! The words of a prompt, and how they are put together: pure functions. How much of what there is fits is decided in `context`.
+//! The words of a prompt, and how they are put together: pure functions. How much of what there is fits is decided in `snapshot_context`.
 
 use std::borrow::Cow;
 

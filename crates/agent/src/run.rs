@@ -18,20 +18,20 @@ use surehand_engine::{
 };
 
 use crate::{
-    blind::Blind,
     cancel::Cancel,
     command::{self, Permission},
-    context::{Did, Memory, Rendered, Scene, Snapshot},
     event::{Event, Phase, Stop},
-    guard::{Advice, Guard, Patience},
-    history::History,
+    history_context::History,
+    loop_detector::{Advice, Guard, LoopLimits},
     model::{Answer, Call, CallResult, Heard, Model, ModelError, ToolSpec, Usage},
     prompt::{self, Template},
-    record::{self, Place, Record, ResumeError},
     repair::repair,
     secrets::Secrets,
+    snapshot_context::{Did, Memory, Rendered, Scene, Snapshot},
     tool::{self, AgentTool},
     tool_result::{ResultKind, ToolResult},
+    transcript::{self, Place, Record, ResumeError},
+    unseen_results::Blind,
 };
 
 /// What a run is held to.
@@ -46,16 +46,16 @@ pub struct Settings {
     /// How the model edits; `None` goes by its name.
     pub dialect: Option<EditDialect>,
     /// What the run may take in all.
-    pub most: Most,
+    pub limits: RunLimits,
     /// How long it may get nowhere.
-    pub patience: Patience,
+    pub loop_limits: LoopLimits,
     /// What must not get to the model, into the transcript, to the listener or to commands.
     pub secrets: Secrets,
 }
 
 /// What a run may take in all; `None` is without end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Most {
+pub struct RunLimits {
     /// Turns.
     pub turns: Option<u32>,
     /// Tokens, in and out.
@@ -73,8 +73,8 @@ impl Settings {
             budget: context.budget,
             window: context.window,
             dialect: None,
-            most: Most { turns: Some(500), tokens: None, cost: None },
-            patience: Patience::default(),
+            limits: RunLimits { turns: Some(500), tokens: None, cost: None },
+            loop_limits: LoopLimits::default(),
             secrets: Secrets::default(),
         }
     }
@@ -118,7 +118,7 @@ pub struct RunOutcome {
 }
 
 /// Those whom a run needs: who thinks, who allows, who listens.
-pub struct Company<'a> {
+pub struct Ports<'a> {
     /// The model.
     pub model: &'a mut dyn Model,
     /// Whoever allows commands.
@@ -132,7 +132,7 @@ pub struct Company<'a> {
 /// A story that is worked on.
 pub struct Run<'a> {
     session: Session,
-    company: Company<'a>,
+    ports: Ports<'a>,
     settings: Settings,
     dialect: EditDialect,
     place: Place,
@@ -158,14 +158,14 @@ struct Carried {
 
 impl<'a> Run<'a> {
     /// A new run.
-    pub fn new(workspace: Arc<Workspace>, story: &str, settings: Settings, company: Company<'a>) -> Result<Self, RunError> {
+    pub fn new(workspace: Arc<Workspace>, story: &str, settings: Settings, ports: Ports<'a>) -> Result<Self, RunError> {
         let mut session = Session::new(workspace);
         let id = session.tracker().map(|tracker| tracker.session().0.clone()).unwrap_or_default();
         let place = Place {
             run: id.clone(),
             story: settings.secrets.hide(story).into_owned(),
             session: id,
-            model: company.model.name().to_owned(),
+            model: ports.model.name().to_owned(),
             mode: settings.mode,
             phase: Phase::Planning,
             has_plan: false,
@@ -174,24 +174,19 @@ impl<'a> Run<'a> {
             stop: None,
             memory: Memory::default(),
         };
-        Self::at(session, place, settings, company)
+        Self::at(session, place, settings, ports)
     }
 
     /// A run that goes on where it was: the named one, or the last one that is not done.
-    pub fn resume(
-        workspace: Arc<Workspace>,
-        run: Option<&str>,
-        settings: Settings,
-        company: Company<'a>,
-    ) -> Result<Self, RunError> {
-        let place = record::find(&workspace, run)?;
+    pub fn resume(workspace: Arc<Workspace>, run: Option<&str>, settings: Settings, ports: Ports<'a>) -> Result<Self, RunError> {
+        let place = transcript::find(&workspace, run)?;
         let mut session = Session::continued(workspace, SessionId(place.session.clone()));
         // What it had read is perhaps no longer true, and what it was given after it was last written down is lost.
         session.reset();
         let was_killed = place.stop.is_none();
         let memory = Memory { instructions: Vec::new(), ..place.memory };
-        let place = Place { stop: None, model: company.model.name().to_owned(), mode: settings.mode, memory, ..place };
-        let mut run = Self::at(session, place, settings, company)?;
+        let place = Place { stop: None, model: ports.model.name().to_owned(), mode: settings.mode, memory, ..place };
+        let mut run = Self::at(session, place, settings, ports)?;
         if was_killed {
             // Of the turn in which that happened nothing was written down but what it did.
             run.place.has_plan = true;
@@ -201,10 +196,10 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    fn at(mut session: Session, place: Place, settings: Settings, company: Company<'a>) -> Result<Self, RunError> {
+    fn at(mut session: Session, place: Place, settings: Settings, ports: Ports<'a>) -> Result<Self, RunError> {
         let workspace = session.workspace().clone();
         workspace.start_watching();
-        let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_of_model(company.model.name()));
+        let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_of_model(ports.model.name()));
         let record = Record::open(&workspace, &place.run).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: place.run.clone() }),
             _ => RunError::Record(error),
@@ -216,17 +211,17 @@ impl<'a> Run<'a> {
                 Context::Snapshot(Box::new(Snapshot::new(memory, settings.budget, dialect, &mut session)))
             }
             Mode::History => {
-                let mut history = History::new(settings.window, record::said(&workspace, &place.run)?);
+                let mut history = History::new(settings.window, transcript::said(&workspace, &place.run)?);
                 if place.turn > 0 {
                     history.say(prompt::GOES_ON);
                 }
                 Context::History(history)
             }
         };
-        let guard = Guard::new(settings.patience);
+        let guard = Guard::new(settings.loop_limits);
         let commands = command::Limits::from(&workspace.config().commands);
         session.works_for_run(&place.run);
-        Ok(Self { session, company, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
+        Ok(Self { session, ports, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
     }
 
     /// Works on the story until it is done or something stops it.
@@ -269,11 +264,11 @@ impl<'a> Run<'a> {
     }
 
     fn is_used_up(&self) -> Option<(Stop, String)> {
-        let Most { turns, tokens, cost } = self.settings.most;
+        let RunLimits { turns, tokens, cost } = self.settings.limits;
         let usage = self.place.usage;
         let taken = usage.input + usage.output;
         let used_up = |what: String| Some((Stop::Budget, format!("{what}; go on with: surehand run --resume")));
-        if self.company.cancel.is_set() {
+        if self.ports.cancel.is_set() {
             return Some((Stop::Cancelled, "stopped; go on with: surehand run --resume".to_owned()));
         }
         if let Some(turns) = turns.filter(|turns| self.place.turn >= *turns) {
@@ -389,7 +384,7 @@ impl<'a> Run<'a> {
     /// Asks the model. Secrets are redacted on both ways: what the model is asked, in whatever part of the prompt it was, and what it
     /// answers, from where it would get into files, commands and the next prompt.
     fn ask(&mut self, rendered: &Rendered) -> Result<Answer, ModelError> {
-        let Company { model, listener, cancel, .. } = &mut self.company;
+        let Ports { model, listener, cancel, .. } = &mut self.ports;
         let secrets = &self.settings.secrets;
         let mut redactor = secrets.redactor();
         let mut tell = |event: Event| {
@@ -420,7 +415,7 @@ impl<'a> Run<'a> {
         let (mut did, mut results) = (Vec::new(), Vec::new());
         self.shown.clear();
         for call in &answer.calls {
-            let (arguments, Carried { result, is_over }) = if self.company.cancel.is_set() {
+            let (arguments, Carried { result, is_over }) = if self.ports.cancel.is_set() {
                 (json!({}), ToolResult::refused("cancelled", "not carried out: the run was stopped").into())
             } else {
                 self.carry_out_one(call, answer.is_cut, &mut blind)?
@@ -500,7 +495,7 @@ impl<'a> Run<'a> {
             Some(AgentTool::Done) => self.done(arguments, blind),
             Some(AgentTool::RunCommand) => {
                 let names = self.names();
-                let Company { permission, cancel, .. } = &mut self.company;
+                let Ports { permission, cancel, .. } = &mut self.ports;
                 let (session, secrets) = (&mut self.session, &self.settings.secrets);
                 let outcome = command::run_command(session, arguments, &mut **permission, &self.commands, secrets, cancel);
                 self.take(outcome.into_result(&names)).into()
@@ -646,7 +641,7 @@ impl<'a> Run<'a> {
     fn tell(&mut self, event: Event) -> Result<(), RunError> {
         let event = self.settings.secrets.hide_in(event);
         self.record.add(&event)?;
-        (self.company.listener)(&event);
+        (self.ports.listener)(&event);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use surehand_agent::event::Stop;
 use surehand_agent::model::{Answer, Heard, Model, ModelError, Prompt, Usage};
-use surehand_agent::{Cancel, Company, Event, Most, Permission, Run, Settings, Verdict};
+use surehand_agent::{Cancel, Event, Permission, Ports, Run, RunLimits, Settings, Verdict};
 use surehand_engine::core::Mode;
 use surehand_engine::{Config, Durability, Workspace};
 
@@ -78,7 +78,7 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let workspace = Workspace::open(root, config)?;
     let settings = Settings::of(&workspace);
-    let settings = Settings { mode, most: Most { turns: None, ..settings.most }, ..settings };
+    let settings = Settings { mode, limits: RunLimits { turns: None, ..settings.limits }, ..settings };
     let story = Story::new(root.to_owned(), areas, turns, Dice::new(SEED + 1));
     let tasks = story.tasks();
     let mut player = Player { story, gauge: Gauge::default(), ended: Rc::default(), waits: Vec::new() };
@@ -102,8 +102,8 @@ fn listen(workspace: Arc<Workspace>, settings: Settings, player: &mut Player, ro
             ended.set(Some(Instant::now()));
         }
     };
-    let company = Company { model: player, permission: &mut Everything, listener: &mut listener, cancel: Cancel::default() };
-    let outcome = Run::new(workspace, Story::told(), settings, company)?.go()?;
+    let ports = Ports { model: player, permission: &mut Everything, listener: &mut listener, cancel: Cancel::default() };
+    let outcome = Run::new(workspace, Story::told(), settings, ports)?.go()?;
     ensure!(outcome.stop == Stop::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
     work.outside = other.changes;
     Ok(work)

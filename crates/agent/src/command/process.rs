@@ -1,5 +1,5 @@
 //! A command as processes: started in a session of their own, listened to, and ended with all they have started. What the output
-//! looks like is left to [`super::output`], whose a process is to [`super::tree`].
+//! looks like is left to [`super::output`], whose a process is to [`super::process_tree`].
 
 use std::{
     env,
@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, setsid, 
 use super::{
     Limits,
     output::{Output, Shown},
-    tree::{ProcessTree, Subreaper},
+    process_tree::{ProcessTree, Subreaper},
 };
 use crate::{cancel::Cancel, model::KEY_VARIABLES, secrets::Secrets};
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Answer, Call, CallResult, Heard, Message, Prompt, Usage,
-    fault::Fault,
-    remote::{Complete, Dialect, Progress, Reader},
+    http_model::{Complete, Dialect, Progress, Reader},
+    request_error::Fault,
     sse,
 };
 
@@ -262,7 +262,7 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::fault::Trouble, *};
+    use super::{super::request_error::Trouble, *};
 
     fn read(events: &[Value]) -> (Result<Complete, Fault>, Vec<String>) {
         let (mut reader, mut heard) = (Box::<Blocks>::default(), Vec::new());

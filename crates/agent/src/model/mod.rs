@@ -2,12 +2,12 @@
 //! that protocol.
 
 mod anthropic;
-mod connect;
-mod fault;
-mod http;
-mod key;
+mod api_key;
+mod connection;
+mod http_client;
+mod http_model;
 mod openai;
-mod remote;
+mod request_error;
 mod retry;
 pub mod scripted;
 mod sse;
@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::{
-    connect::{Connection, Prices, Protocol, connect},
-    key::{KEY_VARIABLES, Key, KeyStore},
+    api_key::{KEY_VARIABLES, Key, KeyStore},
+    connection::{Connection, Prices, Protocol, connect},
     retry::Settings,
 };
 use crate::cancel::Cancel;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Answer, Call, Heard, Message, Prompt, ToolSpec, Usage,
-    fault::{Fault, Trouble},
-    remote::{Complete, Dialect, Progress, Reader},
+    http_model::{Complete, Dialect, Progress, Reader},
+    request_error::{Fault, Trouble},
     sse,
 };
 

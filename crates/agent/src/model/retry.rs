@@ -1,11 +1,11 @@
-//! Asking again: how often, and after which pause. What may pass is decided in `fault`.
+//! Asking again: how often, and after which pause. What may pass is decided in `request_error`.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-use super::{Heard, fault::Fault};
+use super::{Heard, request_error::Fault};
 use crate::cancel::Cancel;
 
 /// How patient we are with a provider.
@@ -119,7 +119,7 @@ pub(super) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration>
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::fault::Trouble, *};
+    use super::{super::request_error::Trouble, *};
 
     #[track_caller]
     fn waits(value: &str, expected: Option<u64>) {

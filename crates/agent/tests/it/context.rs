@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Company, Event, Run, Settings,
+    Cancel, Event, Ports, Run, Settings,
     command::Nobody,
     event::Stop,
     model::{Answer, Call, Heard, Model, ModelError, Prompt, scripted::prompt_text},
@@ -386,9 +386,9 @@ fn play(dialect: EditDialect, seed: u64) -> Tally {
     };
     let workspace = Workspace::open(dir.path(), Config { durability: Durability::Fast, ..Config::default() }).unwrap();
     let mut settings = Settings { dialect: Some(dialect), ..Settings::of(&workspace) };
-    settings.most.turns = Some(TURNS);
-    let company = Company { model: &mut checker, permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };
-    let outcome = Run::new(workspace, "Make it work.", settings, company).unwrap().go().unwrap();
+    settings.limits.turns = Some(TURNS);
+    let ports = Ports { model: &mut checker, permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };
+    let outcome = Run::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
     assert_eq!((outcome.stop, outcome.turns), (Stop::Budget, TURNS), "{}", outcome.text);
     Tally { outside, ..checker.tally }
 }

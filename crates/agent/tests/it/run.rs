@@ -5,14 +5,14 @@ use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Company, Event, Run, RunError, RunOutcome, Settings,
+    Cancel, Event, Ports, Run, RunError, RunOutcome, Settings,
     command::Nobody,
     event::{Phase, Stop},
     model::{
         Answer, Heard, Model, ModelError, Prompt,
         scripted::{Scripted, ScriptedCall, Turn, prompt_text},
     },
-    record::ResumeError,
+    transcript::ResumeError,
 };
 use surehand_engine::{
     Config, Workspace,
@@ -164,12 +164,12 @@ impl Stage {
             outside(event, self.dir.path());
             events.push(event.clone());
         };
-        let company = Company { model: &mut model, permission: &mut Nobody, listener: &mut listener, cancel };
+        let ports = Ports { model: &mut model, permission: &mut Nobody, listener: &mut listener, cancel };
         let workspace = self.workspace();
         let settings = Settings { dialect: self.dialect, ..self.settings.clone().unwrap_or_else(|| Settings::of(&workspace)) };
         let run = match story {
-            Some(story) => Run::new(workspace, story, settings, company)?,
-            None => Run::resume(workspace, None, settings, company)?,
+            Some(story) => Run::new(workspace, story, settings, ports)?,
+            None => Run::resume(workspace, None, settings, ports)?,
         };
         let outcome = run.go()?;
         let prompts = prompts.borrow().clone();
@@ -361,10 +361,10 @@ fn a_run_that_gets_nowhere_stops() {
 
 #[test]
 fn budgets_stop_a_run_and_it_can_go_on() {
-    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.most.turns = Some(2));
+    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.limits.turns = Some(2));
     let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["t"]), done()]);
     assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Budget, 2));
-    let stage = stage.with(|settings| settings.most.turns = None);
+    let stage = stage.with(|settings| settings.limits.turns = None);
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
     let script = Scripted::new(vec![turn(vec![edit, complete(&[1])]), done()]);
     let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
@@ -441,18 +441,18 @@ fn a_conversation_that_gets_long_is_folded_and_what_was_read_forgotten() {
 
 #[test]
 fn a_run_changes_its_mode_and_loses_nothing() {
-    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.most.turns = Some(2));
+    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.limits.turns = Some(2));
     stage.play(vec![turn(vec![read("a.txt")]), plan(&["t"]), done()]);
     let stage = stage.with(|settings| {
         settings.mode = Mode::History;
-        settings.most.turns = Some(3);
+        settings.limits.turns = Some(3);
     });
     let resumed = stage.try_play(None, Scripted::new(vec![turn(vec![read("a.txt")])]), Cancel::default(), |_, _| {}).unwrap();
     assert_eq!(resumed.outcome.stop, Stop::Budget);
     assert!(resumed.user(1).contains("1|one"), "the transcript is the conversation: {}", resumed.user(1));
     let stage = stage.with(|settings| {
         settings.mode = Mode::Snapshot;
-        settings.most.turns = None;
+        settings.limits.turns = None;
     });
     let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
     let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
@@ -632,12 +632,12 @@ fn a_diff_with_a_secret_is_told_redacted_and_whole() {
 
 #[test]
 fn a_record_does_not_say_where_it_is() {
-    let stage = Stage::new(&[]).with(|settings| settings.most.turns = Some(1));
+    let stage = Stage::new(&[]).with(|settings| settings.limits.turns = Some(1));
     let run = stage.play(vec![plan(&["t"]), done()]).outcome.run;
     let place = stage.dir.path().join(".git/surehand/checkouts/main/runs").join(&run).join("run.json");
     let content = std::fs::read_to_string(&place).unwrap();
     std::fs::write(&place, content.replacen(&format!("\"run\":\"{run}\""), "\"run\":\"../../outside\"", 1)).unwrap();
-    let stage = stage.with(|settings| settings.most.turns = None);
+    let stage = stage.with(|settings| settings.limits.turns = None);
     let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
     let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
     assert_eq!(resumed.outcome.run, run);
@@ -648,7 +648,7 @@ fn a_record_does_not_say_where_it_is() {
 fn a_conversation_that_goes_on_has_the_refusal_and_not_the_read_that_followed() {
     let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| {
         settings.mode = Mode::History;
-        settings.most.turns = Some(3);
+        settings.limits.turns = Some(3);
     });
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
     stage.play_with(vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![edit])], |event, dir| {
@@ -656,7 +656,7 @@ fn a_conversation_that_goes_on_has_the_refusal_and_not_the_read_that_followed() 
             put(dir, "a.txt", "zero\none\n");
         }
     });
-    let stage = stage.with(|settings| settings.most.turns = None);
+    let stage = stage.with(|settings| settings.limits.turns = None);
     let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
     let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
     assert!(resumed.user(1).contains("modified since last read"), "{}", resumed.user(1));
@@ -753,9 +753,9 @@ fn no_prompt_is_larger_than_the_budget_whatever_is_in_it() {
 
 #[test]
 fn tasks_of_an_earlier_story_are_no_plan() {
-    let stage = Stage::new(&[("a.txt", "x\n")]).with(|settings| settings.most.turns = Some(1));
+    let stage = Stage::new(&[("a.txt", "x\n")]).with(|settings| settings.limits.turns = Some(1));
     stage.play(vec![plan(&["left over"])]);
-    let stage = stage.with(|settings| settings.most.turns = None);
+    let stage = stage.with(|settings| settings.limits.turns = None);
     // The first task is that of the other run, which neither blocks this one nor can be closed by it.
     let played = stage.play(vec![
         turn(vec![read("a.txt")]),

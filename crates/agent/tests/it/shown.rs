@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::Path, rc::Rc};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Company, Event, Permission, Run, Settings, Verdict,
+    Cancel, Event, Permission, Ports, Run, Settings, Verdict,
     event::Stop,
     model::{
         Answer, Heard, Model, ModelError, Prompt,
@@ -89,8 +89,8 @@ fn play(dir: &Path, turns: Vec<Vec<ScriptedCall>>, mut outside: impl FnMut(u32))
     let workspace = Workspace::open(dir, Config::default()).unwrap();
     let settings = Settings::of(&workspace);
     let mut model = Recorded(script, prompts.clone());
-    let company = Company { model: &mut model, permission: &mut Anything, listener: &mut listener, cancel: Cancel::default() };
-    let outcome = Run::new(workspace, "Make it work.", settings, company).unwrap().go().unwrap();
+    let ports = Ports { model: &mut model, permission: &mut Anything, listener: &mut listener, cancel: Cancel::default() };
+    let outcome = Run::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
     let prompts = prompts.borrow().clone();
     Played { prompts, results, stop: outcome.stop }
 }

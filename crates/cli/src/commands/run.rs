@@ -5,11 +5,11 @@ use std::{cell::RefCell, io::Read, process::ExitCode, time::Duration};
 use anyhow::Context;
 use signal_hook::{consts::signal, flag};
 use surehand_agent::{
-    Cancel, Company, Event, Permission, Run, Settings, Verdict,
+    Cancel, Event, Permission, Ports, Run, Settings, Verdict,
     command::{Mode as Asking, Ruled, Rules},
     event::Stop,
-    model::{self, Connection, KeyStore, Model, Prices, Protocol, Settings as Patience, scripted::Scripted},
-    record::{self, Place},
+    model::{self, Connection, KeyStore, Model, Prices, Protocol, Settings as RetryPolicy, scripted::Scripted},
+    transcript::{self, Place},
 };
 use surehand_engine::{
     Workspace,
@@ -46,10 +46,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let rules = Rules { allow: workspace.config().commands.allow.clone(), mode: asking };
     let mut permission = Ruled::new(rules, Person(&audience));
     let mut listener = |event: &Event| audience.borrow_mut().show(event);
-    let company = Company { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
+    let ports = Ports { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
     let run = match &args.resume {
-        None => Run::new(workspace, &story.unwrap_or_default(), settings, company)?,
-        Some(name) => Run::resume(workspace, named(name), settings, company)?,
+        None => Run::new(workspace, &story.unwrap_or_default(), settings, ports)?,
+        Some(name) => Run::resume(workspace, named(name), settings, ports)?,
     };
     let outcome = run.go()?;
     match audience.into_inner().failed {
@@ -89,9 +89,9 @@ fn settings(args: &RunArgs, workspace: &Workspace) -> Settings {
         DialectArg::Lines => EditDialect::Lines,
         DialectArg::Patch => EditDialect::Patch,
     });
-    settings.most.turns = Some(args.max_turns);
-    settings.most.tokens = args.max_tokens;
-    settings.most.cost = args.max_cost;
+    settings.limits.turns = Some(args.max_turns);
+    settings.limits.tokens = args.max_tokens;
+    settings.limits.cost = args.max_cost;
     settings
 }
 
@@ -102,7 +102,7 @@ fn named(run: &str) -> Option<&str> {
 
 /// Where the run was that is to go on.
 fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<Place>> {
-    Ok(args.resume.as_deref().map(|run| record::find(workspace, named(run))).transpose()?)
+    Ok(args.resume.as_deref().map(|run| transcript::find(workspace, named(run))).transpose()?)
 }
 
 /// The model that is asked for: a script, or the one on the command line or in the settings.
@@ -137,11 +137,11 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn Model>>
     let prices = Prices { input: set.price_input, cached: set.price_cached, output: set.price_output };
     let url = args.url.clone().or(set.url);
     let key_store = KeyStore { command: set.key_command, file: set.key_file };
-    let settings = Patience {
+    let settings = RetryPolicy {
         idle: Duration::from_secs(set.seconds),
         attempts: set.attempts,
         first_pause: Duration::from_secs_f64(set.pause),
-        ..Patience::default()
+        ..RetryPolicy::default()
     };
     let connection = Connection { model: name, url, protocol, key_store, prices, settings, ..Connection::default() };
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))

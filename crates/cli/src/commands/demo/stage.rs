@@ -3,7 +3,7 @@
 use std::{io, path::Path, time::Instant};
 
 use anyhow::Context;
-use surehand_agent::{Cancel, Company, Event, Run, Settings, command::Nobody, event::Stop};
+use surehand_agent::{Cancel, Event, Ports, Run, Settings, command::Nobody, event::Stop};
 use surehand_engine::{
     Config, StateHome, Workspace,
     core::{EditDialect, Mode},
@@ -52,9 +52,9 @@ fn surehand(root: &Path, mode: Mode, audience: &mut Audience<'_>) -> anyhow::Res
     let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
     let settings = Settings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..Settings::of(&workspace) };
     let mut listener = |event: &Event| audience.hear(event);
-    let company =
-        Company { model: &mut Forgetful::default(), permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };
-    Ok(Run::new(workspace, STORY, settings, company)?.go()?.stop == Stop::Done)
+    let ports =
+        Ports { model: &mut Forgetful::default(), permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };
+    Ok(Run::new(workspace, STORY, settings, ports)?.go()?.stop == Stop::Done)
 }
 
 /// Whoever listens to a run: the others, who wait for their moment, and the ledger.

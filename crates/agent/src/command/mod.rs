@@ -1,10 +1,10 @@
 //! The tool `run_command`: one command line in a shell, if somebody allows it, within limits. What it showed counts as read and
 //! what it changed is named; that is the work of [`Session::command_begins`] and [`Session::command_ended`].
 
+mod approval;
 mod output;
-mod permission;
 mod process;
-mod tree;
+mod process_tree;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use surehand_engine::{
     tools,
 };
 
-pub use self::permission::{Mode, Nobody, Permission, Ruled, Rules, Verdict};
+pub use self::approval::{Mode, Nobody, Permission, Ruled, Rules, Verdict};
 use self::process::{Ended, Left, Ran, run};
 use crate::{
     cancel::Cancel,

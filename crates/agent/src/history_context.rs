@@ -3,9 +3,9 @@
 use surehand_engine::core::RepoState;
 
 use crate::{
-    context::{Rendered, Scene},
     model::{Call, CallResult, Message, Prompt},
     prompt::{message_tokens, request, state_text, system, tools_tokens},
+    snapshot_context::{Rendered, Scene},
 };
 
 /// The context of a run in history mode.

@@ -16,10 +16,10 @@ use serde_json::Value;
 use surehand_engine::Workspace;
 
 use crate::{
-    context::Memory,
     event::{Event, Mode, Phase, Stop},
-    history::Line,
+    history_context::Line,
     model::{Call, CallResult, Usage},
+    snapshot_context::Memory,
 };
 
 /// Where a run is.

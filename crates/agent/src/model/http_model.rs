@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     Answer, Heard, Message, Model, ModelError, Prompt,
-    connect::Prices,
-    fault::{Fault, Words, is_too_long},
-    http::{Client, Response},
-    key::{Found, Key},
+    api_key::{Found, Key},
+    connection::Prices,
+    http_client::{Client, Response},
+    request_error::{Fault, Words, is_too_long},
     retry::{self, GivenUp, Settings, persist},
     sse,
 };
@@ -129,11 +129,11 @@ impl Remote {
     fn read(&self, mut response: Response, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Complete, Fault> {
         let mut reading = Reading::new(self.dialect.reader());
         while reading.progress != Progress::Ended {
-            let patience = match reading.progress {
+            let idle = match reading.progress {
                 Progress::Whole => EPILOGUE.min(self.settings.idle),
                 Progress::Open | Progress::Ended => self.settings.idle,
             };
-            match response.next(cancel, patience) {
+            match response.next(cancel, idle) {
                 Ok(Some(bytes)) => reading.take(&bytes, hear)?,
                 Ok(None) => break,
                 Err(Fault::Passing { .. }) if reading.progress == Progress::Whole => break,

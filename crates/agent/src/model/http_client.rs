@@ -18,7 +18,7 @@ use ureq::{
 };
 
 use super::{
-    fault::{Fault, Trouble},
+    request_error::{Fault, Trouble},
     retry::GLANCE,
 };
 use crate::cancel::Cancel;
@@ -99,9 +99,9 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// The next bytes of the body; none at its end. Waits no longer than `patience`.
-    pub(super) fn next(&mut self, cancel: &Cancel, patience: Duration) -> Result<Option<Vec<u8>>, Fault> {
-        match self.incoming.wait(cancel, patience)? {
+    /// The next bytes of the body; none at its end. Waits no longer than `idle`.
+    pub(super) fn next(&mut self, cancel: &Cancel, idle: Duration) -> Result<Option<Vec<u8>>, Fault> {
+        match self.incoming.wait(cancel, idle)? {
             Piece::Bytes(bytes) => Ok(Some(bytes)),
             Piece::Head { .. } | Piece::End => Ok(None),
         }
@@ -126,16 +126,16 @@ struct Incoming {
 }
 
 impl Incoming {
-    fn wait(&mut self, cancel: &Cancel, patience: Duration) -> Result<Piece, Fault> {
+    fn wait(&mut self, cancel: &Cancel, idle: Duration) -> Result<Piece, Fault> {
         let start = Instant::now();
         loop {
             if cancel.is_set() {
                 return Err(Fault::Cancelled);
             }
-            match self.receiver.recv_timeout(GLANCE.min(patience)) {
+            match self.receiver.recv_timeout(GLANCE.min(idle)) {
                 Ok(piece) => return self.count(piece?),
-                Err(RecvTimeoutError::Timeout) if start.elapsed() < patience => {}
-                Err(RecvTimeoutError::Timeout) => return Err(silent(patience)),
+                Err(RecvTimeoutError::Timeout) if start.elapsed() < idle => {}
+                Err(RecvTimeoutError::Timeout) => return Err(silent(idle)),
                 Err(RecvTimeoutError::Disconnected) => return Err(Fault::broken("the request ended without a word")),
             }
         }
@@ -152,8 +152,8 @@ impl Incoming {
     }
 }
 
-fn silent(patience: Duration) -> Fault {
-    Fault::passing(Trouble::Silent, format!("nothing came for {} seconds", patience.as_secs_f64()))
+fn silent(idle: Duration) -> Fault {
+    Fault::passing(Trouble::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
 }
 
 /// What the thread does.

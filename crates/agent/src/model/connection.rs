@@ -11,10 +11,10 @@ use ureq::{
 use super::{
     Model, ModelError, Usage,
     anthropic::Anthropic,
-    http::{self, Client},
-    key::{self, Found, KeyStore},
+    api_key::{self, Found, KeyStore},
+    http_client::{self, Client},
+    http_model::{Dialect, Remote},
     openai::{LimitName, OpenAi},
-    remote::{Dialect, Remote},
     retry::Settings,
 };
 
@@ -100,7 +100,7 @@ pub fn connect(connection: &Connection, env: &dyn Fn(&str) -> Option<String>) ->
         client,
         dialect,
         key,
-        key_variable: address.providers_variable(protocol).unwrap_or(key::OUR_VARIABLE),
+        key_variable: address.providers_variable(protocol).unwrap_or(api_key::OUR_VARIABLE),
         settings: connection.settings,
         prices: connection.prices,
     }))
@@ -160,7 +160,7 @@ impl Address {
     /// wants a key sent there says so with our own variable or settings.
     fn providers_variable(&self, protocol: Protocol) -> Option<&'static str> {
         let is_safe = self.uri.scheme_str() == Some("https") || self.is_local();
-        is_safe.then(|| key::variable_of(protocol))
+        is_safe.then(|| api_key::variable_of(protocol))
     }
 
     fn key(
@@ -169,10 +169,10 @@ impl Address {
         store: &KeyStore,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<Found>, ModelError> {
-        let found = key::find(store, self.providers_variable(protocol), env);
+        let found = api_key::find(store, self.providers_variable(protocol), env);
         let found = found.map_err(|error| ModelError::Setup(error.to_string()))?;
         if found.is_none() && self.is_default {
-            let (host, theirs, ours) = (self.host(), key::variable_of(protocol), key::OUR_VARIABLE);
+            let (host, theirs, ours) = (self.host(), api_key::variable_of(protocol), api_key::OUR_VARIABLE);
             return Err(ModelError::Setup(format!(
                 "there is no key for {host}\nset model.key_file or model.key_command, or {theirs} (or {ours}) in the environment, or give the \
                  address of a local server"
@@ -222,8 +222,8 @@ fn headers(protocol: Protocol, key: Option<&Found>) -> Result<HeaderMap, ModelEr
     }
     if let Some(found) = key {
         let secret = match protocol {
-            Protocol::OpenAi => http::secret("authorization", &format!("Bearer {}", found.key.reveal())),
-            Protocol::Anthropic => http::secret("x-api-key", found.key.reveal()),
+            Protocol::OpenAi => http_client::secret("authorization", &format!("Bearer {}", found.key.reveal())),
+            Protocol::Anthropic => http_client::secret("x-api-key", found.key.reveal()),
         };
         let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.source));
         let (name, value) = secret.ok_or_else(unfit)?;

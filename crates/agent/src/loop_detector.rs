@@ -11,7 +11,7 @@ use crate::{
 
 /// How long a run may get nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct LoopLimits {
     /// How often the same call may be refused.
     pub refusals: u32,
     /// How many turns in a row may call nothing, or nothing but what is refused or changes nothing.
@@ -22,7 +22,7 @@ pub struct Patience {
     pub rewrites: u32,
 }
 
-impl Default for Patience {
+impl Default for LoopLimits {
     fn default() -> Self {
         Self { refusals: 5, empty_turns: 6, looking_turns: 40, rewrites: 6 }
     }
@@ -31,7 +31,7 @@ impl Default for Patience {
 /// What has come of a run lately.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
-    patience: Patience,
+    limits: LoopLimits,
     empty: u32,
     looking: u32,
     /// What commands printed since something last changed: the same again tells nothing.
@@ -59,14 +59,14 @@ pub(crate) enum Advice {
 }
 
 impl Guard {
-    /// With so much patience.
-    pub(crate) fn new(patience: Patience) -> Self {
-        Self { patience, ..Self::default() }
+    /// With so much limits.
+    pub(crate) fn new(limits: LoopLimits) -> Self {
+        Self { limits, ..Self::default() }
     }
 
     /// A call has come to this.
     pub(crate) fn saw(&mut self, tool: &str, result: &ToolResult) {
-        let Patience { refusals, rewrites, .. } = self.patience;
+        let LoopLimits { refusals, rewrites, .. } = self.limits;
         if let Some((code, repeat)) = result.refusal()
             && repeat >= refusals
         {
@@ -100,7 +100,7 @@ impl Guard {
         }
         self.empty = if turn.changed || turn.looked { 0 } else { self.empty + 1 };
         self.looking = if turn.changed { 0 } else { self.looking + 1 };
-        let Patience { empty_turns, looking_turns, .. } = self.patience;
+        let LoopLimits { empty_turns, looking_turns, .. } = self.limits;
         if self.empty >= empty_turns {
             return Advice::Stop(format!("{empty_turns} turns in a row came to nothing"));
         }

@@ -16,7 +16,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::connect::Protocol;
+use super::connection::Protocol;
 
 /// A secret of the user. It is shown nowhere: what is told to anybody goes through [`Key::hide`] first.
 #[derive(Clone, PartialEq, Eq)]
