@@ -7,9 +7,9 @@ use std::sync::{
 
 /// Whether somebody wants the run to stop. Whoever waits looks here; what has been begun on disk is finished first.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct CancelToken(Arc<AtomicBool>);
 
-impl Cancel {
+impl CancelToken {
     /// Asks for a stop.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);

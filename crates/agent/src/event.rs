@@ -6,12 +6,12 @@ use serde_json::Value;
 pub use surehand_engine::core::Mode;
 use surehand_engine::core::file_diff::FileDiff;
 
-use crate::model::Usage;
+use crate::model::TokenUsage;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum RunEvent {
     /// A run begins, or goes on.
     Started {
         /// Its name.
@@ -32,7 +32,7 @@ pub enum Event {
         /// Which turn it is, from 1.
         turn: u32,
         /// What it is for.
-        phase: Phase,
+        phase: RunPhase,
         /// The first open task.
         task: Option<String>,
         /// How many tasks are open.
@@ -105,16 +105,16 @@ pub enum Event {
         /// Which.
         turn: u32,
         /// What it took.
-        usage: Usage,
+        usage: TokenUsage,
         /// What all turns took so far.
-        total: Usage,
+        total: TokenUsage,
         /// How long the model and the tools took.
         seconds: f64,
     },
     /// The run is over, for now or for good.
     Stopped {
         /// Why.
-        stop: Stop,
+        stop: StopReason,
         /// In words: what was done, or what to do.
         text: String,
     },
@@ -127,7 +127,7 @@ fn as_unified_diff<S: Serializer>(files: &[FileDiff], serializer: S) -> Result<S
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum RunPhase {
     /// The model looks around and writes the tasks.
     #[default]
     Planning,
@@ -140,7 +140,7 @@ pub enum Phase {
 /// Why a run stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// The model called `done` and no task is open.
     Done,
     /// Turns, tokens or money are used up.

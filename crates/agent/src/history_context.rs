@@ -3,15 +3,15 @@
 use surehand_engine::core::RepoState;
 
 use crate::{
-    model::{Call, CallResult, Message, Prompt},
+    model::{CallResult, ChatMessage, ModelCall, Prompt},
     prompt::{message_tokens, request, state_text, system, tools_tokens},
-    snapshot_context::{Rendered, Scene},
+    snapshot_context::{RenderedPrompt, TurnInput},
 };
 
 /// The context of a run in history mode.
 #[derive(Debug, Default)]
-pub(crate) struct History {
-    messages: Vec<(Message, usize)>,
+pub(crate) struct HistoryContext {
+    messages: Vec<(ChatMessage, usize)>,
     window: usize,
     /// Calls of the last turn that changed nothing because there was nothing to change. They leave once the model has seen that.
     noops: Vec<String>,
@@ -19,52 +19,52 @@ pub(crate) struct History {
 
 /// Something that was said, as the transcript has it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub enum TranscriptEntry {
     /// By the model, with what it called.
-    Answer(String, Vec<Call>),
+    Answer(String, Vec<ModelCall>),
     /// What came of it.
     Results(Vec<CallResult>),
 }
 
 /// What folding came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Folded {
+pub(crate) struct FoldedHistory {
     /// How many messages are gone.
     pub messages: usize,
     /// Whether the last exchange is still there.
     pub is_last_kept: bool,
 }
 
-impl History {
+impl HistoryContext {
     /// A conversation that goes on from what was said.
-    pub(crate) fn new(window: usize, said: Vec<Line>) -> Self {
+    pub(crate) fn new(window: usize, said: Vec<TranscriptEntry>) -> Self {
         let mut history = Self { window, ..Self::default() };
         for line in said {
             history.push(match line {
-                Line::Answer(text, calls) => Message::Assistant { text, calls },
-                Line::Results(results) => Message::Results(results),
+                TranscriptEntry::Answer(text, calls) => ChatMessage::Assistant { text, calls },
+                TranscriptEntry::Results(results) => ChatMessage::Results(results),
             });
         }
         history
     }
 
-    fn push(&mut self, message: Message) {
+    fn push(&mut self, message: ChatMessage) {
         let tokens = message_tokens(&message);
         self.messages.push((message, tokens));
     }
 
     /// Says something to the model.
     pub(crate) fn say(&mut self, text: impl Into<String>) {
-        self.push(Message::User(text.into()));
+        self.push(ChatMessage::User(text.into()));
     }
 
     /// A turn is over.
-    pub(crate) fn took(&mut self, said: &str, calls: Vec<Call>, results: Vec<CallResult>, noops: Vec<String>) {
+    pub(crate) fn took(&mut self, said: &str, calls: Vec<ModelCall>, results: Vec<CallResult>, noops: Vec<String>) {
         let old = std::mem::replace(&mut self.noops, noops);
         self.drop_calls(&old);
-        self.push(Message::Assistant { text: said.to_owned(), calls });
+        self.push(ChatMessage::Assistant { text: said.to_owned(), calls });
         if !results.is_empty() {
-            self.push(Message::Results(results));
+            self.push(ChatMessage::Results(results));
         }
     }
 
@@ -76,39 +76,39 @@ impl History {
         let is_gone = |id: &String| ids.contains(id);
         for (message, tokens) in &mut self.messages {
             match message {
-                Message::User(_) => continue,
-                Message::Assistant { calls, .. } => calls.retain(|call| !is_gone(&call.id)),
-                Message::Results(results) => results.retain(|result| !is_gone(&result.id)),
+                ChatMessage::User(_) => continue,
+                ChatMessage::Assistant { calls, .. } => calls.retain(|call| !is_gone(&call.id)),
+                ChatMessage::Results(results) => results.retain(|result| !is_gone(&result.id)),
             }
             *tokens = message_tokens(message);
         }
         self.messages.retain(|(message, _)| match message {
-            Message::User(_) => true,
-            Message::Assistant { text, calls } => !text.is_empty() || !calls.is_empty(),
-            Message::Results(results) => !results.is_empty(),
+            ChatMessage::User(_) => true,
+            ChatMessage::Assistant { text, calls } => !text.is_empty() || !calls.is_empty(),
+            ChatMessage::Results(results) => !results.is_empty(),
         });
     }
 
     /// Whether the conversation is near its window, and folding it would help.
-    pub(crate) fn is_full(&self, scene: &Scene<'_>) -> bool {
+    pub(crate) fn is_full(&self, scene: &TurnInput<'_>) -> bool {
         let tokens = self.tokens(scene);
         tokens > self.window * 4 / 5 && self.last_answer() > 1 || tokens > self.window && self.messages.len() > 1
     }
 
-    fn tokens(&self, scene: &Scene<'_>) -> usize {
+    fn tokens(&self, scene: &TurnInput<'_>) -> usize {
         let fixed = surehand_engine::core::tokens::estimate(&system(scene.template)) + tools_tokens(scene.tools);
         fixed + self.messages.iter().map(|(_, tokens)| tokens).sum::<usize>()
     }
 
     /// Where the last exchange begins.
     fn last_answer(&self) -> usize {
-        let is_answer = |(message, _): &(Message, usize)| matches!(message, Message::Assistant { .. });
+        let is_answer = |(message, _): &(ChatMessage, usize)| matches!(message, ChatMessage::Assistant { .. });
         self.messages.iter().rposition(is_answer).unwrap_or(self.messages.len())
     }
 
     /// Folds the conversation into the state, except for the last exchange: the model has not seen yet what came of its last calls. If
     /// that alone is too long it goes as well. Whoever folds must forget what was read before.
-    pub(crate) fn fold(&mut self, state: &RepoState, scene: &Scene<'_>) -> Folded {
+    pub(crate) fn fold(&mut self, state: &RepoState, scene: &TurnInput<'_>) -> FoldedHistory {
         let now = request(state, scene.phase);
         let state = state_text(state, scene.phase);
         let text = |folded: usize, more: &str| {
@@ -122,27 +122,27 @@ impl History {
         self.say(text(before.len(), ""));
         self.messages.extend(last);
         if self.tokens(scene) <= self.window {
-            return Folded { messages: before.len(), is_last_kept: true };
+            return FoldedHistory { messages: before.len(), is_last_kept: true };
         }
         let messages = before.len() + self.messages.len() - 1;
         self.messages.clear();
         self.noops.clear();
         self.say(text(messages, " What came of your last calls was too long: ask for less at once."));
-        Folded { messages, is_last_kept: false }
+        FoldedHistory { messages, is_last_kept: false }
     }
 
     /// The prompt of the next turn.
-    pub(crate) fn render(&mut self, scene: &Scene<'_>) -> Rendered {
+    pub(crate) fn render(&mut self, scene: &TurnInput<'_>) -> RenderedPrompt {
         // A conversation begins with what was asked of the model, also one that goes on.
-        if !matches!(self.messages.first(), Some((Message::User(_), _))) {
+        if !matches!(self.messages.first(), Some((ChatMessage::User(_), _))) {
             let text = format!("{}\n{}", state_text(scene.state, scene.phase), request(scene.state, scene.phase));
-            let message = Message::User(text);
+            let message = ChatMessage::User(text);
             let tokens = message_tokens(&message);
             self.messages.insert(0, (message, tokens));
         }
         let tokens = self.tokens(scene);
         let messages = self.messages.iter().map(|(message, _)| message.clone()).collect();
         let prompt = Prompt { system: system(scene.template), messages, tools: scene.tools.to_vec() };
-        Rendered { prompt, tokens, left: Vec::new() }
+        RenderedPrompt { prompt, tokens, left: Vec::new() }
     }
 }

@@ -37,6 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod call_outcome;
 mod cancel;
 pub mod command;
 pub mod event;
@@ -49,13 +50,12 @@ mod run;
 mod secrets;
 pub mod snapshot_context;
 pub mod tool;
-mod tool_result;
 pub mod transcript;
 mod unseen_results;
 
-pub use cancel::Cancel;
-pub use command::{CommandOutcome, Permission, Verdict, run_command};
-pub use event::Event;
+pub use cancel::CancelToken;
+pub use command::{Approval, Approver, CommandOutcome, run_command};
+pub use event::RunEvent;
 pub use loop_detector::LoopLimits;
-pub use run::{Ports, Run, RunError, RunLimits, RunOutcome, Settings};
+pub use run::{AgentRun, Ports, RunError, RunLimits, RunOutcome, RunSettings};
 pub use secrets::{Redactor, Secrets};

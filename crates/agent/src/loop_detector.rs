@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use surehand_engine::core::ToolKind;
 
 use crate::{
+    call_outcome::{CallOutcome, CallOutcomeKind},
     tool::AgentTool,
-    tool_result::{ResultKind, ToolResult},
 };
 
 /// How long a run may get nowhere.
@@ -30,26 +30,26 @@ impl Default for LoopLimits {
 
 /// What has come of a run lately.
 #[derive(Debug, Default)]
-pub(crate) struct Guard {
+pub(crate) struct LoopDetector {
     limits: LoopLimits,
     empty: u32,
     looking: u32,
     /// What commands printed since something last changed: the same again tells nothing.
     printed: HashSet<String>,
-    turn: Turn,
+    turn: TurnProgress,
     stop: Option<String>,
 }
 
 /// What one turn came to.
 #[derive(Debug, Default)]
-struct Turn {
+struct TurnProgress {
     changed: bool,
     looked: bool,
 }
 
 /// What is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Advice {
+pub(crate) enum LoopAdvice {
     /// Nothing.
     GoOn,
     /// The model should be told this.
@@ -58,14 +58,14 @@ pub(crate) enum Advice {
     Stop(String),
 }
 
-impl Guard {
+impl LoopDetector {
     /// With so much limits.
     pub(crate) fn new(limits: LoopLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
     /// A call has come to this.
-    pub(crate) fn saw(&mut self, tool: &str, result: &ToolResult) {
+    pub(crate) fn saw(&mut self, tool: &str, result: &CallOutcome) {
         let LoopLimits { refusals, rewrites, .. } = self.limits;
         if let Some((code, repeat)) = result.refusal()
             && repeat >= refusals
@@ -81,7 +81,7 @@ impl Guard {
             return;
         }
         match (&result.kind, AgentTool::named(tool)) {
-            (ResultKind::Command { .. }, _) => self.turn.changed |= self.printed.insert(result.text.clone()),
+            (CallOutcomeKind::Command { .. }, _) => self.turn.changed |= self.printed.insert(result.text.clone()),
             (_, Some(AgentTool::Workspace(tool))) if matches!(tool.kind(), ToolKind::Reads | ToolKind::Forgets) => {
                 self.turn.looked = true;
             }
@@ -93,31 +93,34 @@ impl Guard {
     }
 
     /// A turn is over.
-    pub(crate) fn turn_ended(&mut self) -> Advice {
+    pub(crate) fn turn_ended(&mut self) -> LoopAdvice {
         let turn = std::mem::take(&mut self.turn);
         if let Some(why) = self.stop.take() {
-            return Advice::Stop(why);
+            return LoopAdvice::Stop(why);
         }
         self.empty = if turn.changed || turn.looked { 0 } else { self.empty + 1 };
         self.looking = if turn.changed { 0 } else { self.looking + 1 };
         let LoopLimits { empty_turns, looking_turns, .. } = self.limits;
         if self.empty >= empty_turns {
-            return Advice::Stop(format!("{empty_turns} turns in a row came to nothing"));
+            return LoopAdvice::Stop(format!("{empty_turns} turns in a row came to nothing"));
         }
         if self.looking >= looking_turns {
-            return Advice::Stop(format!("{looking_turns} turns in a row only looked at files"));
+            return LoopAdvice::Stop(format!("{looking_turns} turns in a row only looked at files"));
         }
         if self.empty >= 2 && self.empty >= empty_turns / 2 {
             let left = empty_turns - self.empty;
-            return Advice::Say(format!(
+            return LoopAdvice::Say(format!(
                 "The last {} turns came to nothing. Do something else; after {left} more the run stops.",
                 self.empty
             ));
         }
         if self.looking >= 2 && self.looking == looking_turns / 2 {
-            return Advice::Say(format!("The last {} turns only looked at files. Go on with the first open task.", self.looking));
+            return LoopAdvice::Say(format!(
+                "The last {} turns only looked at files. Go on with the first open task.",
+                self.looking
+            ));
         }
-        Advice::GoOn
+        LoopAdvice::GoOn
     }
 }
 
@@ -134,61 +137,61 @@ mod tests {
     use super::*;
 
     /// A call that came to something.
-    fn did(guard: &mut Guard, tool: &str) {
-        guard.saw(tool, &ToolResult::of(Outcome::new(Ok(Done::Tasks(TaskList::default()))), &ToolNames::default()));
+    fn did(guard: &mut LoopDetector, tool: &str) {
+        guard.saw(tool, &CallOutcome::of(Outcome::new(Ok(Done::Tasks(TaskList::default()))), &ToolNames::default()));
     }
 
-    fn ran(guard: &mut Guard) {
-        let kind = ResultKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
-        guard.saw("run_command", &ToolResult::new("the same".to_owned(), kind));
+    fn ran(guard: &mut LoopDetector) {
+        let kind = CallOutcomeKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
+        guard.saw("run_command", &CallOutcome::new("the same".to_owned(), kind));
     }
 
     #[test]
     fn turns_that_come_to_nothing_are_said_and_then_end_the_run() {
-        let mut guard = Guard::default();
-        let advice: Vec<Advice> = (0..6).map(|_| guard.turn_ended()).collect();
-        assert_eq!(advice[..2], [Advice::GoOn, Advice::GoOn]);
+        let mut guard = LoopDetector::default();
+        let advice: Vec<LoopAdvice> = (0..6).map(|_| guard.turn_ended()).collect();
+        assert_eq!(advice[..2], [LoopAdvice::GoOn, LoopAdvice::GoOn]);
         assert!(
-            matches!(&advice[2], Advice::Say(text) if text.contains("3 turns") && text.contains("after 3 more")),
+            matches!(&advice[2], LoopAdvice::Say(text) if text.contains("3 turns") && text.contains("after 3 more")),
             "{advice:?}"
         );
-        assert!(matches!(&advice[5], Advice::Stop(_)), "{advice:?}");
+        assert!(matches!(&advice[5], LoopAdvice::Stop(_)), "{advice:?}");
     }
 
     #[test]
     fn a_change_makes_up_for_it() {
-        let mut guard = Guard::default();
+        let mut guard = LoopDetector::default();
         for _ in 0..50 {
             guard.turn_ended();
             guard.turn_ended();
             did(&mut guard, "edit_file");
-            assert_eq!(guard.turn_ended(), Advice::GoOn);
+            assert_eq!(guard.turn_ended(), LoopAdvice::GoOn);
         }
     }
 
     #[test]
     fn the_same_command_with_the_same_output_is_nothing_new() {
-        let mut guard = Guard::default();
+        let mut guard = LoopDetector::default();
         let mut stops = 0;
         for _ in 0..20 {
             ran(&mut guard);
-            stops += usize::from(matches!(guard.turn_ended(), Advice::Stop(_)));
+            stops += usize::from(matches!(guard.turn_ended(), LoopAdvice::Stop(_)));
         }
         assert!(stops > 0);
         did(&mut guard, "edit_file");
         guard.turn_ended();
         ran(&mut guard);
-        assert_eq!(guard.turn_ended(), Advice::GoOn);
+        assert_eq!(guard.turn_ended(), LoopAdvice::GoOn);
     }
 
     #[test]
     fn only_looking_ends_as_well() {
-        let mut guard = Guard::default();
+        let mut guard = LoopDetector::default();
         let mut turns = 0;
         loop {
             did(&mut guard, "read_file");
             turns += 1;
-            if let Advice::Stop(why) = guard.turn_ended() {
+            if let LoopAdvice::Stop(why) = guard.turn_ended() {
                 assert!(why.contains("only looked"), "{why}");
                 break;
             }
@@ -198,13 +201,14 @@ mod tests {
 
     #[test]
     fn the_same_refusal_and_the_same_rewrite_end_it() {
-        let mut guard = Guard::default();
-        let saw = |guard: &mut Guard, tool: &str, outcome| guard.saw(tool, &ToolResult::of(outcome, &ToolNames::default()));
+        let mut guard = LoopDetector::default();
+        let saw =
+            |guard: &mut LoopDetector, tool: &str, outcome| guard.saw(tool, &CallOutcome::of(outcome, &ToolNames::default()));
         let refusal = Box::new(Refusal::of_call(Cause::Invalidated));
         saw(&mut guard, "edit_file", Outcome::new(Err(Refused { refusal, repeat: 5, text: None })));
-        assert_eq!(guard.turn_ended(), Advice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
+        assert_eq!(guard.turn_ended(), LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
         let (path, text) = (RelPath::new("a").unwrap(), Text::of("a\n".to_owned()).unwrap());
         saw(&mut guard, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));
-        assert_eq!(guard.turn_ended(), Advice::Stop("a was written over 6 times with nearly what it held".to_owned()));
+        assert_eq!(guard.turn_ended(), LoopAdvice::Stop("a was written over 6 times with nearly what it held".to_owned()));
     }
 }

@@ -17,14 +17,14 @@ use surehand_engine::{
 };
 
 use crate::{
-    event::Phase,
-    model::{Message, Prompt, ToolSpec},
+    event::RunPhase,
+    model::{ChatMessage, Prompt, ToolSpec},
     tool::{self, DONE},
 };
 
 /// What does not change from turn to turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Template {
+pub struct PromptTemplate {
     /// Who the model is and what it is held to.
     pub rules: String,
     /// What is to be done.
@@ -35,7 +35,7 @@ pub struct Template {
 
 /// What else is in the prompt of a turn besides the state of the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Extra {
+pub struct PromptExtra {
     /// The open files, as they are now.
     pub open_files: String,
     /// One line for each turn before the last.
@@ -45,14 +45,14 @@ pub struct Extra {
     /// What the model should know besides: what left its context, what others changed.
     pub notes: String,
     /// Where the run is.
-    pub phase: Phase,
+    pub phase: RunPhase,
 }
 
 /// The prompt of a turn: system, the state of the repository with the open files, and what is to be done now.
 ///
 /// What stays the same for longest comes first, so that providers can take it from their caches: the rules and the story, then the
 /// tasks, then the open files, those that have not changed for longest first, then what is different in every turn.
-pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Extra) -> Prompt {
+pub fn build_snapshot_prompt(template: &PromptTemplate, state: &RepoState, extra: &PromptExtra) -> Prompt {
     let mut text = String::new();
     let mut part = |title: &str, body: &str| {
         if !body.is_empty() {
@@ -69,22 +69,22 @@ pub fn build_snapshot_prompt(template: &Template, state: &RepoState, extra: &Ext
     part("Your last turn", &extra.last_turn);
     part("Notes", &extra.notes);
     part("Now", &request(state, extra.phase));
-    Prompt { system: system(template), messages: vec![Message::User(text)], tools: Vec::new() }
+    Prompt { system: system(template), messages: vec![ChatMessage::User(text)], tools: Vec::new() }
 }
 
 /// The state for a prompt.
-pub fn state_parts(state: &RepoState, phase: Phase) -> SnapshotText {
+pub fn state_parts(state: &RepoState, phase: RunPhase) -> SnapshotText {
     snapshot(state, &tool::names(phase, EditDialect::Text))
 }
 
 /// Both parts of it.
-pub fn state_text(state: &RepoState, phase: Phase) -> String {
+pub fn state_text(state: &RepoState, phase: RunPhase) -> String {
     let SnapshotText { tasks, files } = state_parts(state, phase);
     tasks + &files
 }
 
 /// The first message: rules, story, instructions.
-pub fn system(template: &Template) -> String {
+pub fn system(template: &PromptTemplate) -> String {
     let mut text = format!("{}\n# Story\n{}\n", template.rules, template.story.trim_end());
     if !template.instructions.is_empty() {
         text.push_str(&format!("\n# Instructions\n{}\n", template.instructions.trim_end()));
@@ -93,21 +93,21 @@ pub fn system(template: &Template) -> String {
 }
 
 /// What is to be done in this turn.
-pub fn request(state: &RepoState, phase: Phase) -> String {
+pub fn request(state: &RepoState, phase: RunPhase) -> String {
     let tasks = Tool::UpdateTasks.name();
     match phase {
-        Phase::Planning if !state.tasks.open().is_empty() => format!(
+        RunPhase::Planning if !state.tasks.open().is_empty() => format!(
             "Planning. Look around as far as you need, then write the list of tasks with {tasks}: few, in order, each of them something \
              that can be checked. The open tasks were added by a person and are part of it."
         ),
-        Phase::Planning => format!(
+        RunPhase::Planning => format!(
             "Planning. Look around as far as you need, then write the list of tasks with {tasks}: few, in order, each of them something \
              that can be checked. Files can be changed once there are tasks. If nothing is to be done, call {DONE}."
         ),
-        Phase::Coding if state.tasks.is_done() => {
+        RunPhase::Coding if state.tasks.is_done() => {
             format!("No task is open. If the story is done, call {DONE} with a summary; else add the tasks that are missing.")
         }
-        Phase::Coding | Phase::Done => format!(
+        RunPhase::Coding | RunPhase::Done => format!(
             "Complete the remaining open tasks, the first one first. Do not recreate files that exist; read before you write; set a \
              task to completed when it is; call {DONE} when finished."
         ),
@@ -191,7 +191,7 @@ pub fn dialect_of_model(name: &str) -> EditDialect {
 }
 
 /// The tools of a phase, in few words: what they are held to is in the rules and in refusals.
-pub fn tool_specs(phase: Phase, dialect: EditDialect) -> Vec<ToolSpec> {
+pub fn tool_specs(phase: RunPhase, dialect: EditDialect) -> Vec<ToolSpec> {
     let mut specs: Vec<ToolSpec> = tool::offered(phase, dialect).map(|tool| brief(tool, phase, dialect)).collect();
     specs.push(bare_spec(crate::command::spec()));
     specs.push(done_spec());
@@ -209,10 +209,10 @@ fn done_spec() -> ToolSpec {
 }
 
 /// A tool in its first sentence, with the bare schema of its arguments.
-fn brief(tool: Tool, phase: Phase, dialect: EditDialect) -> ToolSpec {
+fn brief(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
     let names = tool::names(phase, dialect);
     // What is read while planning is there for the edits later, anchors included.
-    let later = tool::names(Phase::Coding, dialect);
+    let later = tool::names(RunPhase::Coding, dialect);
     let description = in_short(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
     bare_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &later) })
@@ -358,15 +358,15 @@ impl Prompt {
 }
 
 /// How many tokens a message has, at most.
-pub fn message_tokens(message: &Message) -> usize {
+pub fn message_tokens(message: &ChatMessage) -> usize {
     const FRAME: usize = 8;
     match message {
-        Message::User(text) => FRAME + estimate(text),
-        Message::Assistant { text, calls } => {
-            let call = |call: &crate::model::Call| FRAME + estimate(&call.name) + estimate(&call.arguments);
+        ChatMessage::User(text) => FRAME + estimate(text),
+        ChatMessage::Assistant { text, calls } => {
+            let call = |call: &crate::model::ModelCall| FRAME + estimate(&call.name) + estimate(&call.arguments);
             FRAME + estimate(text) + calls.iter().map(call).sum::<usize>()
         }
-        Message::Results(results) => results.iter().map(|result| FRAME + estimate(&result.text)).sum(),
+        ChatMessage::Results(results) => results.iter().map(|result| FRAME + estimate(&result.text)).sum(),
     }
 }
 
@@ -402,17 +402,17 @@ mod tests {
             tasks: TaskList::of(story, vec![old.clone(), left.clone()], run(story).as_ref()),
             last_updated: 0,
         };
-        let shown = state_parts(&state("b"), Phase::Planning).tasks;
+        let shown = state_parts(&state("b"), RunPhase::Planning).tasks;
         assert!(
             shown.contains("No tasks.\nOf other stories and runs, not to be done here: 1 open task\n2. [pending] old (run a)"),
             "{shown}"
         );
-        let shown = state_parts(&state("a"), Phase::Coding).tasks;
+        let shown = state_parts(&state("a"), RunPhase::Coding).tasks;
         assert!(shown.contains("Open tasks: 1 (1 done)\n2. [pending] old\n"), "{shown}");
     }
 
     fn field(dialect: EditDialect, tool: &str, field: &str) -> Value {
-        let specs = tool_specs(Phase::Coding, dialect);
+        let specs = tool_specs(RunPhase::Coding, dialect);
         let spec = specs.iter().find(|spec| spec.name == tool).unwrap();
         spec.schema["properties"][field].clone()
     }
@@ -429,7 +429,7 @@ mod tests {
     fn anchors_are_for_those_who_edit_by_them() {
         assert_eq!(field(EditDialect::Text, "read_file", "anchors"), Value::Null);
         assert!(field(EditDialect::Lines, "read_file", "anchors").is_object());
-        let planning = tool_specs(Phase::Planning, EditDialect::Lines);
+        let planning = tool_specs(RunPhase::Planning, EditDialect::Lines);
         assert!(planning.iter().any(|spec| spec.schema["properties"]["anchors"].is_object()), "also for who plans");
         for mode in [Mode::Snapshot, Mode::History] {
             assert!(rules(mode, EditDialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn what_names_say_is_not_said_again() {
-        let specs = tool_specs(Phase::Coding, EditDialect::Text);
+        let specs = tool_specs(RunPhase::Coding, EditDialect::Text);
         let schemas: String = specs.iter().map(|tool| json!(tool.schema).to_string()).collect();
         assert!(!schemas.contains("relative to the workspace root or absolute") && !schemas.contains("null"), "{schemas}");
     }

@@ -8,7 +8,7 @@ use surehand_engine::{
 
 /// What can be done about a refused edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Repair {
+pub(crate) struct EditRepair {
     /// Shows what changed.
     pub read: ReadCall,
     /// The edit once more with fresh anchors, if all of them are known.
@@ -16,7 +16,7 @@ pub(crate) struct Repair {
 }
 
 /// What can be done about a refusal.
-pub(crate) fn repair(edit: &Edit, refusal: &Refusal) -> Option<Repair> {
+pub(crate) fn repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> {
     let is_partial = match refusal.code() {
         RefusalCode::Stale | RefusalCode::AnchorMismatch => false,
         RefusalCode::Partial => true,
@@ -43,7 +43,7 @@ pub(crate) fn repair(edit: &Edit, refusal: &Refusal) -> Option<Repair> {
         }
         _ => None,
     };
-    Some(Repair { read, retry })
+    Some(EditRepair { read, retry })
 }
 
 /// An edit with every anchor in its new form; nothing if one of them has none.

@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Call as EngineCall, CallProgress, Edit, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
+    CallProgress, Edit, Call as EngineCall, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
         Done, EditDialect, Lines, Mode, Owner, RepoState,
         file_diff::{DiffKind, FileDiff},
@@ -18,25 +18,25 @@ use surehand_engine::{
 };
 
 use crate::{
-    cancel::Cancel,
-    command::{self, Permission},
-    event::{Event, Phase, Stop},
-    history_context::History,
-    loop_detector::{Advice, Guard, LoopLimits},
-    model::{Answer, Call, CallResult, Heard, Model, ModelError, ToolSpec, Usage},
-    prompt::{self, Template},
+    call_outcome::{CallOutcome, CallOutcomeKind},
+    cancel::CancelToken,
+    command::{self, Approver},
+    event::{RunEvent, RunPhase, StopReason},
+    history_context::HistoryContext,
+    loop_detector::{LoopAdvice, LoopDetector, LoopLimits},
+    model::{CallResult, ChatModel, ModelAnswer, ModelCall, ModelError, StreamEvent, TokenUsage, ToolSpec},
+    prompt::{self, PromptTemplate},
     repair::repair,
     secrets::Secrets,
-    snapshot_context::{Did, Memory, Rendered, Scene, Snapshot},
+    snapshot_context::{PastCall, RenderedPrompt, RunMemory, SnapshotContext, TurnInput},
     tool::{self, AgentTool},
-    tool_result::{ResultKind, ToolResult},
-    transcript::{self, Place, Record, ResumeError},
-    unseen_results::Blind,
+    transcript::{self, ResumeError, RunTranscript, SavedRun},
+    unseen_results::UnseenResults,
 };
 
 /// What a run is held to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct RunSettings {
     /// How the prompt is made.
     pub mode: Mode,
     /// Tokens of a prompt in snapshot mode.
@@ -64,7 +64,7 @@ pub struct RunLimits {
     pub cost: Option<f64>,
 }
 
-impl Settings {
+impl RunSettings {
     /// As the owner of a workspace has set them.
     pub fn of(workspace: &Workspace) -> Self {
         let context = workspace.config().context;
@@ -108,11 +108,11 @@ pub struct RunOutcome {
     /// Its name.
     pub run: String,
     /// Why it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// In words.
     pub text: String,
     /// What it took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Turns in all.
     pub turns: u32,
 }
@@ -120,72 +120,77 @@ pub struct RunOutcome {
 /// Those whom a run needs: who thinks, who allows, who listens.
 pub struct Ports<'a> {
     /// The model.
-    pub model: &'a mut dyn Model,
+    pub model: &'a mut dyn ChatModel,
     /// Whoever allows commands.
-    pub permission: &'a mut dyn Permission,
+    pub permission: &'a mut dyn Approver,
     /// Whoever wants to know what happens.
-    pub listener: &'a mut dyn FnMut(&Event),
+    pub listener: &'a mut dyn FnMut(&RunEvent),
     /// The wish to stop.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// A story that is worked on.
-pub struct Run<'a> {
+pub struct AgentRun<'a> {
     session: Session,
     ports: Ports<'a>,
-    settings: Settings,
+    settings: RunSettings,
     dialect: EditDialect,
-    place: Place,
-    record: Record,
-    context: Context,
+    place: SavedRun,
+    record: RunTranscript,
+    context: RunContext,
     /// The lines that the last turn has shown.
     shown: Vec<Lines>,
-    guard: Guard,
-    commands: command::Limits,
+    guard: LoopDetector,
+    commands: command::CommandLimits,
 }
 
-enum Context {
-    Snapshot(Box<Snapshot>),
-    History(History),
+enum RunContext {
+    Snapshot(Box<SnapshotContext>),
+    History(HistoryContext),
 }
 
 /// What a call came to, for the model and for the run.
-struct Carried {
-    result: ToolResult,
+struct CarriedOut {
+    result: CallOutcome,
     /// The summary, if the call was `done` and it is.
     is_over: Option<String>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> AgentRun<'a> {
     /// A new run.
-    pub fn new(workspace: Arc<Workspace>, story: &str, settings: Settings, ports: Ports<'a>) -> Result<Self, RunError> {
+    pub fn new(workspace: Arc<Workspace>, story: &str, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
         let mut session = Session::new(workspace);
         let id = session.tracker().map(|tracker| tracker.session().0.clone()).unwrap_or_default();
-        let place = Place {
+        let place = SavedRun {
             run: id.clone(),
             story: settings.secrets.hide(story).into_owned(),
             session: id,
             model: ports.model.name().to_owned(),
             mode: settings.mode,
-            phase: Phase::Planning,
+            phase: RunPhase::Planning,
             has_plan: false,
             turn: 0,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             stop: None,
-            memory: Memory::default(),
+            memory: RunMemory::default(),
         };
         Self::at(session, place, settings, ports)
     }
 
     /// A run that goes on where it was: the named one, or the last one that is not done.
-    pub fn resume(workspace: Arc<Workspace>, run: Option<&str>, settings: Settings, ports: Ports<'a>) -> Result<Self, RunError> {
+    pub fn resume(
+        workspace: Arc<Workspace>,
+        run: Option<&str>,
+        settings: RunSettings,
+        ports: Ports<'a>,
+    ) -> Result<Self, RunError> {
         let place = transcript::find(&workspace, run)?;
         let mut session = Session::continued(workspace, SessionId(place.session.clone()));
         // What it had read is perhaps no longer true, and what it was given after it was last written down is lost.
         session.reset();
         let was_killed = place.stop.is_none();
-        let memory = Memory { instructions: Vec::new(), ..place.memory };
-        let place = Place { stop: None, model: ports.model.name().to_owned(), mode: settings.mode, memory, ..place };
+        let memory = RunMemory { instructions: Vec::new(), ..place.memory };
+        let place = SavedRun { stop: None, model: ports.model.name().to_owned(), mode: settings.mode, memory, ..place };
         let mut run = Self::at(session, place, settings, ports)?;
         if was_killed {
             // Of the turn in which that happened nothing was written down but what it did.
@@ -196,11 +201,11 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    fn at(mut session: Session, place: Place, settings: Settings, ports: Ports<'a>) -> Result<Self, RunError> {
+    fn at(mut session: Session, place: SavedRun, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
         let workspace = session.workspace().clone();
         workspace.start_watching();
         let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_of_model(ports.model.name()));
-        let record = Record::open(&workspace, &place.run).map_err(|error| match error.kind() {
+        let record = RunTranscript::open(&workspace, &place.run).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: place.run.clone() }),
             _ => RunError::Record(error),
         })?;
@@ -208,18 +213,18 @@ impl<'a> Run<'a> {
             Mode::Snapshot => {
                 check_budget(settings.budget, dialect)?;
                 let memory = place.memory.clone();
-                Context::Snapshot(Box::new(Snapshot::new(memory, settings.budget, dialect, &mut session)))
+                RunContext::Snapshot(Box::new(SnapshotContext::new(memory, settings.budget, dialect, &mut session)))
             }
             Mode::History => {
-                let mut history = History::new(settings.window, transcript::said(&workspace, &place.run)?);
+                let mut history = HistoryContext::new(settings.window, transcript::said(&workspace, &place.run)?);
                 if place.turn > 0 {
                     history.say(prompt::GOES_ON);
                 }
-                Context::History(history)
+                RunContext::History(history)
             }
         };
-        let guard = Guard::new(settings.loop_limits);
-        let commands = command::Limits::from(&workspace.config().commands);
+        let guard = LoopDetector::new(settings.loop_limits);
+        let commands = command::CommandLimits::from(&workspace.config().commands);
         session.works_for_run(&place.run);
         Ok(Self { session, ports, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
     }
@@ -229,7 +234,7 @@ impl<'a> Run<'a> {
         // From here on it can be gone on with, also if the first turn is never finished.
         self.save()?;
         self.begin_story()?;
-        self.tell(Event::Started {
+        self.tell(RunEvent::Started {
             run: self.place.run.clone(),
             story: self.place.story.clone(),
             model: self.place.model.clone(),
@@ -248,8 +253,8 @@ impl<'a> Run<'a> {
         self.place.stop = Some(stop);
         self.save()?;
         let text = self.settings.secrets.hide(&text).into_owned();
-        self.tell(Event::Stopped { stop, text: text.clone() })?;
-        let Place { run, usage, turn, .. } = self.place;
+        self.tell(RunEvent::Stopped { stop, text: text.clone() })?;
+        let SavedRun { run, usage, turn, .. } = self.place;
         Ok(RunOutcome { run, stop, text, usage, turns: turn })
     }
 
@@ -263,13 +268,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn is_used_up(&self) -> Option<(Stop, String)> {
+    fn is_used_up(&self) -> Option<(StopReason, String)> {
         let RunLimits { turns, tokens, cost } = self.settings.limits;
         let usage = self.place.usage;
         let taken = usage.input + usage.output;
-        let used_up = |what: String| Some((Stop::Budget, format!("{what}; go on with: surehand run --resume")));
+        let used_up = |what: String| Some((StopReason::Budget, format!("{what}; go on with: surehand run --resume")));
         if self.ports.cancel.is_set() {
-            return Some((Stop::Cancelled, "stopped; go on with: surehand run --resume".to_owned()));
+            return Some((StopReason::Cancelled, "stopped; go on with: surehand run --resume".to_owned()));
         }
         if let Some(turns) = turns.filter(|turns| self.place.turn >= *turns) {
             return used_up(format!("{turns} turns are used up"));
@@ -288,59 +293,61 @@ impl<'a> Run<'a> {
     }
 
     /// One turn. Gives why the run is over, if it is.
-    fn turn(&mut self) -> Result<Option<(Stop, String)>, RunError> {
+    fn turn(&mut self) -> Result<Option<(StopReason, String)>, RunError> {
         let started = Instant::now();
         let turn = self.place.turn + 1;
         let state = self.session.snapshot();
         let rendered = self.render(&state)?;
         self.say_turn(turn, &state, rendered.tokens)?;
         if !rendered.left.is_empty() {
-            self.tell(Event::Left { what: rendered.left.clone() })?;
+            self.tell(RunEvent::Left { what: rendered.left.clone() })?;
         }
         let answer = match self.ask(&rendered) {
             Ok(answer) => answer,
             Err(ModelError::Cancelled) => {
-                return Ok(Some((Stop::Cancelled, "stopped; go on with: surehand run --resume".to_owned())));
+                return Ok(Some((StopReason::Cancelled, "stopped; go on with: surehand run --resume".to_owned())));
             }
-            Err(error) => return Ok(Some((Stop::Model, error.to_string()))),
+            Err(error) => return Ok(Some((StopReason::Model, error.to_string()))),
         };
-        if let Context::Snapshot(context) = &mut self.context {
+        if let RunContext::Snapshot(context) = &mut self.context {
             context.counted(rendered.tokens, answer.usage.input);
         }
-        self.tell(Event::Said { text: answer.text.clone() })?;
+        self.tell(RunEvent::Said { text: answer.text.clone() })?;
         let over = self.carry_out(turn, &answer)?;
         self.place.turn = turn;
         self.place.usage = self.place.usage.plus(answer.usage);
         let seconds = started.elapsed().as_secs_f64();
-        self.tell(Event::TurnEnded { turn, usage: answer.usage, total: self.place.usage, seconds })?;
+        self.tell(RunEvent::TurnEnded { turn, usage: answer.usage, total: self.place.usage, seconds })?;
         self.settle_phase();
         self.save()?;
         if let Some(summary) = over {
-            self.place.phase = Phase::Done;
-            return Ok(Some((Stop::Done, summary)));
+            self.place.phase = RunPhase::Done;
+            return Ok(Some((StopReason::Done, summary)));
         }
         Ok(match self.guard.turn_ended() {
-            Advice::GoOn => None,
-            Advice::Say(note) => {
+            LoopAdvice::GoOn => None,
+            LoopAdvice::Say(note) => {
                 self.note(note);
                 None
             }
-            Advice::Stop(why) => Some((Stop::Stuck, format!("{why}; look at it, then go on with: surehand run --resume"))),
+            LoopAdvice::Stop(why) => {
+                Some((StopReason::Stuck, format!("{why}; look at it, then go on with: surehand run --resume")))
+            }
         })
     }
 
-    fn render(&mut self, state: &RepoState) -> Result<Rendered, RunError> {
+    fn render(&mut self, state: &RepoState) -> Result<RenderedPrompt, RunError> {
         let template = self.template();
         let tools = self.tools();
-        let scene = Scene { template: &template, state, phase: self.place.phase, tools: &tools };
+        let scene = TurnInput { template: &template, state, phase: self.place.phase, tools: &tools };
         match &mut self.context {
-            Context::Snapshot(context) => {
+            RunContext::Snapshot(context) => {
                 if let Some(told) = self.session.instructions_if_new(".") {
                     context.instruct(told);
                 }
                 Ok(context.render(&mut self.session, &scene))
             }
-            Context::History(history) => {
+            RunContext::History(history) => {
                 let folded = history.is_full(&scene).then(|| history.fold(state, &scene));
                 let rendered = history.render(&scene);
                 if let Some(folded) = folded {
@@ -348,7 +355,7 @@ impl<'a> Run<'a> {
                     if folded.is_last_kept {
                         self.session.prompt_views().show_only(&self.shown);
                     }
-                    self.tell(Event::Folded { messages: folded.messages })?;
+                    self.tell(RunEvent::Folded { messages: folded.messages })?;
                 }
                 Ok(rendered)
             }
@@ -356,12 +363,12 @@ impl<'a> Run<'a> {
     }
 
     /// The rules and the story. In snapshot mode the story has its share of the budget; a conversation has to have room for more than it.
-    fn template(&self) -> Template {
+    fn template(&self) -> PromptTemplate {
         let story = match self.settings.mode {
             Mode::Snapshot => self.place.story.clone(),
             Mode::History => cut(&self.place.story, self.settings.window / 4).into_owned(),
         };
-        Template { rules: prompt::rules(self.settings.mode, self.dialect), story, instructions: String::new() }
+        PromptTemplate { rules: prompt::rules(self.settings.mode, self.dialect), story, instructions: String::new() }
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
@@ -370,7 +377,7 @@ impl<'a> Run<'a> {
 
     fn say_turn(&mut self, turn: u32, state: &RepoState, prompt_tokens: usize) -> Result<(), RunError> {
         let open = state.tasks.open();
-        let event = Event::Turn {
+        let event = RunEvent::Turn {
             turn,
             phase: self.place.phase,
             task: open.first().map(|task| task.description.clone()),
@@ -383,40 +390,40 @@ impl<'a> Run<'a> {
 
     /// Asks the model. Secrets are redacted on both ways: what the model is asked, in whatever part of the prompt it was, and what it
     /// answers, from where it would get into files, commands and the next prompt.
-    fn ask(&mut self, rendered: &Rendered) -> Result<Answer, ModelError> {
+    fn ask(&mut self, rendered: &RenderedPrompt) -> Result<ModelAnswer, ModelError> {
         let Ports { model, listener, cancel, .. } = &mut self.ports;
         let secrets = &self.settings.secrets;
         let mut redactor = secrets.redactor();
-        let mut tell = |event: Event| {
-            if !matches!(&event, Event::Text { text } if text.is_empty()) {
+        let mut tell = |event: RunEvent| {
+            if !matches!(&event, RunEvent::Text { text } if text.is_empty()) {
                 listener(&secrets.hide_in(event));
             }
         };
         let answer = model.ask(&secrets.hide_in(rendered.prompt.clone()), cancel, &mut |heard| match heard {
-            Heard::Text(text) => tell(Event::Text { text: redactor.push(text).into_owned() }),
-            Heard::Thought(_) => {}
-            Heard::Calling(tool) => {
-                tell(Event::Text { text: redactor.finish() });
-                tell(Event::Calling { tool: tool.to_owned() });
+            StreamEvent::Text(text) => tell(RunEvent::Text { text: redactor.push(text).into_owned() }),
+            StreamEvent::Thought(_) => {}
+            StreamEvent::Calling(tool) => {
+                tell(RunEvent::Text { text: redactor.finish() });
+                tell(RunEvent::Calling { tool: tool.to_owned() });
             }
-            Heard::Again { why, seconds } => {
+            StreamEvent::Again { why, seconds } => {
                 redactor = secrets.redactor();
-                tell(Event::Again { why: why.to_owned(), seconds });
+                tell(RunEvent::Again { why: why.to_owned(), seconds });
             }
         })?;
-        tell(Event::Text { text: redactor.finish() });
+        tell(RunEvent::Text { text: redactor.finish() });
         Ok(secrets.hide_in(answer))
     }
 
     /// Carries out what the model calls, in order. Gives the summary if it is done.
-    fn carry_out(&mut self, turn: u32, answer: &Answer) -> Result<Option<String>, RunError> {
+    fn carry_out(&mut self, turn: u32, answer: &ModelAnswer) -> Result<Option<String>, RunError> {
         let mut over = None;
-        let mut blind = Blind::before(&mut self.session, &answer.calls);
+        let mut blind = UnseenResults::before(&mut self.session, &answer.calls);
         let (mut did, mut results) = (Vec::new(), Vec::new());
         self.shown.clear();
         for call in &answer.calls {
-            let (arguments, Carried { result, is_over }) = if self.ports.cancel.is_set() {
-                (json!({}), ToolResult::refused("cancelled", "not carried out: the run was stopped").into())
+            let (arguments, CarriedOut { result, is_over }) = if self.ports.cancel.is_set() {
+                (json!({}), CallOutcome::refused("cancelled", "not carried out: the run was stopped").into())
             } else {
                 self.carry_out_one(call, answer.is_cut, &mut blind)?
             };
@@ -425,19 +432,19 @@ impl<'a> Run<'a> {
             self.place.has_plan |= matches!(result.outcome().map(|outcome| &outcome.result), Some(Ok(Done::Tasks(_))));
             let (tool, is_error, is_noop) = (call.name.clone(), result.is_error(), result.is_noop());
             let ended = match &result.kind {
-                ResultKind::Command { ending, .. } => Some(ending.clone()),
-                ResultKind::Outcome(_) | ResultKind::Refused { .. } | ResultKind::Finished => None,
+                CallOutcomeKind::Command { ending, .. } => Some(ending.clone()),
+                CallOutcomeKind::Outcome(_) | CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished => None,
             };
             results.push(CallResult { id: call.id.clone(), text: result.text, is_error });
-            did.push(Did { tool, arguments, outcome: result.text_beside_files, ended, is_error, is_noop });
+            did.push(PastCall { tool, arguments, outcome: result.text_beside_files, ended, is_error, is_noop });
             over = over.or(is_over);
         }
         match &mut self.context {
-            Context::Snapshot(context) => {
+            RunContext::Snapshot(context) => {
                 context.see(std::mem::take(&mut self.shown));
                 context.took(turn, &answer.text, did);
             }
-            Context::History(history) => {
+            RunContext::History(history) => {
                 let noops = did.iter().zip(&answer.calls).filter(|(did, _)| did.is_noop).map(|(_, call)| call.id.clone());
                 history.took(&answer.text, answer.calls.clone(), results, noops.collect());
             }
@@ -449,7 +456,12 @@ impl<'a> Run<'a> {
     }
 
     /// Carries out one call, tells it, and repairs what can be repaired.
-    fn carry_out_one(&mut self, call: &Call, is_cut: bool, blind: &mut Blind) -> Result<(Value, Carried), RunError> {
+    fn carry_out_one(
+        &mut self,
+        call: &ModelCall,
+        is_cut: bool,
+        blind: &mut UnseenResults,
+    ) -> Result<(Value, CarriedOut), RunError> {
         let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("the arguments must be a JSON object".to_owned()),
@@ -463,7 +475,7 @@ impl<'a> Run<'a> {
         let arguments = match parsed {
             Ok(arguments) => arguments,
             Err(why) => {
-                let refused = ToolResult::refused("bad_arguments", &format!("{}: {why}", call.name));
+                let refused = CallOutcome::refused("bad_arguments", &format!("{}: {why}", call.name));
                 self.tell_result(&call.id, &call.name, &refused)?;
                 return Ok((shown, refused.into()));
             }
@@ -475,21 +487,21 @@ impl<'a> Run<'a> {
             Some(EngineCall::Edit(edit)) if carried.result.is_error() => self.repair(call, edit, &carried.result)?,
             _ => None,
         };
-        Ok((shown, repaired.map_or(carried, Carried::from)))
+        Ok((shown, repaired.map_or(carried, CarriedOut::from)))
     }
 
     /// Calls a tool. `understood` is what a call of the workspace means, if it means anything.
-    fn call(&mut self, name: &str, arguments: &Value, understood: Option<&EngineCall>, blind: &mut Blind) -> Carried {
+    fn call(&mut self, name: &str, arguments: &Value, understood: Option<&EngineCall>, blind: &mut UnseenResults) -> CarriedOut {
         let tool = AgentTool::named(name);
-        if self.place.phase == Phase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
+        if self.place.phase == RunPhase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
             let tasks = Tool::UpdateTasks.name();
             let why = format!("{name} is for later: first write the tasks with {tasks}. Nothing was changed.");
-            return ToolResult::refused("planning", &why).into();
+            return CallOutcome::refused("planning", &why).into();
         }
         if let Some(EngineCall::Edit(edit)) = understood
             && let Some(why) = blind.objection(&mut self.session, edit)
         {
-            return ToolResult::refused("unseen", &why).into();
+            return CallOutcome::refused("unseen", &why).into();
         }
         match tool {
             Some(AgentTool::Done) => self.done(arguments, blind),
@@ -516,25 +528,25 @@ impl<'a> Run<'a> {
     }
 
     /// Takes an answer of the workspace. A prompt that is rendered anew has its own place for instructions.
-    fn take_outcome(&mut self, mut outcome: Outcome) -> ToolResult {
-        if let Context::Snapshot(context) = &mut self.context
+    fn take_outcome(&mut self, mut outcome: Outcome) -> CallOutcome {
+        if let RunContext::Snapshot(context) = &mut self.context
             && let Some(told) = outcome.notes.instructions.take()
         {
             context.instruct(told);
         }
-        let result = ToolResult::of(outcome, &self.names());
+        let result = CallOutcome::of(outcome, &self.names());
         self.take(result)
     }
 
     /// Remembers the lines that a result shows.
-    fn take(&mut self, result: ToolResult) -> ToolResult {
+    fn take(&mut self, result: CallOutcome) -> CallOutcome {
         self.shown.extend(result.shown());
         result
     }
 
-    fn done(&mut self, arguments: &Value, blind: &Blind) -> Carried {
+    fn done(&mut self, arguments: &Value, blind: &UnseenResults) -> CarriedOut {
         if let Some(why) = blind.is_done_too_early() {
-            return ToolResult::refused("failed_calls", &why).into();
+            return CallOutcome::refused("failed_calls", &why).into();
         }
         let state = self.session.snapshot();
         let open = state.tasks.open();
@@ -548,17 +560,17 @@ impl<'a> Run<'a> {
                 Tool::UpdateTasks.name(),
                 tool::DONE
             );
-            return ToolResult::refused("open_tasks", &why).into();
+            return CallOutcome::refused("open_tasks", &why).into();
         }
         let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
-        Carried { result: ToolResult::new("Done.\n".to_owned(), ResultKind::Finished), is_over: Some(summary) }
+        CarriedOut { result: CallOutcome::new("Done.\n".to_owned(), CallOutcomeKind::Finished), is_over: Some(summary) }
     }
 
     /// Makes a refused edit where it is proven which lines were meant, once; else reads again what it was refused for.
     ///
     /// The proof holds for the version that the refusal speaks of. If the read finds another one, the edit is left to the model: in
     /// that one an anchor may fit another line that looks the same.
-    fn repair(&mut self, call: &Call, edit: &Edit, refused: &ToolResult) -> Result<Option<ToolResult>, RunError> {
+    fn repair(&mut self, call: &ModelCall, edit: &Edit, refused: &CallOutcome) -> Result<Option<CallOutcome>, RunError> {
         let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
         let Some(repair) = repair(edit, refusal) else { return Ok(None) };
         let read = Tool::ReadFile.name();
@@ -575,10 +587,10 @@ impl<'a> Run<'a> {
         let proven = refusal.view_after.as_ref().map(|view| view.version());
         let is_proven = reading.as_ref().is_some_and(|reading| Some(reading.text.version()) == proven);
         let Some(retry) = repair.retry.filter(|_| is_proven) else {
-            let kind = ResultKind::Outcome(Box::new(refused.outcome().expect("it was refused").clone()));
+            let kind = CallOutcomeKind::Outcome(Box::new(refused.outcome().expect("it was refused").clone()));
             let text = format!("{}{}", refused.text, fresh.text);
             let text_beside_files = format!("{}{}", refused.text_beside_files, fresh.text_beside_files);
-            return Ok(Some(ToolResult { text, text_beside_files, kind, is_repaired: false }));
+            return Ok(Some(CallOutcome { text, text_beside_files, kind, is_repaired: false }));
         };
         let retry = EngineCall::Edit(retry);
         self.tell_call(&call.id, &call.name, tools::written_arguments(&retry), true)?;
@@ -598,37 +610,37 @@ impl<'a> Run<'a> {
 
     fn note(&mut self, note: impl Into<String>) {
         match &mut self.context {
-            Context::Snapshot(context) => context.note(note),
-            Context::History(history) => history.say(note),
+            RunContext::Snapshot(context) => context.note(note),
+            RunContext::History(history) => history.say(note),
         }
     }
 
     /// Planning is over when there are tasks, and not only those of an earlier story.
     fn settle_phase(&mut self) {
-        if self.place.phase == Phase::Planning && self.place.has_plan && !self.session.snapshot().tasks.open().is_empty() {
-            self.place.phase = Phase::Coding;
+        if self.place.phase == RunPhase::Planning && self.place.has_plan && !self.session.snapshot().tasks.open().is_empty() {
+            self.place.phase = RunPhase::Coding;
         }
     }
 
     fn save(&mut self) -> Result<(), RunError> {
-        if let Context::Snapshot(context) = &self.context {
+        if let RunContext::Snapshot(context) = &self.context {
             self.place.memory = context.memory();
         }
         Ok(self.record.save(&self.settings.secrets.hide_in(self.place.clone()))?)
     }
 
     fn tell_call(&mut self, id: &str, tool: &str, arguments: Value, repair: bool) -> Result<(), RunError> {
-        self.tell(Event::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair })
+        self.tell(RunEvent::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair })
     }
 
-    fn tell_result(&mut self, id: &str, tool: &str, result: &ToolResult) -> Result<(), RunError> {
+    fn tell_result(&mut self, id: &str, tool: &str, result: &CallOutcome) -> Result<(), RunError> {
         let changed = result.outcome().and_then(|outcome| outcome.changed());
         let diff = changed.map(|changed| self.diff(changed)).unwrap_or_default();
         let (id, tool, is_error) = (id.to_owned(), tool.to_owned(), result.is_error());
         // `tell` redacts through JSON, and a diff does not come back from there. So no secret may be left for it to find: text
         // and diff are redacted here, and the call was when the model answered.
         let text = self.settings.secrets.hide(&result.text).into_owned();
-        self.tell(Event::Result { id, tool, is_error, text, diff })
+        self.tell(RunEvent::Result { id, tool, is_error, text, diff })
     }
 
     /// What a change did, for people, without secrets.
@@ -638,7 +650,7 @@ impl<'a> Run<'a> {
     }
 
     /// Every event goes through here, or through [`Self::ask`] while the model answers, and none carries a secret.
-    fn tell(&mut self, event: Event) -> Result<(), RunError> {
+    fn tell(&mut self, event: RunEvent) -> Result<(), RunError> {
         let event = self.settings.secrets.hide_in(event);
         self.record.add(&event)?;
         (self.ports.listener)(&event);
@@ -646,8 +658,8 @@ impl<'a> Run<'a> {
     }
 }
 
-impl From<ToolResult> for Carried {
-    fn from(result: ToolResult) -> Self {
+impl From<CallOutcome> for CarriedOut {
+    fn from(result: CallOutcome) -> Self {
         Self { result, is_over: None }
     }
 }
@@ -655,12 +667,12 @@ impl From<ToolResult> for Carried {
 /// The least budget with which there is room for work.
 fn check_budget(budget: usize, dialect: EditDialect) -> Result<(), RunError> {
     use surehand_engine::core::{render::snapshot::MOST_TOKENS, tokens::estimate};
-    let tools = prompt::tools_tokens(&prompt::tool_specs(Phase::Coding, dialect));
+    let tools = prompt::tools_tokens(&prompt::tool_specs(RunPhase::Coding, dialect));
     let needed = tools + estimate(&prompt::rules(Mode::Snapshot, dialect)) + MOST_TOKENS + 1000;
     if budget < needed { Err(RunError::BudgetTooSmall { budget, needed }) } else { Ok(()) }
 }
 
-impl Usage {
+impl TokenUsage {
     /// Both together.
     pub fn plus(self, other: Self) -> Self {
         let cost = match (self.cost, other.cost) {

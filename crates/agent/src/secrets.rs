@@ -6,7 +6,7 @@ use std::{borrow::Cow, ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::model::Key;
+use crate::model::ApiKey;
 
 /// Texts that nobody may see: not the model, not the transcript, not the terminal, and not the commands.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Secrets {
     }
 
     /// Adds a key.
-    pub fn add_key(&mut self, key: &Key) {
+    pub fn add_key(&mut self, key: &ApiKey) {
         self.add(key.reveal());
     }
 

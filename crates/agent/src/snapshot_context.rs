@@ -21,30 +21,30 @@ use surehand_engine::{
 };
 
 use crate::{
-    event::Phase,
+    event::RunPhase,
     model::{Prompt, ToolSpec},
-    prompt::{self, Extra, Template, build_snapshot_prompt},
+    prompt::{self, PromptExtra, PromptTemplate, build_snapshot_prompt},
     tool,
 };
 
 /// What a run knows besides what is on the disk, as it is written down after each turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct RunMemory {
     /// What the model has open.
     pub open: Places,
     /// What it said last.
     pub said: String,
     /// What it called last, and what came of it.
-    pub did: Vec<Did>,
+    pub did: Vec<PastCall>,
     /// The turns before, one line each.
     pub earlier: VecDeque<String>,
     /// Instructions of the repository that it was given.
-    pub instructions: Vec<Given>,
+    pub instructions: Vec<GivenInstructions>,
 }
 
 /// A call and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Did {
+pub struct PastCall {
     /// The tool.
     pub tool: String,
     /// Its arguments, or as a string what is no JSON.
@@ -62,7 +62,7 @@ pub struct Did {
 
 /// Instructions that the model was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Given {
+pub struct GivenInstructions {
     /// The files.
     pub paths: Vec<RelPath>,
     /// What they say.
@@ -71,9 +71,9 @@ pub struct Given {
 
 /// The context of a run in snapshot mode.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct SnapshotContext {
     open: WorkingSet,
-    memory: Memory,
+    memory: RunMemory,
     notes: Vec<String>,
     budget: usize,
     /// How many tokens more than ours the provider counted last.
@@ -83,7 +83,7 @@ pub struct Snapshot {
 
 /// A prompt, and what is no longer in it.
 #[derive(Debug)]
-pub struct Rendered {
+pub struct RenderedPrompt {
     /// The prompt.
     pub prompt: Prompt,
     /// Its tokens, estimated, at most.
@@ -93,20 +93,20 @@ pub struct Rendered {
 }
 
 /// What a turn is made from besides what the context remembers.
-pub struct Scene<'a> {
+pub struct TurnInput<'a> {
     /// The rules and the story.
-    pub template: &'a Template,
+    pub template: &'a PromptTemplate,
     /// The state of the repository.
     pub state: &'a RepoState,
     /// Where the run is.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// The tools of the phase.
     pub tools: &'a [ToolSpec],
 }
 
-impl Snapshot {
+impl SnapshotContext {
     /// A context that goes on from what is remembered.
-    pub fn new(memory: Memory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
+    pub fn new(memory: RunMemory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
         let mut open = WorkingSet::default();
         for (path, lines) in &memory.open {
             if let Some(text) = session.prompt_views().present(path) {
@@ -121,8 +121,8 @@ impl Snapshot {
     }
 
     /// What is to be written down.
-    pub fn memory(&self) -> Memory {
-        Memory { open: self.open.places(), ..self.memory.clone() }
+    pub fn memory(&self) -> RunMemory {
+        RunMemory { open: self.open.places(), ..self.memory.clone() }
     }
 
     /// Says something to the model with the next prompt.
@@ -141,8 +141,8 @@ impl Snapshot {
         // What changed takes the place of what it was.
         let paths = told.paths();
         self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
-        let text = render::instructions::instructions(&told, &tool::names(Phase::Coding, self.dialect));
-        self.memory.instructions.push(Given { paths, text });
+        let text = render::instructions::instructions(&told, &tool::names(RunPhase::Coding, self.dialect));
+        self.memory.instructions.push(GivenInstructions { paths, text });
     }
 
     /// Lines were shown to the model, or it wrote them.
@@ -153,7 +153,7 @@ impl Snapshot {
     }
 
     /// A turn is over.
-    pub fn took(&mut self, turn: u32, said: &str, did: Vec<Did>) {
+    pub fn took(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
         const TURNS: usize = 12;
         let line = turn_line(turn.saturating_sub(1), &self.memory.did);
         self.memory.earlier.extend(line);
@@ -165,13 +165,13 @@ impl Snapshot {
     }
 
     /// The prompt of the next turn. From here on the session knows what it shows, and nothing else.
-    pub fn render(&mut self, session: &mut Session, scene: &Scene<'_>) -> Rendered {
+    pub fn render(&mut self, session: &mut Session, scene: &TurnInput<'_>) -> RenderedPrompt {
         self.refresh(session);
         let budget = self.budget - self.over;
         let free = budget.saturating_sub(fixed(scene));
         let template = self.template(session, scene, free);
         let notes_room = free / 16;
-        let mut extra = Extra {
+        let mut extra = PromptExtra {
             open_files: String::new(),
             earlier: self.earlier(free / 16),
             last_turn: self.last_turn(free / 4),
@@ -190,7 +190,7 @@ impl Snapshot {
         extra.notes = notes(std::mem::take(&mut self.notes), &left, notes_room);
         let tools = prompt.tools;
         let prompt = Prompt { tools, ..build_snapshot_prompt(&template, scene.state, &extra) };
-        Rendered { tokens: prompt.tokens(), prompt, left }
+        RenderedPrompt { tokens: prompt.tokens(), prompt, left }
     }
 
     /// Looks at the open files again. What somebody else made of them is shown, and said.
@@ -213,9 +213,9 @@ impl Snapshot {
     }
 
     /// Rules, story and instructions, each within its share of what is free. All shares together leave an eighth of it.
-    fn template(&mut self, session: &mut Session, scene: &Scene<'_>, free: usize) -> Template {
+    fn template(&mut self, session: &mut Session, scene: &TurnInput<'_>, free: usize) -> PromptTemplate {
         // Who plans needs the whole story; who works on a task has that.
-        let share = if scene.phase == Phase::Planning { 3 } else { 6 };
+        let share = if scene.phase == RunPhase::Planning { 3 } else { 6 };
         let story = cut(&scene.template.story, free / share).into_owned();
         let room = free / 6;
         while self.memory.instructions.len() > 1 && instructions_cost(&self.memory.instructions) > room {
@@ -229,7 +229,7 @@ impl Snapshot {
             }
         }
         let all: String = self.memory.instructions.iter().map(|given| given.text.as_str()).collect();
-        Template { rules: scene.template.rules.clone(), story, instructions: cut(&all, room).into_owned() }
+        PromptTemplate { rules: scene.template.rules.clone(), story, instructions: cut(&all, room).into_owned() }
     }
 
     fn earlier(&self, tokens: usize) -> String {
@@ -273,10 +273,10 @@ impl Snapshot {
 }
 
 /// What a prompt takes in which nothing stands that could be shortened, with the titles of all parts.
-fn fixed(scene: &Scene<'_>) -> usize {
+fn fixed(scene: &TurnInput<'_>) -> usize {
     const TITLES: usize = 64;
-    let template = Template { rules: scene.template.rules.clone(), ..Template::default() };
-    let extra = Extra { phase: scene.phase, ..Extra::default() };
+    let template = PromptTemplate { rules: scene.template.rules.clone(), ..PromptTemplate::default() };
+    let extra = PromptExtra { phase: scene.phase, ..PromptExtra::default() };
     build_snapshot_prompt(&template, scene.state, &extra).tokens() + prompt::tools_tokens(scene.tools) + TITLES
 }
 
@@ -299,7 +299,7 @@ fn shares(costs: &[usize], tokens: usize) -> Vec<usize> {
     shares
 }
 
-fn instructions_cost(given: &[Given]) -> usize {
+fn instructions_cost(given: &[GivenInstructions]) -> usize {
     given.iter().map(|given| estimate(&given.text)).sum()
 }
 
@@ -316,7 +316,7 @@ fn notes(notes: Vec<String>, left: &[String], tokens: usize) -> String {
 }
 
 /// What a turn did, in a line. What came to nothing is not told again.
-fn turn_line(turn: u32, did: &[Did]) -> Option<String> {
+fn turn_line(turn: u32, did: &[PastCall]) -> Option<String> {
     const LONG: usize = 14;
     let parts: Vec<String> = did
         .iter()

@@ -5,7 +5,7 @@ use surehand_engine::{
     core::{EditDialect, ToolKind},
 };
 
-use crate::{command, event::Phase};
+use crate::{command, event::RunPhase};
 
 /// What says that the story is done.
 pub const DONE: &str = "done";
@@ -44,7 +44,7 @@ impl AgentTool {
 }
 
 /// The tools of the workspace that are offered to a model.
-pub fn offered(phase: Phase, dialect: EditDialect) -> impl Iterator<Item = Tool> {
+pub fn offered(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Item = Tool> {
     let is_offered = move |tool: &Tool| match tool {
         Tool::ReadFile | Tool::ListFiles | Tool::SearchFiles | Tool::UpdateTasks => true,
         Tool::EditFile | Tool::EditLines | Tool::ApplyPatch => tool.dialect() == Some(dialect),
@@ -53,11 +53,11 @@ pub fn offered(phase: Phase, dialect: EditDialect) -> impl Iterator<Item = Tool>
         // model knows.
         Tool::MultiEdit | Tool::RepoState | Tool::Forget => false,
     };
-    let is_for_phase = move |tool: &Tool| phase != Phase::Planning || AgentTool::Workspace(*tool).is_for_planning();
+    let is_for_phase = move |tool: &Tool| phase != RunPhase::Planning || AgentTool::Workspace(*tool).is_for_planning();
     Tool::ALL.into_iter().filter(is_offered).filter(is_for_phase)
 }
 
 /// The names of all tools that are offered to a model.
-pub fn names(phase: Phase, dialect: EditDialect) -> ToolNames {
+pub fn names(phase: RunPhase, dialect: EditDialect) -> ToolNames {
     ToolNames::offering(offered(phase, dialect)).with_other(command::NAME).with_done(DONE)
 }

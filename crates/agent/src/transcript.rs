@@ -16,15 +16,15 @@ use serde_json::Value;
 use surehand_engine::Workspace;
 
 use crate::{
-    event::{Event, Mode, Phase, Stop},
-    history_context::Line,
-    model::{Call, CallResult, Usage},
-    snapshot_context::Memory,
+    event::{Mode, RunEvent, RunPhase, StopReason},
+    history_context::TranscriptEntry,
+    model::{CallResult, ModelCall, TokenUsage},
+    snapshot_context::RunMemory,
 };
 
 /// Where a run is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct SavedRun {
     /// Its name. Names sort by time.
     pub run: String,
     /// What is to be done.
@@ -36,23 +36,23 @@ pub struct Place {
     /// How the prompt was made.
     pub mode: Mode,
     /// Where it is.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// Whether the model has written tasks in this run.
     #[serde(default)]
     pub has_plan: bool,
     /// The turns that are over.
     pub turn: u32,
     /// What they took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Why it stopped, if it has.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
     /// What it knows.
-    pub memory: Memory,
+    pub memory: RunMemory,
 }
 
 /// The files of a run. Whoever has them has the run: no other process works on it meanwhile.
 #[derive(Debug)]
-pub struct Record {
+pub struct RunTranscript {
     dir: OwnedFd,
     transcript: File,
 }
@@ -103,7 +103,7 @@ const RUNS: &str = "runs";
 const PLACE: &str = "run.json";
 const TRANSCRIPT: &str = "transcript.jsonl";
 
-impl Record {
+impl RunTranscript {
     /// The record of a run, new or not; an error of the kind `WouldBlock` if another process has it.
     pub fn open(workspace: &Workspace, run: &str) -> io::Result<Self> {
         let state = workspace.state_folder()?;
@@ -117,8 +117,8 @@ impl Record {
     }
 
     /// Adds to the transcript. Pieces of text are not written down: the whole text follows.
-    pub fn add(&mut self, event: &Event) -> io::Result<()> {
-        if matches!(event, Event::Text { .. } | Event::Calling { .. }) {
+    pub fn add(&mut self, event: &RunEvent) -> io::Result<()> {
+        if matches!(event, RunEvent::Text { .. } | RunEvent::Calling { .. }) {
             return Ok(());
         }
         let mut line = serde_json::to_vec(event).map_err(io::Error::other)?;
@@ -127,7 +127,7 @@ impl Record {
     }
 
     /// Writes down where the run is: whoever looks sees the old place or the new one, whole.
-    pub fn save(&mut self, place: &Place) -> io::Result<()> {
+    pub fn save(&mut self, place: &SavedRun) -> io::Result<()> {
         let new = format!("{PLACE}.new");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = File::from(sys::openat(&self.dir, &new, flags, Permissions::from_raw_mode(0o600))?);
@@ -157,7 +157,7 @@ fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
 }
 
 /// Where a run was that can be gone on with: the named one, or the last one that is not done and that nobody works on.
-pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<Place, ResumeError> {
+pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
     let state = workspace.state_folder()?;
     let runs = match open_dir(&*state, RUNS) {
         Ok(runs) => runs,
@@ -171,7 +171,7 @@ pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<Place, ResumeErr
     }
 }
 
-fn named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<Place, ResumeError> {
+fn named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<SavedRun, ResumeError> {
     const SHOWN: usize = 5;
     let known = || names.iter().rev().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let unknown = || ResumeError::Unknown { run: run.to_owned(), known: known() };
@@ -180,10 +180,10 @@ fn named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<Place, ResumeErr
     }
     let place = read_place(runs, run)?.ok_or_else(unknown)?;
     let run = run.to_owned();
-    if place.stop == Some(Stop::Done) { Err(ResumeError::Done { run }) } else { Ok(place) }
+    if place.stop == Some(StopReason::Done) { Err(ResumeError::Done { run }) } else { Ok(place) }
 }
 
-fn last(runs: &OwnedFd, names: &[String]) -> Result<Place, ResumeError> {
+fn last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> {
     let mut none = ResumeError::Nothing;
     for name in names.iter().rev() {
         if is_busy(runs, name) {
@@ -192,7 +192,7 @@ fn last(runs: &OwnedFd, names: &[String]) -> Result<Place, ResumeError> {
         }
         // A damaged one may be the very one that is meant, so an older one is not taken in its place.
         match read_place(runs, name)? {
-            Some(place) if place.stop != Some(Stop::Done) => return Ok(place),
+            Some(place) if place.stop != Some(StopReason::Done) => return Ok(place),
             _ => {}
         }
     }
@@ -207,7 +207,7 @@ fn is_busy(runs: &OwnedFd, run: &str) -> bool {
 }
 
 /// What was said in a run, from its transcript. A line that a kill has torn is passed over.
-pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<Line>> {
+pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<TranscriptEntry>> {
     let state = workspace.state_folder()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
     let Some(content) = read(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
@@ -215,23 +215,23 @@ pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<Line>> {
 }
 
 /// What was said and done, as answers and results.
-fn lines(events: impl Iterator<Item = Event>) -> Vec<Line> {
+fn lines(events: impl Iterator<Item = RunEvent>) -> Vec<TranscriptEntry> {
     let mut lines = Vec::new();
-    let mut turn = Turn::default();
+    let mut turn = TranscriptTurn::default();
     for event in events {
         match event {
             // The turn before was never finished, but what it did is done.
-            Event::Turn { .. } => lines.extend(std::mem::take(&mut turn).interrupted()),
-            Event::Said { text } => turn.text = text,
-            Event::Call { id, tool, arguments, repair: false } => {
+            RunEvent::Turn { .. } => lines.extend(std::mem::take(&mut turn).interrupted()),
+            RunEvent::Said { text } => turn.text = text,
+            RunEvent::Call { id, tool, arguments, repair: false } => {
                 let arguments = match arguments {
                     Value::String(raw) => raw,
                     other => other.to_string(),
                 };
-                turn.calls.push(Call { id, name: tool, arguments });
+                turn.calls.push(ModelCall { id, name: tool, arguments });
             }
-            Event::Result { id, tool, is_error, text, .. } => turn.result(&tool, CallResult { id, text, is_error }),
-            Event::TurnEnded { .. } => lines.extend(std::mem::take(&mut turn).lines()),
+            RunEvent::Result { id, tool, is_error, text, .. } => turn.result(&tool, CallResult { id, text, is_error }),
+            RunEvent::TurnEnded { .. } => lines.extend(std::mem::take(&mut turn).lines()),
             _ => {}
         }
     }
@@ -241,13 +241,13 @@ fn lines(events: impl Iterator<Item = Event>) -> Vec<Line> {
 
 /// A turn as the transcript tells it.
 #[derive(Default)]
-struct Turn {
+struct TranscriptTurn {
     text: String,
-    calls: Vec<Call>,
+    calls: Vec<ModelCall>,
     results: Vec<CallResult>,
 }
 
-impl Turn {
+impl TranscriptTurn {
     /// A call that was repaired has several results; the last one of its tool counts, not that of the read in between.
     fn result(&mut self, tool: &str, result: CallResult) {
         if self.calls.iter().any(|call| call.id == result.id && call.name == tool) {
@@ -256,19 +256,19 @@ impl Turn {
         }
     }
 
-    fn lines(self) -> Vec<Line> {
+    fn lines(self) -> Vec<TranscriptEntry> {
         let mut lines = Vec::new();
         if !self.text.is_empty() || !self.calls.is_empty() {
-            lines.push(Line::Answer(self.text, self.calls));
+            lines.push(TranscriptEntry::Answer(self.text, self.calls));
         }
         if !self.results.is_empty() {
-            lines.push(Line::Results(self.results));
+            lines.push(TranscriptEntry::Results(self.results));
         }
         lines
     }
 
     /// The same for a turn in which the process was killed. If it has done nothing, it is asked again as if it had never been.
-    fn interrupted(mut self) -> Vec<Line> {
+    fn interrupted(mut self) -> Vec<TranscriptEntry> {
         if self.calls.is_empty() {
             return Vec::new();
         }
@@ -282,12 +282,12 @@ impl Turn {
     }
 }
 
-fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<Place>, ResumeError> {
+fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
     let Some(content) = read(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
-    let place = serde_json::from_str::<Place>(&content);
+    let place = serde_json::from_str::<SavedRun>(&content);
     // What the file says about its own name may lead anywhere.
     place
-        .map(|place| Some(Place { run: run.to_owned(), ..place }))
+        .map(|place| Some(SavedRun { run: run.to_owned(), ..place }))
         .map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
 }
 

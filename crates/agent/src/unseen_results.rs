@@ -9,13 +9,13 @@ use surehand_engine::{
     tools,
 };
 
-use crate::{model, tool::DONE, tool_result::ToolResult};
+use crate::{call_outcome::CallOutcome, model, tool::DONE};
 
 /// What the model knew when it wrote an answer, and what has come to light since.
 #[derive(Debug, Default)]
-pub(crate) struct Blind {
+pub(crate) struct UnseenResults {
     /// The files that are to be written over.
-    whole: HashMap<RelPath, Whole>,
+    whole: HashMap<RelPath, OverwriteTarget>,
     /// Files that turned out to be others than the model thought.
     stale: HashSet<RelPath>,
     has_failed: bool,
@@ -23,23 +23,23 @@ pub(crate) struct Blind {
 
 /// What is known of a file that is to be written over.
 #[derive(Debug)]
-struct Whole {
+struct OverwriteTarget {
     /// The version that the session has seen in whole.
     version: Option<ContentHash>,
     /// Whether the model has not: it was shown, or somebody else made it, while the answer was carried out.
     is_news: bool,
 }
 
-impl Blind {
+impl UnseenResults {
     /// Before an answer is carried out.
-    pub(crate) fn before(session: &mut Session, calls: &[model::Call]) -> Self {
+    pub(crate) fn before(session: &mut Session, calls: &[model::ModelCall]) -> Self {
         let mut whole = HashMap::new();
         for call in calls.iter().filter(|call| Tool::named(&call.name) == Some(Tool::WriteFile)) {
             let Ok(arguments) = serde_json::from_str(&call.arguments) else { continue };
             let Ok(Call::Edit(edit)) = tools::parse(Tool::WriteFile, &arguments) else { continue };
             for path in targets(session, &edit) {
                 let version = seen_in_whole(session, &path);
-                whole.insert(path, Whole { version, is_news: false });
+                whole.insert(path, OverwriteTarget { version, is_news: false });
             }
         }
         Self { whole, ..Self::default() }
@@ -68,7 +68,7 @@ impl Blind {
     }
 
     /// A call has come to this.
-    pub(crate) fn saw(&mut self, session: &mut Session, result: &ToolResult) {
+    pub(crate) fn saw(&mut self, session: &mut Session, result: &CallOutcome) {
         self.has_failed |= result.has_failed();
         let Some(outcome) = result.outcome() else { return };
         if let Some(refusal) = outcome.refusal()
@@ -87,7 +87,7 @@ impl Blind {
     }
 
     /// Looks at what the session has seen by now.
-    fn look(&mut self, session: &mut Session, judge: impl Fn(&mut Whole, Option<ContentHash>)) {
+    fn look(&mut self, session: &mut Session, judge: impl Fn(&mut OverwriteTarget, Option<ContentHash>)) {
         for (path, whole) in &mut self.whole {
             let now = seen_in_whole(session, path);
             judge(whole, now);

@@ -11,8 +11,8 @@ use std::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Secrets,
-    command::{Limits, Mode, Nobody, Permission, Ruled, Rules, Verdict, run_command, spec},
+    CancelToken, Secrets,
+    command::{Approval, ApprovalMode, ApprovalRules, Approver, CommandLimits, NoApprover, RuleApprover, run_command, spec},
 };
 use surehand_engine::{Config, Durability, Reply, Session, ToolNames, Workspace, core::shell};
 use tempfile::TempDir;
@@ -32,22 +32,23 @@ const HANGS: Duration = Duration::from_secs(50);
 /// Allows everything.
 struct Anything;
 
-impl Permission for Anything {
-    fn may_run(&mut self, _: &str) -> Verdict {
-        Verdict::Yes
+impl Approver for Anything {
+    fn may_run(&mut self, _: &str) -> Approval {
+        Approval::Yes
     }
 }
 
-fn quick() -> Limits {
-    Limits { time: Duration::from_millis(300), grace: Duration::from_millis(300), ..Limits::default() }
+fn quick() -> CommandLimits {
+    CommandLimits { time: Duration::from_millis(300), grace: Duration::from_millis(300), ..CommandLimits::default() }
 }
 
-fn call_with(session: &mut Session, arguments: &Value, limits: &Limits) -> Reply {
-    run_command(session, arguments, &mut Anything, limits, &Secrets::default(), &Cancel::default()).reply(&ToolNames::default())
+fn call_with(session: &mut Session, arguments: &Value, limits: &CommandLimits) -> Reply {
+    run_command(session, arguments, &mut Anything, limits, &Secrets::default(), &CancelToken::default())
+        .reply(&ToolNames::default())
 }
 
 fn call(session: &mut Session, command: &str) -> Reply {
-    call_with(session, &json!({ "command": command }), &Limits::default())
+    call_with(session, &json!({ "command": command }), &CommandLimits::default())
 }
 
 /// What the model is told about a command in an empty workspace.
@@ -146,7 +147,7 @@ fn our_keys_are_not_there() {
 #[test]
 fn long_output_is_cut_in_the_middle() {
     let (_dir, mut session) = lay_out(&[]);
-    let limits = Limits { head_bytes: 10, tail_bytes: 12, ..Limits::default() };
+    let limits = CommandLimits { head_bytes: 10, tail_bytes: 12, ..CommandLimits::default() };
     let reply = call_with(&mut session, &json!({ "command": "seq 1 1000" }), &limits);
     assert_eq!(reply.text, "exit code 0\n1\n2\n3\n4\n5\n[… 3,874 bytes (993 lines) left out …]\n999\n1000\n");
     assert_eq!(reply.result["cut"], json!({ "bytes": 3874, "lines": 993 }));
@@ -210,7 +211,7 @@ fn who_listens_may_clear_up() {
 #[test]
 fn a_call_may_ask_for_another_limit() {
     let (_dir, mut session) = lay_out(&[]);
-    let limits = Limits { most_time: Duration::from_millis(200), ..quick() };
+    let limits = CommandLimits { most_time: Duration::from_millis(200), ..quick() };
     let reply = call_with(&mut session, &json!({ "command": "sleep 60", "timeout": 0.1 }), &limits);
     assert!(reply.text.starts_with("stopped after 0.1 s, its time limit"), "{}", reply.text);
     let reply = call_with(&mut session, &json!({ "command": "sleep 60", "timeout": 1e300 }), &limits);
@@ -226,7 +227,7 @@ fn a_call_may_ask_for_another_limit() {
 #[test]
 fn the_wish_to_stop_is_heard() {
     let (dir, mut session) = lay_out(&[]);
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     let pid = dir.path().join("pid");
     let begun = process::Command::new("mkfifo").arg(dir.path().join("begun")).status().unwrap();
     assert!(begun.success());
@@ -237,7 +238,7 @@ fn the_wish_to_stop_is_heard() {
         from_thread.set();
     });
     let arguments = json!({ "command": "echo first; echo $$ > pid; echo > begun; sleep 60" });
-    let reply = run_command(&mut session, &arguments, &mut Anything, &Limits::default(), &Secrets::default(), &cancel)
+    let reply = run_command(&mut session, &arguments, &mut Anything, &CommandLimits::default(), &Secrets::default(), &cancel)
         .reply(&ToolNames::default());
     thread.join().unwrap();
     assert!(reply.text.starts_with("stopped before its end: the run was interrupted\nfirst\n"), "{}", reply.text);
@@ -247,8 +248,8 @@ fn the_wish_to_stop_is_heard() {
     let reply = run_command(
         &mut session,
         &json!({ "command": "touch a" }),
-        &mut Nobody,
-        &Limits::default(),
+        &mut NoApprover,
+        &CommandLimits::default(),
         &Secrets::default(),
         &cancel,
     )
@@ -277,7 +278,7 @@ const ENDED: &str = "note: it had left something running in the background, whic
 /// Runs a command that leaves processes behind, each of which has written its number into a file of this name. None of them is there
 /// afterwards, not even dead.
 #[track_caller]
-fn leaves_nothing(command: &str, names: &[&str], limits: &Limits) -> Reply {
+fn leaves_nothing(command: &str, names: &[&str], limits: &CommandLimits) -> Reply {
     let (dir, mut session) = lay_out(&[]);
     let start = Instant::now();
     let reply = call_with(&mut session, &json!({ "command": command }), limits);
@@ -301,7 +302,7 @@ fn whoever_leaves_its_session_its_parent_and_its_group_is_ended_too() {
         // Stopped.
         format!("setsid sh -c 'echo $$ > pid; kill -STOP $$; sleep 60' & {wait}"),
     ] {
-        let limits = Limits { grace: Duration::from_millis(50), ..Limits::default() };
+        let limits = CommandLimits { grace: Duration::from_millis(50), ..CommandLimits::default() };
         let reply = leaves_nothing(&command, &["pid"], &limits);
         assert!(reply.text.ends_with(ENDED) && reply.text.starts_with("exit code 0\n"), "{command}: {}", reply.text);
         assert_eq!(reply.result["left_running"], true);
@@ -311,20 +312,20 @@ fn whoever_leaves_its_session_its_parent_and_its_group_is_ended_too() {
 #[test]
 fn at_the_limit_daemons_are_ended_too() {
     let command = "setsid -f sh -c 'trap \"\" TERM; echo $$ > pid; exec sleep 60'; while ! test -s pid; do :; done; sleep 60";
-    let reply = leaves_nothing(command, &["pid"], &Limits { time: Duration::from_secs(2), ..quick() });
+    let reply = leaves_nothing(command, &["pid"], &CommandLimits { time: Duration::from_secs(2), ..quick() });
     assert_eq!(reply.result["timed_out"], true, "{}", reply.text);
 }
 
 #[test]
 fn a_shell_that_is_killed_takes_its_tree_with_it() {
     let command = "setsid sh -c 'echo $$ > pid; exec sleep 60' & while ! test -s pid; do :; done; kill -KILL $$";
-    let reply = leaves_nothing(command, &["pid"], &Limits::default());
+    let reply = leaves_nothing(command, &["pid"], &CommandLimits::default());
     assert!(reply.text.starts_with("ended by signal 9\n") && reply.text.ends_with(ENDED), "{}", reply.text);
 }
 
 #[test]
 fn whoever_starts_new_processes_without_end_loses() {
-    let limits = Limits { grace: Duration::from_millis(20), ..Limits::default() };
+    let limits = CommandLimits { grace: Duration::from_millis(20), ..CommandLimits::default() };
     // One process at a time, each of which starts the next one and ends; in one group, or each in a session of its own.
     let (dir, mut session) = lay_out(&[("one", ": >> begun; sh ./one & exit"), ("two", ": >> begun; setsid -f sh ./two & exit")]);
     for script in ["one", "two"] {
@@ -356,7 +357,7 @@ fn the_other_children_of_a_program_are_left_alone() {
 fn orphans_are_reaped_while_the_command_runs() {
     let command =
         "for i in 1 2 3 4 5 6 7 8 9; do (true &); done; while grep -q \") Z $PPID \" /proc/[0-9]*/stat 2> /dev/null; do :; done";
-    let reply = leaves_nothing(command, &[], &Limits { time: Duration::from_secs(40), ..Limits::default() });
+    let reply = leaves_nothing(command, &[], &CommandLimits { time: Duration::from_secs(40), ..CommandLimits::default() });
     assert_eq!(reply.result["success"], true, "{}", reply.text);
 }
 
@@ -398,7 +399,7 @@ fn what_it_printed_of_a_file_counts_as_read() {
     assert!(call(&mut session, "cat a.txt").result["seen"].is_array());
     assert!(!session.call("edit_file", &edit("a.txt", "two")).is_error);
     // What was cut out was not seen.
-    let limits = Limits { head_bytes: 100, tail_bytes: 100, ..Limits::default() };
+    let limits = CommandLimits { head_bytes: 100, tail_bytes: 100, ..CommandLimits::default() };
     call_with(&mut session, &json!({ "command": "cat long.txt" }), &limits);
     let overwrite = json!({ "path": "long.txt", "content": "" });
     assert_eq!(session.call("write_file", &overwrite).result["refusal"]["code"], "partial");
@@ -408,24 +409,30 @@ fn what_it_printed_of_a_file_counts_as_read() {
 #[test]
 fn what_is_declined_does_not_run() {
     struct Person;
-    impl Permission for Person {
-        fn may_run(&mut self, _: &str) -> Verdict {
-            Verdict::No(None)
+    impl Approver for Person {
+        fn may_run(&mut self, _: &str) -> Approval {
+            Approval::No(None)
         }
     }
     let (dir, mut session) = lay_out(&[]);
     let arguments = json!({ "command": "touch a" });
-    let mut decline = |permission: &mut dyn Permission| {
-        let reply =
-            run_command(&mut session, &arguments, permission, &Limits::default(), &Secrets::default(), &Cancel::default())
-                .reply(&ToolNames::default());
+    let mut decline = |permission: &mut dyn Approver| {
+        let reply = run_command(
+            &mut session,
+            &arguments,
+            permission,
+            &CommandLimits::default(),
+            &Secrets::default(),
+            &CancelToken::default(),
+        )
+        .reply(&ToolNames::default());
         assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("declined")));
         assert!(!dir.path().join("a").exists());
         reply
     };
     let reply = decline(&mut Person);
     assert_eq!(reply.text, "Error: the command was declined by the person. Go on without it, or in another way.\n");
-    let mut ruled = Ruled::new(Rules { allow: vec!["touch b".to_owned()], mode: Mode::None }, Person);
+    let mut ruled = RuleApprover::new(ApprovalRules { allow: vec!["touch b".to_owned()], mode: ApprovalMode::None }, Person);
     let reply = decline(&mut ruled);
     assert!(reply.text.contains("commands.allow") && reply.text.ends_with("do not send it again.\n"), "{}", reply.text);
     assert!(reply.result["refusal"]["said"].as_str().unwrap().contains("--yes"));
@@ -447,7 +454,7 @@ fn bad_arguments_are_refused_as_by_other_tools() {
         (json!({ "command": "ls", "timeout": -1 }), "run_command: timeout must be more than 0 seconds"),
         (json!({ "command": "ls", "timeout": "soon" }), "run_command: timeout: invalid type: string \"soon\""),
     ] {
-        let reply = call_with(&mut session, &arguments, &Limits::default());
+        let reply = call_with(&mut session, &arguments, &CommandLimits::default());
         assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("bad_arguments")), "{arguments}");
         assert!(reply.text.contains(why), "{arguments}: {}", reply.text);
     }

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use surehand_agent::event::Stop;
-use surehand_agent::model::{Answer, Heard, Model, ModelError, Prompt, Usage};
-use surehand_agent::{Cancel, Event, Permission, Ports, Run, RunLimits, Settings, Verdict};
+use surehand_agent::event::StopReason;
+use surehand_agent::model::{ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, TokenUsage};
+use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunLimits, RunSettings};
 use surehand_engine::core::Mode;
 use surehand_engine::{Config, Durability, Workspace};
 
@@ -77,8 +77,8 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
     let areas = sources::lay_out(root, files, &mut Dice::new(SEED))?;
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let workspace = Workspace::open(root, config)?;
-    let settings = Settings::of(&workspace);
-    let settings = Settings { mode, limits: RunLimits { turns: None, ..settings.limits }, ..settings };
+    let settings = RunSettings::of(&workspace);
+    let settings = RunSettings { mode, limits: RunLimits { turns: None, ..settings.limits }, ..settings };
     let story = Story::new(root.to_owned(), areas, turns, Dice::new(SEED + 1));
     let tasks = story.tasks();
     let mut player = Player { story, gauge: Gauge::default(), ended: Rc::default(), waits: Vec::new() };
@@ -90,32 +90,32 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
 }
 
 /// Lets the loop run, and counts what it does.
-fn listen(workspace: Arc<Workspace>, settings: Settings, player: &mut Player, root: &Path) -> Result<Work> {
+fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player, root: &Path) -> Result<Work> {
     let ended = Rc::clone(&player.ended);
     let mut other = Other::new(root.to_owned(), Dice::new(SEED + 2));
     let mut work = Work::default();
-    let mut listener = |event: &Event| {
+    let mut listener = |event: &RunEvent| {
         work.hear(event);
         other.hear(event);
         // Last, so that what the other program does is not counted.
-        if matches!(event, Event::TurnEnded { .. }) {
+        if matches!(event, RunEvent::TurnEnded { .. }) {
             ended.set(Some(Instant::now()));
         }
     };
-    let ports = Ports { model: player, permission: &mut Everything, listener: &mut listener, cancel: Cancel::default() };
-    let outcome = Run::new(workspace, Story::told(), settings, ports)?.go()?;
-    ensure!(outcome.stop == Stop::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
+    let ports = Ports { model: player, permission: &mut Everything, listener: &mut listener, cancel: CancelToken::default() };
+    let outcome = AgentRun::new(workspace, Story::told(), settings, ports)?.go()?;
+    ensure!(outcome.stop == StopReason::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
     work.outside = other.changes;
     Ok(work)
 }
 
 impl Work {
-    fn hear(&mut self, event: &Event) {
+    fn hear(&mut self, event: &RunEvent) {
         match event {
-            Event::Folded { .. } => self.folds += 1,
-            Event::Result { is_error: true, .. } => self.refusals += 1,
-            Event::Result { tool, .. } if tool == "read_file" => self.reads += 1,
-            Event::Result { diff, .. } if !diff.is_empty() => self.changes += 1,
+            RunEvent::Folded { .. } => self.folds += 1,
+            RunEvent::Result { is_error: true, .. } => self.refusals += 1,
+            RunEvent::Result { tool, .. } if tool == "read_file" => self.reads += 1,
+            RunEvent::Result { diff, .. } if !diff.is_empty() => self.changes += 1,
             _ => {}
         }
     }
@@ -130,25 +130,25 @@ struct Player {
     waits: Vec<Duration>,
 }
 
-impl Model for Player {
+impl ChatModel for Player {
     fn name(&self) -> &str {
         "story"
     }
 
-    fn ask(&mut self, prompt: &Prompt, _: &Cancel, _: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(&mut self, prompt: &Prompt, _: &CancelToken, _: &mut dyn FnMut(StreamEvent<'_>)) -> Result<ModelAnswer, ModelError> {
         self.waits.extend(self.ended.take().map(|ended| ended.elapsed()));
         let input = self.gauge.take(prompt) as u64;
         let story::Reply { text, calls } = self.story.answer(prompt);
-        Ok(Answer { text, calls, usage: Usage { input, ..Usage::default() }, is_cut: false })
+        Ok(ModelAnswer { text, calls, usage: TokenUsage { input, ..TokenUsage::default() }, is_cut: false })
     }
 }
 
 /// Allows every command: the story has only harmless ones.
 struct Everything;
 
-impl Permission for Everything {
-    fn may_run(&mut self, _: &str) -> Verdict {
-        Verdict::Yes
+impl Approver for Everything {
+    fn may_run(&mut self, _: &str) -> Approval {
+        Approval::Yes
     }
 }
 

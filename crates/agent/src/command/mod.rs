@@ -17,13 +17,13 @@ use surehand_engine::{
     tools,
 };
 
-pub use self::approval::{Mode, Nobody, Permission, Ruled, Rules, Verdict};
-use self::process::{Ended, Left, Ran, run};
+pub use self::approval::{Approval, ApprovalMode, ApprovalRules, Approver, NoApprover, RuleApprover};
+use self::process::{CommandEnd, FinishedCommand, LeftProcesses, run};
 use crate::{
-    cancel::Cancel,
+    call_outcome::{CallOutcome, CallOutcomeKind},
+    cancel::CancelToken,
     model::ToolSpec,
     secrets::Secrets,
-    tool_result::{ResultKind, ToolResult},
 };
 
 /// The name of the tool.
@@ -31,7 +31,7 @@ pub const NAME: &str = "run_command";
 
 /// How far a command may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CommandLimits {
     /// How long it may take, if the call says nothing.
     pub time: Duration,
     /// How long it may take, whatever the call says.
@@ -46,13 +46,13 @@ pub struct Limits {
     pub linger: Duration,
 }
 
-impl Default for Limits {
+impl Default for CommandLimits {
     fn default() -> Self {
         Self::from(&CommandConfig::default())
     }
 }
 
-impl From<&CommandConfig> for Limits {
+impl From<&CommandConfig> for CommandLimits {
     fn from(settings: &CommandConfig) -> Self {
         let time = Duration::from_secs(settings.seconds);
         Self {
@@ -86,7 +86,7 @@ pub fn spec() -> ToolSpec {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct CommandArguments {
     command: String,
     timeout: Option<f64>,
 }
@@ -108,9 +108,9 @@ pub enum CommandOutcome {
 /// A command that has run.
 #[derive(Debug)]
 pub struct CommandRun {
-    ran: Ran,
+    ran: FinishedCommand,
     effects: CommandEffects,
-    limits: Limits,
+    limits: CommandLimits,
 }
 
 /// Why a command was not run.
@@ -129,10 +129,10 @@ pub enum NotRun {
 pub fn run_command(
     session: &mut Session,
     arguments: &Value,
-    permission: &mut dyn Permission,
-    limits: &Limits,
+    permission: &mut dyn Approver,
+    limits: &CommandLimits,
     secrets: &Secrets,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> CommandOutcome {
     let not_run = |session: &mut Session, why: NotRun| {
         let repeat = count(session, arguments);
@@ -147,8 +147,8 @@ pub fn run_command(
         return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
     match permission.may_run(&command) {
-        Verdict::Yes | Verdict::Always => {}
-        Verdict::No(said) => return not_run(session, NotRun::Declined(said)),
+        Approval::Yes | Approval::Always => {}
+        Approval::No(said) => return not_run(session, NotRun::Declined(said)),
     }
     if cancel.is_set() {
         return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
@@ -168,9 +168,9 @@ pub fn run_command(
 }
 
 /// The command and its time.
-fn understand(arguments: &Value, limits: &Limits) -> Result<(String, Duration), Refusal> {
+fn understand(arguments: &Value, limits: &CommandLimits) -> Result<(String, Duration), Refusal> {
     let bad = |why: &str| Refusal::of_call(Cause::BadArguments { why: format!("{NAME}: {why}") });
-    let Arguments { command, timeout } = tools::arguments(NAME, arguments)?;
+    let CommandArguments { command, timeout } = tools::arguments(NAME, arguments)?;
     if command.trim().is_empty() {
         return Err(bad("command is empty"));
     }
@@ -207,17 +207,17 @@ impl CommandOutcome {
     }
 
     /// What came of it for the run that called it.
-    pub fn into_result(self, names: &ToolNames) -> ToolResult {
+    pub fn into_result(self, names: &ToolNames) -> CallOutcome {
         let text = self.text(names);
         let kind = match self {
-            CommandOutcome::Ran(run) => ResultKind::Command {
+            CommandOutcome::Ran(run) => CallOutcomeKind::Command {
                 succeeded: run.has_succeeded(),
                 ending: ending(run.ran.ended, &run.limits),
                 read: run.effects.read,
             },
-            CommandOutcome::NotRun { why, repeat } => ResultKind::Refused { code: why.code(), repeat },
+            CommandOutcome::NotRun { why, repeat } => CallOutcomeKind::Refused { code: why.code(), repeat },
         };
-        ToolResult::new(text, kind)
+        CallOutcome::new(text, kind)
     }
 
     fn json(&self, names: &ToolNames) -> Value {
@@ -253,7 +253,7 @@ impl NotRun {
 
 impl CommandRun {
     fn has_succeeded(&self) -> bool {
-        self.ran.ended == Ended::Code(0)
+        self.ran.ended == CommandEnd::Code(0)
     }
 
     /// First how it ended, then what it printed, then what else there is to know.
@@ -266,9 +266,11 @@ impl CommandRun {
             text.push('\n');
         }
         match ran.left {
-            Left::Nothing => {}
-            Left::Ended => text.push_str("note: it had left something running in the background, which was ended with it\n"),
-            Left::Running => text.push_str("note: something it started could not be ended and still runs\n"),
+            LeftProcesses::Nothing => {}
+            LeftProcesses::Ended => {
+                text.push_str("note: it had left something running in the background, which was ended with it\n")
+            }
+            LeftProcesses::Running => text.push_str("note: something it started could not be ended and still runs\n"),
         }
         text.push_str(&render::command(&self.effects));
         text
@@ -278,16 +280,16 @@ impl CommandRun {
         let (ran, effects) = (&self.ran, &self.effects);
         let mut result = json!({
             "success": self.has_succeeded(),
-            "timed_out": matches!(ran.ended, Ended::TimedOut(_)),
-            "cancelled": ran.ended == Ended::Cancelled,
+            "timed_out": matches!(ran.ended, CommandEnd::TimedOut(_)),
+            "cancelled": ran.ended == CommandEnd::Cancelled,
             "cut": ran.output.cut.map(|cut| json!({ "bytes": cut.bytes, "lines": cut.lines })),
-            "left_running": ran.left != Left::Nothing,
+            "left_running": ran.left != LeftProcesses::Nothing,
             "seconds": (ran.took.as_secs_f64() * 1000.0).round() / 1000.0,
         });
         match ran.ended {
-            Ended::Code(code) => result["exit_code"] = json!(code),
-            Ended::Signal(signal) => result["signal"] = json!(signal),
-            Ended::TimedOut(_) | Ended::Cancelled => {}
+            CommandEnd::Code(code) => result["exit_code"] = json!(code),
+            CommandEnd::Signal(signal) => result["signal"] = json!(signal),
+            CommandEnd::TimedOut(_) | CommandEnd::Cancelled => {}
         }
         if !effects.changed.is_empty() {
             result["changed_elsewhere"] = json!(effects.changed);
@@ -303,17 +305,17 @@ impl CommandRun {
     }
 }
 
-fn ending(ended: Ended, limits: &Limits) -> String {
+fn ending(ended: CommandEnd, limits: &CommandLimits) -> String {
     match ended {
-        Ended::Code(code) => format!("exit code {code}"),
-        Ended::Signal(signal) => format!("ended by signal {signal}"),
-        Ended::Cancelled => "stopped before its end: the run was interrupted".to_owned(),
-        Ended::TimedOut(time) if time < limits.most_time => format!(
+        CommandEnd::Code(code) => format!("exit code {code}"),
+        CommandEnd::Signal(signal) => format!("ended by signal {signal}"),
+        CommandEnd::Cancelled => "stopped before its end: the run was interrupted".to_owned(),
+        CommandEnd::TimedOut(time) if time < limits.most_time => format!(
             "stopped after {} s, its time limit: run less, or set timeout (up to {} s)",
             time.as_secs_f64(),
             limits.most_time.as_secs_f64()
         ),
-        Ended::TimedOut(time) => format!("stopped after {} s, the longest time there is: run less", time.as_secs_f64()),
+        CommandEnd::TimedOut(time) => format!("stopped after {} s, the longest time there is: run less", time.as_secs_f64()),
     }
 }
 

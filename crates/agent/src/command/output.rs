@@ -1,39 +1,39 @@
 //! The output of a command as plain text within bounds, while it comes. What only means something to a terminal (colours, the
 //! cursor, lines that are written over) is taken out first, so that the bounds are used for what can be read.
 
-use super::Limits;
+use super::CommandLimits;
 use crate::secrets::{Redactor, Secrets};
 
 /// Output as it comes.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct CommandOutput {
     /// The beginning of a character whose end has not come yet.
     undecoded: Vec<u8>,
-    terminal: Terminal,
-    kept: Kept,
+    terminal: TerminalFilter,
+    kept: HeadAndTail,
 }
 
 /// What is shown of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct ShownOutput {
     pub text: String,
     /// What was left out of it, if anything; the text says so where it was.
-    pub cut: Option<LeftOut>,
+    pub cut: Option<OmittedOutput>,
 }
 
 /// How much was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedOutput {
     pub bytes: usize,
     pub lines: usize,
 }
 
-impl Output {
+impl CommandOutput {
     /// Keeps so many bytes from the beginning and so many from the end. Secrets are redacted before anything is cut, so that no part
     /// of one is left.
-    pub(super) fn new(limits: &Limits, secrets: &Secrets) -> Self {
+    pub(super) fn new(limits: &CommandLimits, secrets: &Secrets) -> Self {
         let (head_bytes, tail_bytes, redactor) = (limits.head_bytes, limits.tail_bytes, secrets.redactor());
-        Self { kept: Kept { head_bytes, tail_bytes, redactor, ..Kept::default() }, ..Self::default() }
+        Self { kept: HeadAndTail { head_bytes, tail_bytes, redactor, ..HeadAndTail::default() }, ..Self::default() }
     }
 
     /// Takes in what came.
@@ -56,7 +56,7 @@ impl Output {
     }
 
     /// What is shown of it.
-    pub(super) fn finish(mut self) -> Shown {
+    pub(super) fn finish(mut self) -> ShownOutput {
         if !self.undecoded.is_empty() {
             self.terminal.push(REPLACEMENT, &mut self.kept);
         }
@@ -70,8 +70,8 @@ const REPLACEMENT: &str = "\u{fffd}";
 
 /// What a terminal would make of the output, as far as text tells.
 #[derive(Default)]
-struct Terminal {
-    state: State,
+struct TerminalFilter {
+    state: EscapeState,
     /// How many characters the escape sequence has so far.
     hidden: usize,
     /// The line that is being written.
@@ -81,7 +81,7 @@ struct Terminal {
 }
 
 #[derive(Clone, Copy, PartialEq, Default)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After an escape character.
@@ -98,11 +98,11 @@ const LONGEST_LINE: usize = 64 * 1024;
 /// A sequence that is longer than this is none.
 const LONGEST_SEQUENCE: usize = 4096;
 
-impl Terminal {
-    fn push(&mut self, text: &str, kept: &mut Kept) {
+impl TerminalFilter {
+    fn push(&mut self, text: &str, kept: &mut HeadAndTail) {
         let mut rest = text;
         while !rest.is_empty() {
-            if self.state == State::Text {
+            if self.state == EscapeState::Text {
                 let plain = rest.bytes().position(may_be_control).unwrap_or(rest.len());
                 self.write(&rest[..plain], kept);
                 rest = &rest[plain..];
@@ -118,26 +118,28 @@ impl Terminal {
     /// Whether a character belongs to an escape sequence.
     fn is_hidden(&mut self, c: char) -> bool {
         let next = match (self.state, c) {
-            (State::Text, _) => None,
-            (State::Escape, '[') => Some(State::Control),
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => Some(State::Message),
-            (State::Escape, ' '..='/') => Some(State::Escape),
-            (State::Control, ' '..='?') => Some(State::Control),
-            (State::Escape, '0'..='~') | (State::Control, '@'..='~') | (State::Message, '\u{7}' | '\u{9c}') => Some(State::Text),
+            (EscapeState::Text, _) => None,
+            (EscapeState::Escape, '[') => Some(EscapeState::Control),
+            (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => Some(EscapeState::Message),
+            (EscapeState::Escape, ' '..='/') => Some(EscapeState::Escape),
+            (EscapeState::Control, ' '..='?') => Some(EscapeState::Control),
+            (EscapeState::Escape, '0'..='~') | (EscapeState::Control, '@'..='~') | (EscapeState::Message, '\u{7}' | '\u{9c}') => {
+                Some(EscapeState::Text)
+            }
             // It ends with an escape character and a backslash, and never goes over the end of a line.
-            (State::Message, '\u{1b}') => Some(State::Escape),
-            (State::Message, '\n') => None,
-            (State::Message, _) => Some(State::Message),
-            (State::Escape | State::Control, _) => None,
+            (EscapeState::Message, '\u{1b}') => Some(EscapeState::Escape),
+            (EscapeState::Message, '\n') => None,
+            (EscapeState::Message, _) => Some(EscapeState::Message),
+            (EscapeState::Escape | EscapeState::Control, _) => None,
         };
-        self.hidden = if self.state == State::Text { 0 } else { self.hidden + 1 };
-        self.state = next.filter(|_| self.hidden < LONGEST_SEQUENCE).unwrap_or(State::Text);
+        self.hidden = if self.state == EscapeState::Text { 0 } else { self.hidden + 1 };
+        self.state = next.filter(|_| self.hidden < LONGEST_SEQUENCE).unwrap_or(EscapeState::Text);
         next.is_some()
     }
 
-    fn take(&mut self, c: char, kept: &mut Kept) {
+    fn take(&mut self, c: char, kept: &mut HeadAndTail) {
         match c {
-            '\u{1b}' => self.state = State::Escape,
+            '\u{1b}' => self.state = EscapeState::Escape,
             '\r' => self.is_returned = true,
             '\u{8}' => drop(self.line.pop()),
             '\n' | '\t' => self.write(c.encode_utf8(&mut [0; 4]), kept),
@@ -146,7 +148,7 @@ impl Terminal {
         }
     }
 
-    fn write(&mut self, text: &str, kept: &mut Kept) {
+    fn write(&mut self, text: &str, kept: &mut HeadAndTail) {
         if text.is_empty() {
             return;
         }
@@ -177,7 +179,7 @@ fn may_be_control(byte: u8) -> bool {
 
 /// The beginning and the end of a text.
 #[derive(Default)]
-struct Kept {
+struct HeadAndTail {
     head_bytes: usize,
     tail_bytes: usize,
     redactor: Redactor,
@@ -187,10 +189,10 @@ struct Kept {
     /// Whether the tail begins with a whole line.
     is_tail_whole: bool,
     /// Between the two.
-    left_out: LeftOut,
+    left_out: OmittedOutput,
 }
 
-impl Kept {
+impl HeadAndTail {
     fn push(&mut self, text: &str) {
         let redacted = self.redactor.push(text);
         self.keep(&redacted);
@@ -221,12 +223,12 @@ impl Kept {
         self.tail.drain(..bytes);
     }
 
-    fn finish(mut self) -> Shown {
+    fn finish(mut self) -> ShownOutput {
         let held = self.redactor.finish();
         self.keep(&held);
         self.shorten_tail();
         if self.left_out.bytes == 0 {
-            return Shown { text: self.head + &self.tail, cut: None };
+            return ShownOutput { text: self.head + &self.tail, cut: None };
         }
         self.cut_at_lines();
         let mut text = self.head;
@@ -235,7 +237,7 @@ impl Kept {
         }
         text.push_str(&self.left_out.say());
         text.push_str(&self.tail);
-        Shown { text, cut: Some(self.left_out) }
+        ShownOutput { text, cut: Some(self.left_out) }
     }
 
     /// Leaves out the broken lines on both sides of the cut, unless that would be most of what is kept.
@@ -252,7 +254,7 @@ impl Kept {
     }
 }
 
-impl LeftOut {
+impl OmittedOutput {
     fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.lines += text.bytes().filter(|byte| *byte == b'\n').count();
@@ -287,12 +289,12 @@ mod tests {
 
     use super::*;
 
-    fn shown(pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> Shown {
+    fn shown(pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> ShownOutput {
         shown_without(&Secrets::default(), pieces, head_bytes, tail_bytes)
     }
 
-    fn shown_without(secrets: &Secrets, pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> Shown {
-        let mut output = Output::new(&Limits { head_bytes, tail_bytes, ..Limits::default() }, secrets);
+    fn shown_without(secrets: &Secrets, pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> ShownOutput {
+        let mut output = CommandOutput::new(&CommandLimits { head_bytes, tail_bytes, ..CommandLimits::default() }, secrets);
         pieces.iter().for_each(|piece| output.push(piece));
         output.finish()
     }
@@ -300,7 +302,7 @@ mod tests {
     #[track_caller]
     fn check(raw: &str, expected: &str) {
         let whole = shown(&[raw.as_bytes()], 1000, 1000);
-        assert_eq!(whole, Shown { text: expected.to_owned(), cut: None });
+        assert_eq!(whole, ShownOutput { text: expected.to_owned(), cut: None });
         let bytes: Vec<&[u8]> = raw.as_bytes().chunks(1).collect();
         assert_eq!(shown(&bytes, 1000, 1000), whole, "byte by byte");
     }
@@ -400,7 +402,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut output = Output::new(&Limits { head_bytes: 100, tail_bytes: 100, ..Limits::default() }, &Secrets::default());
+        let mut output = CommandOutput::new(
+            &CommandLimits { head_bytes: 100, tail_bytes: 100, ..CommandLimits::default() },
+            &Secrets::default(),
+        );
         for piece in ["x".repeat(60_000), "y\n".repeat(30_000), "\u{1b}]".repeat(30_000), "a\rb\u{8}".repeat(20_000)] {
             for _ in 0..20 {
                 output.push(piece.as_bytes());

@@ -16,24 +16,24 @@ use std::{
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, setsid, waitid};
 
 use super::{
-    Limits,
-    output::{Output, Shown},
+    CommandLimits,
+    output::{CommandOutput, ShownOutput},
     process_tree::{ProcessTree, Subreaper},
 };
-use crate::{cancel::Cancel, model::KEY_VARIABLES, secrets::Secrets};
+use crate::{cancel::CancelToken, model::KEY_VARIABLES, secrets::Secrets};
 
 /// A command that has run.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub ended: Ended,
-    pub output: Shown,
-    pub left: Left,
+pub(super) struct FinishedCommand {
+    pub ended: CommandEnd,
+    pub output: ShownOutput,
+    pub left: LeftProcesses,
     pub took: Duration,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CommandEnd {
     /// By itself, with this code.
     Code(i32),
     /// By a signal that was not ours.
@@ -46,7 +46,7 @@ pub(super) enum Ended {
 
 /// What was left of a command after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftProcesses {
     /// Nothing.
     Nothing,
     /// Processes in the background, which were ended.
@@ -74,52 +74,52 @@ pub(super) fn run(
     line: &str,
     directory: &Path,
     time: Duration,
-    limits: &Limits,
+    limits: &CommandLimits,
     secrets: &Secrets,
-    cancel: &Cancel,
-) -> io::Result<Ran> {
+    cancel: &CancelToken,
+) -> io::Result<FinishedCommand> {
     let reaper = Subreaper::begin();
     let start = Instant::now();
-    let mut running = Running::start(shell(line, directory, secrets), Output::new(limits, secrets), reaper)?;
+    let mut running = RunningCommand::start(shell(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
     let stopped = running.watch(start + time, cancel)?;
     let ended = match (stopped, running.ended) {
         (None, Some(ended)) => ended,
-        (Some(Stopped::ByUser), _) => Ended::Cancelled,
-        (Some(Stopped::ByTime) | None, _) => Ended::TimedOut(time),
+        (Some(StopCause::ByUser), _) => CommandEnd::Cancelled,
+        (Some(StopCause::ByTime) | None, _) => CommandEnd::TimedOut(time),
     };
     let left = running.clear_up(limits)?;
-    Ok(Ran { ended, left, took: start.elapsed(), output: running.finish() })
+    Ok(FinishedCommand { ended, left, took: start.elapsed(), output: running.finish() })
 }
 
-fn how(status: &WaitIdStatus) -> Ended {
+fn how(status: &WaitIdStatus) -> CommandEnd {
     match status.exit_status() {
-        Some(code) => Ended::Code(code),
-        None => Ended::Signal(status.terminating_signal().expect("what has no code was ended by a signal")),
+        Some(code) => CommandEnd::Code(code),
+        None => CommandEnd::Signal(status.terminating_signal().expect("what has no code was ended by a signal")),
     }
 }
 
 /// Why we end a command.
 #[derive(Clone, Copy)]
-enum Stopped {
+enum StopCause {
     ByTime,
     ByUser,
 }
 
-struct Running {
+struct RunningCommand {
     child: Child,
     tree: ProcessTree,
     pieces: Receiver<Vec<u8>>,
     /// Whether somebody can still write to us.
     is_open: bool,
-    output: Output,
+    output: CommandOutput,
     /// How the shell has ended, if it has. It is reaped last, so that nobody else gets its number meanwhile.
-    ended: Option<Ended>,
+    ended: Option<CommandEnd>,
     /// When orphans were reaped last.
     reaped: Instant,
 }
 
-impl Running {
-    fn start(mut shell: Command, output: Output, reaper: Subreaper) -> io::Result<Self> {
+impl RunningCommand {
+    fn start(mut shell: Command, output: CommandOutput, reaper: Subreaper) -> io::Result<Self> {
         // Output and errors share a pipe, as they share a terminal, so that they come in the order in which they were written.
         let (reader, writer) = io::pipe()?;
         let child = shell.stdout(writer.try_clone()?).stderr(writer).spawn()?;
@@ -130,16 +130,16 @@ impl Running {
     }
 
     /// Waits until the shell has ended or must be.
-    fn watch(&mut self, deadline: Instant, cancel: &Cancel) -> io::Result<Option<Stopped>> {
+    fn watch(&mut self, deadline: Instant, cancel: &CancelToken) -> io::Result<Option<StopCause>> {
         loop {
             if cancel.is_set() {
-                return Ok(Some(Stopped::ByUser));
+                return Ok(Some(StopCause::ByUser));
             }
             if self.step()? {
                 return Ok(None);
             }
             if Instant::now() >= deadline {
-                return Ok(Some(Stopped::ByTime));
+                return Ok(Some(StopCause::ByTime));
             }
         }
     }
@@ -175,7 +175,7 @@ impl Running {
     /// That is also what it has put into the background. A process that outlives its command goes on changing files when nobody
     /// counts that as the command's doing any more, so that it could neither be told nor undone; and a run that is over should
     /// leave nothing behind. Whoever wants a server runs and uses it in one command.
-    fn clear_up(&mut self, limits: &Limits) -> io::Result<Left> {
+    fn clear_up(&mut self, limits: &CommandLimits) -> io::Result<LeftProcesses> {
         if self.ended.is_some() {
             // What was written before the end may still be on its way.
             self.step_for(limits.linger, |running| !running.is_open)?;
@@ -184,14 +184,14 @@ impl Running {
         let is_left = lived && self.end(limits)?;
         self.tree.reap();
         Ok(match (is_left || self.is_open, lived && self.ended.is_some()) {
-            (true, _) => Left::Running,
-            (false, true) => Left::Ended,
-            (false, false) => Left::Nothing,
+            (true, _) => LeftProcesses::Running,
+            (false, true) => LeftProcesses::Ended,
+            (false, false) => LeftProcesses::Nothing,
         })
     }
 
     /// Asks all processes to end, and kills those that have not after a while. Says whether any is left.
-    fn end(&mut self, limits: &Limits) -> io::Result<bool> {
+    fn end(&mut self, limits: &CommandLimits) -> io::Result<bool> {
         self.tree.signal(Signal::TERM);
         // Who is stopped, because of a read from the terminal say, hears nothing else.
         self.tree.signal(Signal::CONT);
@@ -227,12 +227,12 @@ impl Running {
         Ok(())
     }
 
-    fn finish(mut self) -> Shown {
+    fn finish(mut self) -> ShownOutput {
         std::mem::take(&mut self.output).finish()
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if self.ended.is_none() {
             // Only after an error of ours.

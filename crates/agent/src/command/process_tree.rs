@@ -30,7 +30,7 @@ pub(super) struct ProcessTree {
 
 /// One process as the system shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
+struct ProcessInfo {
     pid: Pid,
     parent: i32,
     group: i32,
@@ -62,7 +62,7 @@ impl Subreaper {
     }
 
     /// Whether a child of ours was not there before the command.
-    fn is_new(&self, child: &Process) -> bool {
+    fn is_new(&self, child: &ProcessInfo) -> bool {
         !self.children_before.contains(&(child.pid, child.started))
     }
 }
@@ -105,7 +105,7 @@ impl ProcessTree {
 
     /// Whether the system shows its processes. Where it does not, all that is in the group of the shell counts, dead or alive.
     pub(super) fn is_shown(&self) -> bool {
-        Process::read(getpid()).is_some()
+        ProcessInfo::read(getpid()).is_some()
     }
 
     /// Whether any process of the command is alive.
@@ -154,13 +154,13 @@ impl ProcessTree {
         /// Then it is time for a look at the others.
         const LOOKS: usize = 1000;
         let pid = getpid();
-        let our_session = Process::read(pid).map(|ours| ours.session);
+        let our_session = ProcessInfo::read(pid).map(|ours| ours.session);
         // Orphans go to the first thread.
         let list = format!("/proc/self/task/{pid}/children");
         for _ in 0..LOOKS {
             let children = fs::read_to_string(&list).unwrap_or_default();
             let pids = children.split_ascii_whitespace().rev().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
-            let children = pids.filter(|pid| *pid != self.shell).filter_map(Process::read);
+            let children = pids.filter(|pid| *pid != self.shell).filter_map(ProcessInfo::read);
             let orphans = children.filter(|child| Some(child.session) != our_session && self.reaper.is_new(child));
             let mut is_clear = true;
             for orphan in orphans {
@@ -185,14 +185,14 @@ impl ProcessTree {
     }
 
     /// The processes of the command, dead ones included; `None` where the system does not show them.
-    fn members(&self) -> Option<Vec<Process>> {
+    fn members(&self) -> Option<Vec<ProcessInfo>> {
         let all = processes()?;
         let ours = getpid();
         let our_session = all.iter().find(|process| process.pid == ours)?.session;
-        let is_adopted = |process: &Process| process.parent == ours.as_raw_pid() && self.reaper.is_new(process);
+        let is_adopted = |process: &ProcessInfo| process.parent == ours.as_raw_pid() && self.reaper.is_new(process);
         let shell = self.shell.as_raw_pid();
         let (mut pids, mut sessions) = (HashSet::from([shell]), HashSet::from([shell]));
-        let mut rest: Vec<Process> = all.into_iter().filter(|process| process.session != our_session).collect();
+        let mut rest: Vec<ProcessInfo> = all.into_iter().filter(|process| process.session != our_session).collect();
         let mut members = Vec::new();
         loop {
             let (found, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|process| {
@@ -209,7 +209,7 @@ impl ProcessTree {
     }
 }
 
-impl Process {
+impl ProcessInfo {
     fn read(pid: Pid) -> Option<Self> {
         let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
         Self::parse(pid, &String::from_utf8_lossy(&stat))
@@ -242,10 +242,10 @@ impl Process {
 ///
 /// The list of numbers is of one moment. Until the last of them is looked at, a process may have started another one and ended; so the list
 /// is read again until there is nobody new in it.
-fn processes() -> Option<Vec<Process>> {
+fn processes() -> Option<Vec<ProcessInfo>> {
     /// On a busy machine there is always somebody new.
     const LOOKS: usize = 20;
-    let mut known: HashMap<Pid, Option<Process>> = HashMap::new();
+    let mut known: HashMap<Pid, Option<ProcessInfo>> = HashMap::new();
     for _ in 0..LOOKS {
         let entries = fs::read_dir("/proc").ok()?.flatten();
         let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
@@ -253,9 +253,9 @@ fn processes() -> Option<Vec<Process>> {
         if new.is_empty() {
             break;
         }
-        known.extend(new.into_iter().map(|pid| (pid, Process::read(pid))));
+        known.extend(new.into_iter().map(|pid| (pid, ProcessInfo::read(pid))));
     }
-    let all: Vec<Process> = known.into_values().flatten().collect();
+    let all: Vec<ProcessInfo> = known.into_values().flatten().collect();
     (!all.is_empty()).then_some(all)
 }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[track_caller]
     fn check(stat: &str, expected: Option<(i32, i32, i32, u64, bool)>) {
-        let process = Process::parse(getpid(), stat);
+        let process = ProcessInfo::parse(getpid(), stat);
         let found = process.map(|found| (found.parent, found.group, found.session, found.started, found.is_alive));
         assert_eq!(found, expected, "{stat}");
     }
@@ -289,9 +289,9 @@ mod tests {
 
     #[test]
     fn a_number_that_came_again_is_another_process() {
-        let ours = Process::read(getpid()).unwrap();
+        let ours = ProcessInfo::read(getpid()).unwrap();
         assert!(ours.is_alive && ours.is_there());
-        let another = Process { started: ours.started + 1, ..ours };
+        let another = ProcessInfo { started: ours.started + 1, ..ours };
         assert!(!another.is_there());
     }
 

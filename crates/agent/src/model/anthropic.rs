@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Call, CallResult, Heard, Message, Prompt, Usage,
-    http_model::{Complete, Dialect, Progress, Reader},
-    request_error::Fault,
+    CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, TokenUsage,
+    http_model::{AnswerProgress, AnswerReader, CompleteAnswer, WireProtocol},
+    request_error::RequestError,
     sse,
 };
 
 /// How Anthropic wants to be asked.
 #[derive(Debug)]
-pub(super) struct Anthropic {
+pub(super) struct AnthropicProtocol {
     max_tokens: u32,
 }
 
-impl Anthropic {
+impl AnthropicProtocol {
     /// With the longest answer, in tokens, which must be said.
     pub(super) fn new(max_tokens: u32) -> Self {
         Self { max_tokens }
     }
 }
 
-impl Dialect for Anthropic {
+impl WireProtocol for AnthropicProtocol {
     fn body(&self, model: &str, prompt: &Prompt) -> Value {
         let mut body = json!({ "model": model, "max_tokens": self.max_tokens, "stream": true, "messages": messages(prompt) });
         let mut tools = tools(prompt);
@@ -41,8 +41,8 @@ impl Dialect for Anthropic {
         body
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Blocks::default())
+    fn reader(&self) -> Box<dyn AnswerReader> {
+        Box::new(AnthropicReader::default())
     }
 }
 
@@ -67,19 +67,19 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     turns.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
 }
 
-fn blocks_of(message: &Message) -> (&'static str, Vec<Value>) {
+fn blocks_of(message: &ChatMessage) -> (&'static str, Vec<Value>) {
     // Text of nothing but blanks is refused.
     let text_block = |text: &str| (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     match message {
-        Message::User(text) => ("user", text_block(text).into_iter().collect()),
-        Message::Assistant { text, calls } => {
+        ChatMessage::User(text) => ("user", text_block(text).into_iter().collect()),
+        ChatMessage::Assistant { text, calls } => {
             ("assistant", text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect())
         }
-        Message::Results(results) => ("user", results.iter().map(tool_result).collect()),
+        ChatMessage::Results(results) => ("user", results.iter().map(tool_result).collect()),
     }
 }
 
-fn tool_use(call: &Call) -> Value {
+fn tool_use(call: &ModelCall) -> Value {
     // Anything but an object is refused; that the model wrote none is told by the result.
     let input: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
@@ -95,16 +95,16 @@ fn tool_result(result: &CallResult) -> Value {
 
 /// An answer that comes in blocks.
 #[derive(Default)]
-struct Blocks {
+struct AnthropicReader {
     text: String,
-    calls: BTreeMap<u64, Partial>,
-    tokens: Tokens,
+    calls: BTreeMap<u64, ToolUseBlock>,
+    tokens: AnthropicUsage,
     stop_reason: String,
     is_ended: bool,
 }
 
 /// A call that is being written.
-struct Partial {
+struct ToolUseBlock {
     id: String,
     name: String,
     /// As far as it was written in pieces.
@@ -115,17 +115,17 @@ struct Partial {
 
 /// Tokens as this provider counts them: what was read from the cache or written to it is not in `input`.
 #[derive(Default)]
-struct Tokens {
+struct AnthropicUsage {
     input: u64,
     cache_read: u64,
     cache_written: u64,
     output: u64,
 }
 
-impl Reader for Blocks {
-    fn event(&mut self, event: &sse::Event, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Progress, Fault> {
+impl AnswerReader for AnthropicReader {
+    fn event(&mut self, event: &sse::SseEvent, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<AnswerProgress, RequestError> {
         let data: Value =
-            serde_json::from_str(&event.data).map_err(|_| Fault::broken(format!("this is no JSON: {}", event.data)))?;
+            serde_json::from_str(&event.data).map_err(|_| RequestError::broken(format!("this is no JSON: {}", event.data)))?;
         let index = data["index"].as_u64().unwrap_or_default();
         match data["type"].as_str().unwrap_or(&event.name) {
             "message_start" => self.tokens.update(&data["message"]["usage"]),
@@ -137,20 +137,20 @@ impl Reader for Blocks {
             }
             "message_stop" => {
                 self.is_ended = true;
-                return Ok(Progress::Ended);
+                return Ok(AnswerProgress::Ended);
             }
-            "error" => return Err(Fault::of_error(if data["error"].is_null() { &data } else { &data["error"] })),
+            "error" => return Err(RequestError::of_error(if data["error"].is_null() { &data } else { &data["error"] })),
             // Pings, the ends of blocks, and what may be added to the protocol.
             _ => {}
         }
-        Ok(Progress::Open)
+        Ok(AnswerProgress::Open)
     }
 
-    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         if !body["error"].is_null() {
-            return Err(Fault::of_error(&body["error"]));
+            return Err(RequestError::of_error(&body["error"]));
         }
-        let Some(blocks) = body["content"].as_array() else { return Err(Fault::broken("there is no answer in it")) };
+        let Some(blocks) = body["content"].as_array() else { return Err(RequestError::broken("there is no answer in it")) };
         for (index, block) in (0..).zip(blocks) {
             self.begin(index, block, hear);
         }
@@ -160,43 +160,43 @@ impl Reader for Blocks {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Complete, Fault> {
+    fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         if !self.is_ended {
-            return Err(Fault::broken("the answer broke off"));
+            return Err(RequestError::broken("the answer broke off"));
         }
         if self.stop_reason == "refusal" {
-            return Err(Fault::Refused { status: 200, why: "the model declines to answer this".to_owned() });
+            return Err(RequestError::Refused { status: 200, why: "the model declines to answer this".to_owned() });
         }
-        let calls = self.calls.into_values().map(Partial::complete).collect::<Result<_, _>>()?;
+        let calls = self.calls.into_values().map(ToolUseBlock::complete).collect::<Result<_, _>>()?;
         let is_cut = matches!(self.stop_reason.as_str(), "max_tokens" | "model_context_window_exceeded");
-        let answer = Answer { text: self.text, calls, usage: self.tokens.usage(), is_cut };
-        Ok(Complete { answer, cache_written: self.tokens.cache_written })
+        let answer = ModelAnswer { text: self.text, calls, usage: self.tokens.usage(), is_cut };
+        Ok(CompleteAnswer { answer, cache_written: self.tokens.cache_written })
     }
 }
 
-impl Blocks {
-    fn begin(&mut self, index: u64, block: &Value, hear: &mut dyn FnMut(Heard<'_>)) {
+impl AnthropicReader {
+    fn begin(&mut self, index: u64, block: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         let field = |name: &str| block[name].as_str().unwrap_or_default();
         match field("type") {
             "text" => self.say(field("text"), hear),
             "thinking" => think(field("thinking"), hear),
             "tool_use" => {
                 let (id, name) = (field("id").to_owned(), field("name").to_owned());
-                hear(Heard::Calling(&name));
-                self.calls.insert(index, Partial { id, name, written: String::new(), given: block["input"].clone() });
+                hear(StreamEvent::Calling(&name));
+                self.calls.insert(index, ToolUseBlock { id, name, written: String::new(), given: block["input"].clone() });
             }
             _ => {}
         }
     }
 
-    fn delta(&mut self, index: u64, delta: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn delta(&mut self, index: u64, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         let field = |name: &str| delta[name].as_str().unwrap_or_default();
         match field("type") {
             "text_delta" => self.say(field("text"), hear),
             "thinking_delta" => think(field("thinking"), hear),
             "input_json_delta" => {
                 let Some(call) = self.calls.get_mut(&index) else {
-                    return Err(Fault::broken("arguments of a call that has not begun"));
+                    return Err(RequestError::broken("arguments of a call that has not begun"));
                 };
                 call.written.push_str(field("partial_json"));
             }
@@ -205,9 +205,9 @@ impl Blocks {
         Ok(())
     }
 
-    fn say(&mut self, text: &str, hear: &mut dyn FnMut(Heard<'_>)) {
+    fn say(&mut self, text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         if !text.is_empty() {
-            hear(Heard::Text(text));
+            hear(StreamEvent::Text(text));
             self.text.push_str(text);
         }
     }
@@ -219,27 +219,27 @@ impl Blocks {
     }
 }
 
-fn think(text: &str, hear: &mut dyn FnMut(Heard<'_>)) {
+fn think(text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
     if !text.is_empty() {
-        hear(Heard::Thought(text));
+        hear(StreamEvent::Thought(text));
     }
 }
 
-impl Partial {
-    fn complete(self) -> Result<Call, Fault> {
+impl ToolUseBlock {
+    fn complete(self) -> Result<ModelCall, RequestError> {
         if self.id.is_empty() || self.name.is_empty() {
-            return Err(Fault::broken("a call has no name"));
+            return Err(RequestError::broken("a call has no name"));
         }
         let arguments = match self.written.trim() {
             "" if self.given.is_object() => self.given.to_string(),
             "" => "{}".to_owned(),
             _ => self.written,
         };
-        Ok(Call { id: self.id, name: self.name, arguments })
+        Ok(ModelCall { id: self.id, name: self.name, arguments })
     }
 }
 
-impl Tokens {
+impl AnthropicUsage {
     /// Takes over what is told; the numbers are totals, and those that are left out stay.
     fn update(&mut self, usage: &Value) {
         let fields = [
@@ -254,21 +254,21 @@ impl Tokens {
         }
     }
 
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> TokenUsage {
         let input = self.input.saturating_add(self.cache_read).saturating_add(self.cache_written);
-        Usage { input, cached: self.cache_read, output: self.output, cost: None }
+        TokenUsage { input, cached: self.cache_read, output: self.output, cost: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::request_error::Trouble, *};
+    use super::{super::request_error::TransientKind, *};
 
-    fn read(events: &[Value]) -> (Result<Complete, Fault>, Vec<String>) {
-        let (mut reader, mut heard) = (Box::<Blocks>::default(), Vec::new());
-        let mut hear = |piece: Heard<'_>| heard.push(format!("{piece:?}"));
+    fn read(events: &[Value]) -> (Result<CompleteAnswer, RequestError>, Vec<String>) {
+        let (mut reader, mut heard) = (Box::<AnthropicReader>::default(), Vec::new());
+        let mut hear = |piece: StreamEvent<'_>| heard.push(format!("{piece:?}"));
         for event in events {
-            let event = sse::Event { name: String::new(), data: event.to_string() };
+            let event = sse::SseEvent { name: String::new(), data: event.to_string() };
             if let Err(fault) = reader.event(&event, &mut hear) {
                 return (Err(fault), heard);
             }
@@ -312,18 +312,18 @@ mod tests {
         ];
         events.extend(end("tool_use"));
         let (complete, heard) = read(&events);
-        let Complete { answer, cache_written } = complete.unwrap();
+        let CompleteAnswer { answer, cache_written } = complete.unwrap();
         assert_eq!(answer.text, "I read");
         let calls: Vec<_> =
             answer.calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("a", "read", "{\"path\": \"x\"}"), ("b", "list", "{}")]);
-        assert_eq!(answer.usage, Usage { input: 135, cached: 100, output: 20, cost: None });
+        assert_eq!(answer.usage, TokenUsage { input: 135, cached: 100, output: 20, cost: None });
         assert_eq!(cache_written, 30);
         assert_eq!(heard, ["Thought(\"hm\")", "Text(\"I \")", "Text(\"read\")", "Calling(\"read\")", "Calling(\"list\")"]);
     }
 
     #[track_caller]
-    fn ends(events: &[Value], expected: Result<bool, Fault>) {
+    fn ends(events: &[Value], expected: Result<bool, RequestError>) {
         let start = [begin(0, &json!({ "type": "text", "text": "a" }))];
         let events: Vec<Value> = start.iter().chain(events).cloned().collect();
         assert_eq!(read(&events).0.map(|complete| complete.answer.is_cut), expected);
@@ -333,33 +333,34 @@ mod tests {
     fn only_a_stop_is_an_end() {
         ends(&end("end_turn"), Ok(false));
         ends(&end("max_tokens"), Ok(true));
-        ends(&end("end_turn")[..1], Err(Fault::broken("the answer broke off")));
-        ends(&[], Err(Fault::broken("the answer broke off")));
-        ends(&end("refusal"), Err(Fault::Refused { status: 200, why: "the model declines to answer this".into() }));
+        ends(&end("end_turn")[..1], Err(RequestError::broken("the answer broke off")));
+        ends(&[], Err(RequestError::broken("the answer broke off")));
+        ends(&end("refusal"), Err(RequestError::Refused { status: 200, why: "the model declines to answer this".into() }));
     }
 
     #[test]
     fn an_error_event_is_a_fault() {
         let error = |kind: &str| json!({ "type": "error", "error": { "type": kind, "message": "words" } });
-        ends(&[error("overloaded_error")], Err(Fault::passing(Trouble::Busy, "529: words")));
-        ends(&[error("api_error")], Err(Fault::passing(Trouble::Busy, "words")));
-        ends(&[error("invalid_request_error")], Err(Fault::Refused { status: 400, why: "words".into() }));
+        ends(&[error("overloaded_error")], Err(RequestError::passing(TransientKind::Busy, "529: words")));
+        ends(&[error("api_error")], Err(RequestError::passing(TransientKind::Busy, "words")));
+        ends(&[error("invalid_request_error")], Err(RequestError::Refused { status: 400, why: "words".into() }));
     }
 
     #[test]
     fn arguments_without_a_call_are_broken() {
         let stray = delta(7, &json!({ "type": "input_json_delta", "partial_json": "{" }));
-        ends(&[stray], Err(Fault::broken("arguments of a call that has not begun")));
+        ends(&[stray], Err(RequestError::broken("arguments of a call that has not begun")));
     }
 
-    fn said(messages: Vec<Message>) -> Value {
-        Anthropic::new(100).body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
+    fn said(messages: Vec<ChatMessage>) -> Value {
+        AnthropicProtocol::new(100).body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
     }
 
     #[test]
     fn results_and_what_follows_are_one_message() {
         let result = |id: &str, is_error| CallResult { id: id.into(), text: "t".into(), is_error };
-        let messages = said(vec![Message::Results(vec![result("a", false), result("b", true)]), Message::User("go on".into())]);
+        let messages =
+            said(vec![ChatMessage::Results(vec![result("a", false), result("b", true)]), ChatMessage::User("go on".into())]);
         assert_eq!(
             messages,
             json!([{ "role": "user", "content": [
@@ -373,8 +374,8 @@ mod tests {
     #[test]
     fn arguments_that_are_no_object_are_replayed_as_an_empty_one() {
         for arguments in ["{\"x\": ", "[1]", "null", "\"x\""] {
-            let calls = vec![Call { id: "a".into(), name: "read".into(), arguments: arguments.into() }];
-            let messages = said(vec![Message::Assistant { text: String::new(), calls }]);
+            let calls = vec![ModelCall { id: "a".into(), name: "read".into(), arguments: arguments.into() }];
+            let messages = said(vec![ChatMessage::Assistant { text: String::new(), calls }]);
             assert_eq!(
                 messages[0]["content"],
                 json!([{ "type": "tool_use", "id": "a", "name": "read", "input": {} }]),
@@ -385,8 +386,8 @@ mod tests {
 
     #[test]
     fn an_empty_answer_is_not_replayed() {
-        let empty = Message::Assistant { text: " ".into(), calls: vec![] };
-        let messages = said(vec![Message::User("a".into()), empty, Message::User("b".into())]);
+        let empty = ChatMessage::Assistant { text: " ".into(), calls: vec![] };
+        let messages = said(vec![ChatMessage::User("a".into()), empty, ChatMessage::User("b".into())]);
         assert_eq!(
             messages,
             json!([{ "role": "user", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] }])
@@ -397,10 +398,10 @@ mod tests {
     fn what_stays_the_same_is_marked_for_the_cache() {
         let tool = super::super::ToolSpec { name: "read".into(), description: "reads".into(), schema: Map::new() };
         let prompt = |system: &str| Prompt { system: system.into(), tools: vec![tool.clone()], ..Prompt::default() };
-        let with = Anthropic::new(1).body("m", &prompt("be good"));
+        let with = AnthropicProtocol::new(1).body("m", &prompt("be good"));
         assert_eq!(with["system"], json!([{ "type": "text", "text": "be good", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(with["tools"][0].get("cache_control"), None);
-        let without = Anthropic::new(1).body("m", &prompt(""));
+        let without = AnthropicProtocol::new(1).body("m", &prompt(""));
         assert_eq!(without.get("system"), None);
         assert_eq!(without["tools"][0]["cache_control"], json!({ "type": "ephemeral" }));
     }

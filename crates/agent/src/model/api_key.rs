@@ -16,16 +16,16 @@ use rustix::{
     process::geteuid,
 };
 
-use super::connection::Protocol;
+use super::connection::ModelProtocol;
 
-/// A secret of the user. It is shown nowhere: what is told to anybody goes through [`Key::hide`] first.
+/// A secret of the user. It is shown nowhere: what is told to anybody goes through [`ApiKey::hide`] first.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ApiKey(String);
 
 /// What is shorter is nobody's secret, and hiding it would blot out harmless words.
 const SHORTEST_SECRET: usize = 4;
 
-impl Key {
+impl ApiKey {
     /// A key as the user wrote it; nothing, if that is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -43,7 +43,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Key(…)")
     }
@@ -51,9 +51,9 @@ impl fmt::Debug for Key {
 
 /// A key that was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundKey {
     /// The key.
-    pub key: Key,
+    pub key: ApiKey,
     /// The environment variable or the setting that it comes from.
     pub source: &'static str,
 }
@@ -65,10 +65,10 @@ pub(super) const OUR_VARIABLE: &str = "SUREHAND_API_KEY";
 pub const KEY_VARIABLES: [&str; 3] = [OUR_VARIABLE, "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 /// The variable in which a provider's users keep their key.
-pub(super) fn variable_of(protocol: Protocol) -> &'static str {
+pub(super) fn variable_of(protocol: ModelProtocol) -> &'static str {
     match protocol {
-        Protocol::OpenAi => "OPENAI_API_KEY",
-        Protocol::Anthropic => "ANTHROPIC_API_KEY",
+        ModelProtocol::OpenAi => "OPENAI_API_KEY",
+        ModelProtocol::Anthropic => "ANTHROPIC_API_KEY",
     }
 }
 
@@ -172,8 +172,8 @@ pub(super) fn find(
     store: &KeyStore,
     providers: Option<&'static str>,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Found>, KeyError> {
-    let in_variable = |source: &'static str| Some(Found { key: Key::new(&env(source)?)?, source });
+) -> Result<Option<FoundKey>, KeyError> {
+    let in_variable = |source: &'static str| Some(FoundKey { key: ApiKey::new(&env(source)?)?, source });
     if let Some(found) = in_variable(OUR_VARIABLE) {
         return Ok(Some(found));
     }
@@ -186,13 +186,13 @@ pub(super) fn find(
     Ok(providers.and_then(in_variable))
 }
 
-fn key_of(bytes: &[u8], source: &'static str) -> Result<Found, KeyError> {
+fn key_of(bytes: &[u8], source: &'static str) -> Result<FoundKey, KeyError> {
     if bytes.len() > LONGEST_KEY {
         return Err(KeyError::TooLong { setting: source });
     }
     let text = str::from_utf8(bytes).map_err(|_| KeyError::NotText { setting: source })?;
-    let key = Key::new(text).ok_or(KeyError::Blank { setting: source })?;
-    Ok(Found { key, source })
+    let key = ApiKey::new(text).ok_or(KeyError::Blank { setting: source })?;
+    Ok(FoundKey { key, source })
 }
 
 /// What a command prints. It has our terminal and is in our process group, so that it can ask for a passphrase.
@@ -290,12 +290,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(set: &[(&str, &str)], protocol: Protocol, expected: Option<(&str, &'static str)>) {
+    fn check(set: &[(&str, &str)], protocol: ModelProtocol, expected: Option<(&str, &'static str)>) {
         check_store(&KeyStore::default(), set, protocol, expected);
     }
 
     #[track_caller]
-    fn check_store(store: &KeyStore, set: &[(&str, &str)], protocol: Protocol, expected: Option<(&str, &'static str)>) {
+    fn check_store(store: &KeyStore, set: &[(&str, &str)], protocol: ModelProtocol, expected: Option<(&str, &'static str)>) {
         let env = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         let found = find(store, Some(variable_of(protocol)), &env).unwrap();
         assert_eq!(found.as_ref().map(|found| (found.key.reveal(), found.source)), expected);
@@ -303,22 +303,22 @@ mod tests {
 
     #[test]
     fn each_provider_has_its_variable_and_ours_comes_first() {
-        check(&[], Protocol::OpenAi, None);
-        check(&[("OPENAI_API_KEY", "abc")], Protocol::OpenAi, Some(("abc", "OPENAI_API_KEY")));
-        check(&[("OPENAI_API_KEY", "abc")], Protocol::Anthropic, None);
-        check(&[("ANTHROPIC_API_KEY", "abc")], Protocol::Anthropic, Some(("abc", "ANTHROPIC_API_KEY")));
+        check(&[], ModelProtocol::OpenAi, None);
+        check(&[("OPENAI_API_KEY", "abc")], ModelProtocol::OpenAi, Some(("abc", "OPENAI_API_KEY")));
+        check(&[("OPENAI_API_KEY", "abc")], ModelProtocol::Anthropic, None);
+        check(&[("ANTHROPIC_API_KEY", "abc")], ModelProtocol::Anthropic, Some(("abc", "ANTHROPIC_API_KEY")));
         let both = [("OPENAI_API_KEY", "abc"), ("SUREHAND_API_KEY", "ours")];
-        check(&both, Protocol::OpenAi, Some(("ours", "SUREHAND_API_KEY")));
+        check(&both, ModelProtocol::OpenAi, Some(("ours", "SUREHAND_API_KEY")));
     }
 
     #[test]
     fn blank_is_no_key() {
-        check(&[("SUREHAND_API_KEY", " "), ("OPENAI_API_KEY", " abc\n")], Protocol::OpenAi, Some(("abc", "OPENAI_API_KEY")));
+        check(&[("SUREHAND_API_KEY", " "), ("OPENAI_API_KEY", " abc\n")], ModelProtocol::OpenAi, Some(("abc", "OPENAI_API_KEY")));
     }
 
     #[test]
     fn a_key_is_never_shown() {
-        let key = Key::new("sk-secret").unwrap();
+        let key = ApiKey::new("sk-secret").unwrap();
         assert_eq!(format!("{key:?} {:?}", Some(&key)), "Key(…) Some(Key(…))");
         assert_eq!(key.hide("wrong key sk-secret, sk-secret"), "wrong key …, …");
     }
@@ -339,13 +339,13 @@ mod tests {
         let theirs = ("OPENAI_API_KEY", "of-the-provider");
         let ours = ("SUREHAND_API_KEY", "ours");
         let all = KeyStore { command, file: file.clone() };
-        check_store(&all, &[ours, theirs], Protocol::OpenAi, Some(("ours", "SUREHAND_API_KEY")));
-        check_store(&all, &[theirs], Protocol::OpenAi, Some(("of-the-command", "model.key_command")));
+        check_store(&all, &[ours, theirs], ModelProtocol::OpenAi, Some(("ours", "SUREHAND_API_KEY")));
+        check_store(&all, &[theirs], ModelProtocol::OpenAi, Some(("of-the-command", "model.key_command")));
         let file_only = KeyStore { command: None, file };
-        check_store(&file_only, &[theirs], Protocol::OpenAi, Some(("of-the-file", "model.key_file")));
+        check_store(&file_only, &[theirs], ModelProtocol::OpenAi, Some(("of-the-file", "model.key_file")));
         let home = dir.path().to_str().unwrap();
         let at_home = KeyStore { command: None, file: Some("~/key".to_owned()) };
-        check_store(&at_home, &[theirs, ("HOME", home)], Protocol::OpenAi, Some(("of-the-file", "model.key_file")));
+        check_store(&at_home, &[theirs, ("HOME", home)], ModelProtocol::OpenAi, Some(("of-the-file", "model.key_file")));
     }
 
     #[track_caller]

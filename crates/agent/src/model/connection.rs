@@ -9,18 +9,18 @@ use ureq::{
 };
 
 use super::{
-    Model, ModelError, Usage,
-    anthropic::Anthropic,
-    api_key::{self, Found, KeyStore},
-    http_client::{self, Client},
-    http_model::{Dialect, Remote},
-    openai::{LimitName, OpenAi},
-    retry::Settings,
+    ChatModel, ModelError, TokenUsage,
+    anthropic::AnthropicProtocol,
+    api_key::{self, FoundKey, KeyStore},
+    http_client::{self, HttpClient},
+    http_model::{HttpModel, WireProtocol},
+    openai::{LimitName, OpenAiProtocol},
+    retry::RetryPolicy,
 };
 
 /// How a provider is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ModelProtocol {
     /// Chat completions, as most providers and all local servers have them.
     OpenAi,
     /// Messages.
@@ -29,26 +29,26 @@ pub enum Protocol {
 
 /// Which model, and where.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Connection {
+pub struct ModelConnection {
     /// The name that the provider knows it by.
     pub model: String,
     /// The address of the provider, with or without `/v1`. Else from `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL`, else the provider's own.
     pub url: Option<String>,
     /// How to speak. Else by the name: `claude…` is Anthropic's, all others are spoken to as OpenAI is.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<ModelProtocol>,
     /// The longest answer, in tokens. Else the provider decides, or 8192 where it wants a number.
     pub max_output_tokens: Option<u32>,
     /// Where the key is, if it is not in the environment.
     pub key_store: KeyStore,
     /// What tokens cost, for providers that do not say it.
-    pub prices: Prices,
+    pub prices: TokenPrices,
     /// How patient we are.
-    pub settings: Settings,
+    pub settings: RetryPolicy,
 }
 
 /// Dollars for a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Prices {
+pub struct TokenPrices {
     /// Of a prompt.
     pub input: Option<f64>,
     /// Of a prompt, from the provider's cache; else as `input`.
@@ -57,10 +57,10 @@ pub struct Prices {
     pub output: Option<f64>,
 }
 
-impl Prices {
+impl TokenPrices {
     /// What an answer cost; nothing unless both prompt and answer have a price. Putting tokens into the cache costs a quarter more
     /// than reading them (so at Anthropic, the only one who counts them).
-    pub(super) fn of(&self, usage: &Usage, cache_written: u64) -> Option<f64> {
+    pub(super) fn of(&self, usage: &TokenUsage, cache_written: u64) -> Option<f64> {
         let (input, output) = (self.input?, self.output?);
         let fresh = tokens(usage.input.saturating_sub(usage.cached)) + tokens(cache_written) / 4.0;
         let cached = tokens(usage.cached) * self.cached.unwrap_or(input);
@@ -78,24 +78,24 @@ const MAX_OUTPUT_TOKENS: u32 = 8192;
 
 /// A model that can be asked. The environment is looked up by name: keys, addresses, proxies. A command that prints the key is run here;
 /// no thread is started.
-pub fn connect(connection: &Connection, env: &dyn Fn(&str) -> Option<String>) -> Result<Box<dyn Model>, ModelError> {
+pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String>) -> Result<Box<dyn ChatModel>, ModelError> {
     if connection.model.trim().is_empty() {
         return Err(ModelError::Setup("no model is named".to_owned()));
     }
     let protocol = connection.protocol.unwrap_or_else(|| protocol_of(&connection.model));
-    let address = Address::find(protocol, connection.url.as_deref(), env)?;
+    let address = ProviderAddress::find(protocol, connection.url.as_deref(), env)?;
     let key = address.key(protocol, &connection.key_store, env)?;
-    let client = Client::new(
+    let client = HttpClient::new(
         address.endpoint(protocol)?,
         headers(protocol, key.as_ref())?,
         connection.settings.idle,
         proxy(&address, env)?,
     );
-    let dialect: Box<dyn Dialect> = match protocol {
-        Protocol::OpenAi => Box::new(OpenAi::new(connection.max_output_tokens, address.limit_name())),
-        Protocol::Anthropic => Box::new(Anthropic::new(connection.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS))),
+    let dialect: Box<dyn WireProtocol> = match protocol {
+        ModelProtocol::OpenAi => Box::new(OpenAiProtocol::new(connection.max_output_tokens, address.limit_name())),
+        ModelProtocol::Anthropic => Box::new(AnthropicProtocol::new(connection.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS))),
     };
-    Ok(Box::new(Remote {
+    Ok(Box::new(HttpModel {
         model: connection.model.clone(),
         client,
         dialect,
@@ -106,22 +106,22 @@ pub fn connect(connection: &Connection, env: &dyn Fn(&str) -> Option<String>) ->
     }))
 }
 
-fn protocol_of(model: &str) -> Protocol {
-    if model.starts_with("claude") { Protocol::Anthropic } else { Protocol::OpenAi }
+fn protocol_of(model: &str) -> ModelProtocol {
+    if model.starts_with("claude") { ModelProtocol::Anthropic } else { ModelProtocol::OpenAi }
 }
 
 /// Where a provider is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Address {
+struct ProviderAddress {
     uri: Uri,
     is_default: bool,
 }
 
-impl Address {
-    fn find(protocol: Protocol, url: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+impl ProviderAddress {
+    fn find(protocol: ModelProtocol, url: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let (variable, default) = match protocol {
-            Protocol::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
-            Protocol::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+            ModelProtocol::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+            ModelProtocol::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         };
         let given = url.map(str::to_owned).or_else(|| env(variable)).filter(|url| !url.trim().is_empty());
         let uri = parse(given.as_deref().unwrap_or(default))?;
@@ -141,14 +141,14 @@ impl Address {
 
     /// Where prompts go. An address without a path means the usual one; any other is taken as it is, since not everybody's ends in
     /// `/v1`.
-    fn endpoint(&self, protocol: Protocol) -> Result<Uri, ModelError> {
+    fn endpoint(&self, protocol: ModelProtocol) -> Result<Uri, ModelError> {
         let text = self.uri.to_string();
         let base = text.trim_end_matches('/');
         let has_path = !self.uri.path().trim_matches('/').is_empty();
         let endpoint = match protocol {
-            Protocol::OpenAi if has_path => format!("{}/chat/completions", base.trim_end_matches("/chat/completions")),
-            Protocol::OpenAi => format!("{base}/v1/chat/completions"),
-            Protocol::Anthropic => {
+            ModelProtocol::OpenAi if has_path => format!("{}/chat/completions", base.trim_end_matches("/chat/completions")),
+            ModelProtocol::OpenAi => format!("{base}/v1/chat/completions"),
+            ModelProtocol::Anthropic => {
                 let base = base.strip_suffix("/messages").unwrap_or(base);
                 format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
             }
@@ -158,17 +158,17 @@ impl Address {
 
     /// The provider's variable, if its key may go to this address. A provider's key does not travel where everybody can read it; whoever
     /// wants a key sent there says so with our own variable or settings.
-    fn providers_variable(&self, protocol: Protocol) -> Option<&'static str> {
+    fn providers_variable(&self, protocol: ModelProtocol) -> Option<&'static str> {
         let is_safe = self.uri.scheme_str() == Some("https") || self.is_local();
         is_safe.then(|| api_key::variable_of(protocol))
     }
 
     fn key(
         &self,
-        protocol: Protocol,
+        protocol: ModelProtocol,
         store: &KeyStore,
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Option<Found>, ModelError> {
+    ) -> Result<Option<FoundKey>, ModelError> {
         let found = api_key::find(store, self.providers_variable(protocol), env);
         let found = found.map_err(|error| ModelError::Setup(error.to_string()))?;
         if found.is_none() && self.is_default {
@@ -213,17 +213,17 @@ fn parse(url: &str) -> Result<Uri, ModelError> {
     Ok(uri)
 }
 
-fn headers(protocol: Protocol, key: Option<&Found>) -> Result<HeaderMap, ModelError> {
+fn headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
-    if protocol == Protocol::Anthropic {
+    if protocol == ModelProtocol::Anthropic {
         headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
     }
     if let Some(found) = key {
         let secret = match protocol {
-            Protocol::OpenAi => http_client::secret("authorization", &format!("Bearer {}", found.key.reveal())),
-            Protocol::Anthropic => http_client::secret("x-api-key", found.key.reveal()),
+            ModelProtocol::OpenAi => http_client::secret("authorization", &format!("Bearer {}", found.key.reveal())),
+            ModelProtocol::Anthropic => http_client::secret("x-api-key", found.key.reveal()),
         };
         let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.source));
         let (name, value) = secret.ok_or_else(unfit)?;
@@ -233,7 +233,7 @@ fn headers(protocol: Protocol, key: Option<&Found>) -> Result<HeaderMap, ModelEr
 }
 
 /// The proxy between us and the address. To this very machine there is none.
-fn proxy(address: &Address, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>, ModelError> {
+fn proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>, ModelError> {
     if address.is_local() {
         return Ok(None);
     }
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn endpoint(protocol: Protocol, url: &str, expected: &str) {
-        let address = Address::find(protocol, Some(url), &nothing).unwrap();
+    fn endpoint(protocol: ModelProtocol, url: &str, expected: &str) {
+        let address = ProviderAddress::find(protocol, Some(url), &nothing).unwrap();
         assert_eq!(address.endpoint(protocol).unwrap().to_string(), expected);
     }
 
     #[test]
     fn an_address_may_end_in_many_ways() {
-        use Protocol::{Anthropic, OpenAi};
+        use ModelProtocol::{Anthropic, OpenAi};
         for url in
             ["http://localhost:11434", "http://localhost:11434/", "http://localhost:11434/v1", "http://localhost:11434/v1/"]
         {
@@ -293,10 +293,10 @@ mod tests {
     #[test]
     fn the_environment_knows_addresses() {
         let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| "http://box:8000/v1".to_owned());
-        let found = |protocol, url| Address::find(protocol, url, &env).unwrap().uri.to_string();
-        assert_eq!(found(Protocol::OpenAi, None), "http://box:8000/v1");
-        assert_eq!(found(Protocol::OpenAi, Some("http://other/v1")), "http://other/v1");
-        assert_eq!(found(Protocol::Anthropic, None), "https://api.anthropic.com/");
+        let found = |protocol, url| ProviderAddress::find(protocol, url, &env).unwrap().uri.to_string();
+        assert_eq!(found(ModelProtocol::OpenAi, None), "http://box:8000/v1");
+        assert_eq!(found(ModelProtocol::OpenAi, Some("http://other/v1")), "http://other/v1");
+        assert_eq!(found(ModelProtocol::Anthropic, None), "https://api.anthropic.com/");
     }
 
     #[track_caller]
@@ -320,17 +320,17 @@ mod tests {
 
     #[test]
     fn the_name_tells_the_protocol() {
-        assert_eq!(protocol_of("claude-sonnet-4-5"), Protocol::Anthropic);
-        assert_eq!(protocol_of("gpt-5"), Protocol::OpenAi);
-        assert_eq!(protocol_of("anthropic/claude-sonnet-4.5"), Protocol::OpenAi);
-        assert_eq!(protocol_of("qwen3:32b"), Protocol::OpenAi);
+        assert_eq!(protocol_of("claude-sonnet-4-5"), ModelProtocol::Anthropic);
+        assert_eq!(protocol_of("gpt-5"), ModelProtocol::OpenAi);
+        assert_eq!(protocol_of("anthropic/claude-sonnet-4.5"), ModelProtocol::OpenAi);
+        assert_eq!(protocol_of("qwen3:32b"), ModelProtocol::OpenAi);
     }
 
     #[track_caller]
     fn key(url: &str, set: &[&str], expected: Result<Option<&'static str>, &str>) {
         let env = |name: &str| set.contains(&name).then(|| "secret".to_owned());
-        let address = Address::find(Protocol::OpenAi, Some(url), &env).unwrap();
-        let found = address.key(Protocol::OpenAi, &KeyStore::default(), &env).map(|found| found.map(|found| found.source));
+        let address = ProviderAddress::find(ModelProtocol::OpenAi, Some(url), &env).unwrap();
+        let found = address.key(ModelProtocol::OpenAi, &KeyStore::default(), &env).map(|found| found.map(|found| found.source));
         match (found, expected) {
             (Err(ModelError::Setup(why)), Err(expected)) => assert_eq!(why.lines().next(), Some(expected)),
             (found, expected) => assert_eq!(found.ok(), expected.ok()),
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_key_that_cannot_be_sent_is_told_without_it() {
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "two\nlines".to_owned());
-        let error = connect(&Connection { model: "gpt-5".into(), ..Connection::default() }, &env).err().unwrap();
+        let error = connect(&ModelConnection { model: "gpt-5".into(), ..ModelConnection::default() }, &env).err().unwrap();
         assert_eq!(error.to_string().lines().next(), Some("the key in OPENAI_API_KEY has characters that no key has"));
         assert!(!format!("{error:?}").contains("two"));
     }
@@ -364,7 +364,7 @@ mod tests {
     #[track_caller]
     fn goes_through(url: &str, set: &[(&str, &str)], expected: Option<&str>) {
         let env = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let address = Address::find(Protocol::OpenAi, Some(url), &env).unwrap();
+        let address = ProviderAddress::find(ModelProtocol::OpenAi, Some(url), &env).unwrap();
         assert_eq!(proxy(&address, &env).unwrap().map(|proxy| proxy.host().to_owned()).as_deref(), expected);
     }
 
@@ -391,23 +391,23 @@ mod tests {
     #[test]
     fn a_bad_proxy_is_told_without_its_password() {
         let env = |name: &str| (name == "HTTPS_PROXY").then(|| "gopher://me:hunter2@gate".to_owned());
-        let address = Address::find(Protocol::OpenAi, Some("https://api.openai.com/v1"), &env).unwrap();
+        let address = ProviderAddress::find(ModelProtocol::OpenAi, Some("https://api.openai.com/v1"), &env).unwrap();
         let error = proxy(&address, &env).unwrap_err().to_string();
         assert!(error.starts_with("HTTPS_PROXY is not the address of a proxy") && !error.contains("hunter2"), "{error}");
     }
 
     #[track_caller]
-    fn costs(prices: Prices, expected: Option<f64>) {
-        let usage = Usage { input: 1_000_000, cached: 400_000, output: 100_000, cost: None };
+    fn costs(prices: TokenPrices, expected: Option<f64>) {
+        let usage = TokenUsage { input: 1_000_000, cached: 400_000, output: 100_000, cost: None };
         assert_eq!(prices.of(&usage, 200_000).map(|cost| (cost * 1e6).round() / 1e6), expected);
     }
 
     #[test]
     fn cost_needs_the_prices_of_prompt_and_answer() {
-        costs(Prices::default(), None);
-        costs(Prices { input: Some(1.0), ..Prices::default() }, None);
+        costs(TokenPrices::default(), None);
+        costs(TokenPrices { input: Some(1.0), ..TokenPrices::default() }, None);
         // 600,000 fresh and 200,000 put into the cache, a quarter of their price on top.
-        costs(Prices { input: Some(1.0), cached: Some(0.1), output: Some(5.0) }, Some(0.6 + 0.05 + 0.04 + 0.5));
-        costs(Prices { input: Some(1.0), cached: None, output: Some(5.0) }, Some(0.6 + 0.05 + 0.4 + 0.5));
+        costs(TokenPrices { input: Some(1.0), cached: Some(0.1), output: Some(5.0) }, Some(0.6 + 0.05 + 0.04 + 0.5));
+        costs(TokenPrices { input: Some(1.0), cached: None, output: Some(5.0) }, Some(0.6 + 0.05 + 0.4 + 0.5));
     }
 }

@@ -18,10 +18,10 @@ use ureq::{
 };
 
 use super::{
-    request_error::{Fault, Trouble},
+    request_error::{RequestError, TransientKind},
     retry::GLANCE,
 };
-use crate::cancel::Cancel;
+use crate::cancel::CancelToken;
 
 /// An answer is not longer than this.
 const LONGEST_ANSWER: usize = 50 * 1024 * 1024;
@@ -34,14 +34,14 @@ const QUEUE: usize = 64;
 
 /// Makes requests to one address.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     agent: Agent,
     idle: Duration,
     url: Uri,
     headers: HeaderMap,
 }
 
-impl Client {
+impl HttpClient {
     /// For requests with these headers to this address. Each may be silent for `idle`.
     pub(super) fn new(url: Uri, headers: HeaderMap, idle: Duration, proxy: Option<Proxy>) -> Self {
         let tls = TlsConfig::builder()
@@ -71,39 +71,39 @@ impl Client {
     }
 
     /// Sends JSON and waits for the head of the answer.
-    pub(super) fn post(&self, body: Vec<u8>, cancel: &Cancel) -> Result<Response, Fault> {
+    pub(super) fn post(&self, body: Vec<u8>, cancel: &CancelToken) -> Result<HttpResponse, RequestError> {
         if cancel.is_set() {
-            return Err(Fault::Cancelled);
+            return Err(RequestError::Cancelled);
         }
         let (sender, receiver) = sync_channel(QUEUE);
-        let errand = Errand { agent: self.agent.clone(), url: self.url.clone(), headers: self.headers.clone(), body };
+        let errand = RequestThread { agent: self.agent.clone(), url: self.url.clone(), headers: self.headers.clone(), body };
         thread::Builder::new()
             .name("surehand-model".to_owned())
             .spawn(move || errand.run(&sender))
-            .map_err(|error| Fault::passing(Trouble::Unreached, format!("no thread for the request: {error}")))?;
-        let mut incoming = Incoming { receiver, length: 0 };
+            .map_err(|error| RequestError::passing(TransientKind::Unreached, format!("no thread for the request: {error}")))?;
+        let mut incoming = IncomingParts { receiver, length: 0 };
         match incoming.wait(cancel, self.idle)? {
-            Piece::Head { status, headers } => Ok(Response { status, headers: *headers, incoming }),
-            Piece::Bytes(_) | Piece::End => unreachable!("the head comes first"),
+            ResponsePart::Head { status, headers } => Ok(HttpResponse { status, headers: *headers, incoming }),
+            ResponsePart::Bytes(_) | ResponsePart::End => unreachable!("the head comes first"),
         }
     }
 }
 
 /// The head of an answer, and its body as it comes.
-pub(super) struct Response {
+pub(super) struct HttpResponse {
     /// The HTTP status.
     pub status: u16,
     /// What else the head says.
     pub headers: HeaderMap,
-    incoming: Incoming,
+    incoming: IncomingParts,
 }
 
-impl Response {
+impl HttpResponse {
     /// The next bytes of the body; none at its end. Waits no longer than `idle`.
-    pub(super) fn next(&mut self, cancel: &Cancel, idle: Duration) -> Result<Option<Vec<u8>>, Fault> {
+    pub(super) fn next(&mut self, cancel: &CancelToken, idle: Duration) -> Result<Option<Vec<u8>>, RequestError> {
         match self.incoming.wait(cancel, idle)? {
-            Piece::Bytes(bytes) => Ok(Some(bytes)),
-            Piece::Head { .. } | Piece::End => Ok(None),
+            ResponsePart::Bytes(bytes) => Ok(Some(bytes)),
+            ResponsePart::Head { .. } | ResponsePart::End => Ok(None),
         }
     }
 
@@ -114,59 +114,59 @@ impl Response {
 }
 
 /// Something that the thread has read.
-enum Piece {
+enum ResponsePart {
     Head { status: u16, headers: Box<HeaderMap> },
     Bytes(Vec<u8>),
     End,
 }
 
-struct Incoming {
-    receiver: Receiver<Result<Piece, Fault>>,
+struct IncomingParts {
+    receiver: Receiver<Result<ResponsePart, RequestError>>,
     length: usize,
 }
 
-impl Incoming {
-    fn wait(&mut self, cancel: &Cancel, idle: Duration) -> Result<Piece, Fault> {
+impl IncomingParts {
+    fn wait(&mut self, cancel: &CancelToken, idle: Duration) -> Result<ResponsePart, RequestError> {
         let start = Instant::now();
         loop {
             if cancel.is_set() {
-                return Err(Fault::Cancelled);
+                return Err(RequestError::Cancelled);
             }
             match self.receiver.recv_timeout(GLANCE.min(idle)) {
                 Ok(piece) => return self.count(piece?),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() < idle => {}
                 Err(RecvTimeoutError::Timeout) => return Err(silent(idle)),
-                Err(RecvTimeoutError::Disconnected) => return Err(Fault::broken("the request ended without a word")),
+                Err(RecvTimeoutError::Disconnected) => return Err(RequestError::broken("the request ended without a word")),
             }
         }
     }
 
-    fn count(&mut self, piece: Piece) -> Result<Piece, Fault> {
-        if let Piece::Bytes(bytes) = &piece {
+    fn count(&mut self, piece: ResponsePart) -> Result<ResponsePart, RequestError> {
+        if let ResponsePart::Bytes(bytes) = &piece {
             self.length += bytes.len();
         }
         if self.length > LONGEST_ANSWER {
-            return Err(Fault::broken(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
+            return Err(RequestError::broken(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
         }
         Ok(piece)
     }
 }
 
-fn silent(idle: Duration) -> Fault {
-    Fault::passing(Trouble::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
+fn silent(idle: Duration) -> RequestError {
+    RequestError::passing(TransientKind::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
 }
 
 /// What the thread does.
-struct Errand {
+struct RequestThread {
     agent: Agent,
     url: Uri,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Errand {
+impl RequestThread {
     /// Sends what it reads until it ends or nobody listens. That a send fails means just the latter, so nothing is lost with it.
-    fn run(self, sender: &SyncSender<Result<Piece, Fault>>) {
+    fn run(self, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
         let mut request = self.agent.post(self.url);
         if let Some(headers) = request.headers_mut() {
             headers.extend(self.headers);
@@ -176,21 +176,21 @@ impl Errand {
             Err(error) => return drop(sender.send(Err(fault_of(error)))),
         };
         let (head, body) = response.into_parts();
-        let head = Piece::Head { status: head.status.as_u16(), headers: Box::new(head.headers) };
+        let head = ResponsePart::Head { status: head.status.as_u16(), headers: Box::new(head.headers) };
         if sender.send(Ok(head)).is_ok() {
             pump(&mut body.into_reader(), sender);
         }
     }
 }
 
-fn pump(reader: &mut impl Read, sender: &SyncSender<Result<Piece, Fault>>) {
+fn pump(reader: &mut impl Read, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let piece = match reader.read(&mut buffer) {
-            Ok(0) => return drop(sender.send(Ok(Piece::End))),
-            Ok(count) => Ok(Piece::Bytes(buffer[..count].to_vec())),
+            Ok(0) => return drop(sender.send(Ok(ResponsePart::End))),
+            Ok(count) => Ok(ResponsePart::Bytes(buffer[..count].to_vec())),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(Fault::broken(format!("the answer broke off: {error}"))),
+            Err(error) => Err(RequestError::broken(format!("the answer broke off: {error}"))),
         };
         let is_over = piece.is_err();
         if sender.send(piece).is_err() || is_over {
@@ -199,19 +199,19 @@ fn pump(reader: &mut impl Read, sender: &SyncSender<Result<Piece, Fault>>) {
     }
 }
 
-fn fault_of(error: ureq::Error) -> Fault {
+fn fault_of(error: ureq::Error) -> RequestError {
     use ureq::Error;
     if let Some(why) = distrust(&error) {
-        return Fault::Hopeless(why);
+        return RequestError::Hopeless(why);
     }
     match error {
-        Error::Timeout(ureq::Timeout::Connect) => Fault::passing(Trouble::Unreached, "no connection in time"),
-        Error::Timeout(_) => Fault::passing(Trouble::Silent, "nothing came for too long"),
-        Error::HostNotFound => Fault::passing(Trouble::Unreached, "no such host"),
-        Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => Fault::Hopeless(error.to_string()),
-        Error::Protocol(error) => Fault::broken(format!("no HTTP: {error}")),
-        Error::Io(error) => Fault::passing(Trouble::Unreached, error.to_string()),
-        error => Fault::passing(Trouble::Unreached, error.to_string()),
+        Error::Timeout(ureq::Timeout::Connect) => RequestError::passing(TransientKind::Unreached, "no connection in time"),
+        Error::Timeout(_) => RequestError::passing(TransientKind::Silent, "nothing came for too long"),
+        Error::HostNotFound => RequestError::passing(TransientKind::Unreached, "no such host"),
+        Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => RequestError::Hopeless(error.to_string()),
+        Error::Protocol(error) => RequestError::broken(format!("no HTTP: {error}")),
+        Error::Io(error) => RequestError::passing(TransientKind::Unreached, error.to_string()),
+        error => RequestError::passing(TransientKind::Unreached, error.to_string()),
     }
 }
 

@@ -6,23 +6,23 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Answer, Heard, Message, Model, ModelError, Prompt,
-    api_key::{Found, Key},
-    connection::Prices,
-    http_client::{Client, Response},
-    request_error::{Fault, Words, is_too_long},
-    retry::{self, GivenUp, Settings, persist},
+    ChatMessage, ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
+    api_key::{ApiKey, FoundKey},
+    connection::TokenPrices,
+    http_client::{HttpClient, HttpResponse},
+    request_error::{ProviderMessage, RequestError, is_too_long},
+    retry::{self, GivenUp, RetryPolicy, persist},
     sse,
 };
-use crate::{cancel::Cancel, prompt::message_tokens};
+use crate::{cancel::CancelToken, prompt::message_tokens};
 
 /// How a provider wants to be asked, and how it answers.
-pub(super) trait Dialect {
+pub(super) trait WireProtocol {
     /// The body of a request.
     fn body(&self, model: &str, prompt: &Prompt) -> Value;
 
     /// Somebody who reads one answer.
-    fn reader(&self) -> Box<dyn Reader>;
+    fn reader(&self) -> Box<dyn AnswerReader>;
 
     /// Learns from a refusal. Whether the next request will be another one.
     fn learn(&mut self, _words: &str) -> bool {
@@ -31,20 +31,20 @@ pub(super) trait Dialect {
 }
 
 /// Puts an answer together.
-pub(super) trait Reader {
+pub(super) trait AnswerReader {
     /// Takes the next event of a stream.
-    fn event(&mut self, event: &sse::Event, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Progress, Fault>;
+    fn event(&mut self, event: &sse::SseEvent, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<AnswerProgress, RequestError>;
 
     /// Takes an answer that came in one piece.
-    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault>;
+    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError>;
 
     /// The answer, if it came to its end.
-    fn finish(self: Box<Self>) -> Result<Complete, Fault>;
+    fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError>;
 }
 
 /// How far a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Progress {
+pub(super) enum AnswerProgress {
     /// There is more to come.
     #[default]
     Open,
@@ -56,9 +56,9 @@ pub(super) enum Progress {
 
 /// An answer that came to its end.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Complete {
+pub(super) struct CompleteAnswer {
     /// The answer.
-    pub answer: Answer,
+    pub answer: ModelAnswer,
     /// Tokens of the prompt that were put into the provider's cache.
     pub cache_written: u64,
 }
@@ -73,33 +73,38 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 const LONGEST_WORDS: usize = 600;
 
 /// A model behind HTTP.
-pub(super) struct Remote {
+pub(super) struct HttpModel {
     /// Its name, as the user gave it.
     pub model: String,
     /// To whom requests go.
-    pub client: Client,
+    pub client: HttpClient,
     /// How the provider speaks.
-    pub dialect: Box<dyn Dialect>,
+    pub dialect: Box<dyn WireProtocol>,
     /// The key, if there is one.
-    pub key: Option<Found>,
+    pub key: Option<FoundKey>,
     /// Where a key is looked for.
     pub key_variable: &'static str,
     /// How patient we are.
-    pub settings: Settings,
+    pub settings: RetryPolicy,
     /// What tokens cost.
-    pub prices: Prices,
+    pub prices: TokenPrices,
 }
 
-impl Model for Remote {
+impl ChatModel for HttpModel {
     fn name(&self) -> &str {
         &self.model
     }
 
-    fn key(&self) -> Option<&Key> {
+    fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref().map(|found| &found.key)
     }
 
-    fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(
+        &mut self,
+        prompt: &Prompt,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<ModelAnswer, ModelError> {
         loop {
             let body = self.dialect.body(&self.model, prompt).to_string().into_bytes();
             let outcome = persist(&self.settings, cancel, hear, |hear| {
@@ -107,8 +112,8 @@ impl Model for Remote {
             });
             match outcome {
                 Ok(complete) => return Ok(self.priced(counted(complete, prompt))),
-                Err(GivenUp { fault: Fault::Refused { status: 400 | 422, why }, .. }) if self.dialect.learn(&why) => {
-                    hear(Heard::Again { why: &why, seconds: 0.0 });
+                Err(GivenUp { fault: RequestError::Refused { status: 400 | 422, why }, .. }) if self.dialect.learn(&why) => {
+                    hear(StreamEvent::Again { why: &why, seconds: 0.0 });
                 }
                 Err(given_up) => return Err(self.error(given_up)),
             }
@@ -116,8 +121,13 @@ impl Model for Remote {
     }
 }
 
-impl Remote {
-    fn attempt(&self, body: Vec<u8>, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Complete, Fault> {
+impl HttpModel {
+    fn attempt(
+        &self,
+        body: Vec<u8>,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<CompleteAnswer, RequestError> {
         let response = self.client.post(body, cancel)?;
         if (200..300).contains(&response.status) {
             self.read(response, cancel, hear)
@@ -126,17 +136,22 @@ impl Remote {
         }
     }
 
-    fn read(&self, mut response: Response, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Complete, Fault> {
-        let mut reading = Reading::new(self.dialect.reader());
-        while reading.progress != Progress::Ended {
+    fn read(
+        &self,
+        mut response: HttpResponse,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<CompleteAnswer, RequestError> {
+        let mut reading = AnswerDecoder::new(self.dialect.reader());
+        while reading.progress != AnswerProgress::Ended {
             let idle = match reading.progress {
-                Progress::Whole => EPILOGUE.min(self.settings.idle),
-                Progress::Open | Progress::Ended => self.settings.idle,
+                AnswerProgress::Whole => EPILOGUE.min(self.settings.idle),
+                AnswerProgress::Open | AnswerProgress::Ended => self.settings.idle,
             };
             match response.next(cancel, idle) {
                 Ok(Some(bytes)) => reading.take(&bytes, hear)?,
                 Ok(None) => break,
-                Err(Fault::Passing { .. }) if reading.progress == Progress::Whole => break,
+                Err(RequestError::Passing { .. }) if reading.progress == AnswerProgress::Whole => break,
                 Err(fault) => return Err(fault),
             }
         }
@@ -144,28 +159,28 @@ impl Remote {
     }
 
     /// What an answer with another status than success says.
-    fn refusal(&self, mut response: Response, cancel: &Cancel) -> Fault {
+    fn refusal(&self, mut response: HttpResponse, cancel: &CancelToken) -> RequestError {
         let mut body = Vec::new();
         while body.len() < LONGEST_REFUSAL {
             match response.next(cancel, self.settings.idle) {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
-                Err(Fault::Cancelled) => return Fault::Cancelled,
+                Err(RequestError::Cancelled) => return RequestError::Cancelled,
                 // The status says enough where the words are missing.
                 Ok(None) | Err(_) => break,
             }
         }
-        let mut words = Words::in_body(&body);
+        let mut words = ProviderMessage::in_body(&body);
         if let Some(target) = response.header("location").filter(|_| (300..400).contains(&response.status)) {
             words.text = format!("it has moved to {target}");
         }
         let milliseconds =
             response.header("retry-after-ms").and_then(|value| value.trim().parse().ok()).map(Duration::from_millis);
         let wait = || retry::retry_after(response.header("retry-after")?, jiff::Timestamp::now());
-        Fault::of_status(response.status, words, milliseconds.or_else(wait))
+        RequestError::of_status(response.status, words, milliseconds.or_else(wait))
     }
 
     /// The fault in words that may be shown: without the key, of bounded length, and without what a terminal would obey.
-    fn cleaned(&self, fault: Fault) -> Fault {
+    fn cleaned(&self, fault: RequestError) -> RequestError {
         let clean = |why: String| {
             let why = self.key.as_ref().map_or_else(|| why.clone(), |found| found.key.hide(&why));
             let mut text: String =
@@ -176,23 +191,23 @@ impl Remote {
             text
         };
         match fault {
-            Fault::Cancelled => fault,
-            Fault::Passing { trouble, why, wait } => Fault::Passing { trouble, why: clean(why), wait },
-            Fault::Refused { status, why } => Fault::Refused { status, why: clean(why) },
-            Fault::Hopeless(why) => Fault::Hopeless(clean(why)),
+            RequestError::Cancelled => fault,
+            RequestError::Passing { trouble, why, wait } => RequestError::Passing { trouble, why: clean(why), wait },
+            RequestError::Refused { status, why } => RequestError::Refused { status, why: clean(why) },
+            RequestError::Hopeless(why) => RequestError::Hopeless(clean(why)),
         }
     }
 
     fn error(&self, given_up: GivenUp) -> ModelError {
         let (model, attempts) = (self.model.clone(), given_up.attempts);
         match given_up.fault {
-            Fault::Cancelled => ModelError::Cancelled,
-            Fault::Passing { trouble, why, .. } => {
+            RequestError::Cancelled => ModelError::Cancelled,
+            RequestError::Passing { trouble, why, .. } => {
                 let remedy = trouble.remedy(&self.client.url().to_string());
                 ModelError::Unavailable { model, attempts, why: format!("{why}\n{remedy}") }
             }
-            Fault::Hopeless(why) => ModelError::Unavailable { model, attempts, why },
-            Fault::Refused { status, why } => {
+            RequestError::Hopeless(why) => ModelError::Unavailable { model, attempts, why },
+            RequestError::Refused { status, why } => {
                 let remedy = self.remedy(status, &why).map(|remedy| format!("\n{remedy}")).unwrap_or_default();
                 ModelError::Refused { model, status, why: format!("{why}{remedy}") }
             }
@@ -220,30 +235,30 @@ impl Remote {
         }
     }
 
-    fn priced(&self, complete: Complete) -> Answer {
-        let Complete { mut answer, cache_written } = complete;
+    fn priced(&self, complete: CompleteAnswer) -> ModelAnswer {
+        let CompleteAnswer { mut answer, cache_written } = complete;
         answer.usage.cost = answer.usage.cost.or_else(|| self.prices.of(&answer.usage, cache_written));
         answer
     }
 }
 
 /// The answer with what it took. Not all servers count; where one does not we estimate, never too little, so that a budget holds there too.
-fn counted(mut complete: Complete, prompt: &Prompt) -> Complete {
-    let Answer { text, calls, usage, .. } = &mut complete.answer;
+fn counted(mut complete: CompleteAnswer, prompt: &Prompt) -> CompleteAnswer {
+    let ModelAnswer { text, calls, usage, .. } = &mut complete.answer;
     if usage.input == 0 {
         usage.input = prompt.tokens() as u64;
     }
     if usage.output == 0 {
-        usage.output = message_tokens(&Message::Assistant { text: text.clone(), calls: calls.clone() }) as u64;
+        usage.output = message_tokens(&ChatMessage::Assistant { text: text.clone(), calls: calls.clone() }) as u64;
     }
     complete
 }
 
 /// An answer that is being read.
-struct Reading {
-    reader: Box<dyn Reader>,
-    form: Form,
-    progress: Progress,
+struct AnswerDecoder {
+    reader: Box<dyn AnswerReader>,
+    form: BodyForm,
+    progress: AnswerProgress,
     has_events: bool,
     /// How the body begins, for what is no answer at all.
     start: Vec<u8>,
@@ -251,45 +266,47 @@ struct Reading {
 
 /// In which form an answer comes. Its first byte decides: a stream of events cannot begin as an object does, and not all servers
 /// say rightly what they send.
-enum Form {
+enum BodyForm {
     Unknown,
-    Events(sse::Parser),
+    Events(sse::SseParser),
     Whole(Vec<u8>),
 }
 
-impl Reading {
-    fn new(reader: Box<dyn Reader>) -> Self {
-        Self { reader, form: Form::Unknown, progress: Progress::Open, has_events: false, start: Vec::new() }
+impl AnswerDecoder {
+    fn new(reader: Box<dyn AnswerReader>) -> Self {
+        Self { reader, form: BodyForm::Unknown, progress: AnswerProgress::Open, has_events: false, start: Vec::new() }
     }
 
-    fn take(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn take(&mut self, bytes: &[u8], hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         self.start.extend(bytes.iter().take((LONGEST_WORDS * 4).saturating_sub(self.start.len())));
-        if matches!(self.form, Form::Unknown) {
+        if matches!(self.form, BodyForm::Unknown) {
             self.form = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-                None => Form::Unknown,
-                Some(b'{' | b'[') => Form::Whole(Vec::new()),
-                Some(_) => Form::Events(sse::Parser::default()),
+                None => BodyForm::Unknown,
+                Some(b'{' | b'[') => BodyForm::Whole(Vec::new()),
+                Some(_) => BodyForm::Events(sse::SseParser::default()),
             };
         }
         match &mut self.form {
-            Form::Unknown => Ok(()),
-            Form::Whole(body) => {
+            BodyForm::Unknown => Ok(()),
+            BodyForm::Whole(body) => {
                 body.extend_from_slice(bytes);
                 Ok(())
             }
-            Form::Events(parser) => {
+            BodyForm::Events(parser) => {
                 let mut events = Vec::new();
                 let fed = parser.feed(bytes, &mut events);
                 self.take_events(&events, hear)?;
-                fed.map_err(|sse::TooLong| Fault::broken(format!("an event is longer than {} MB", sse::LONGEST >> 20)))
+                fed.map_err(|sse::EventTooLong| {
+                    RequestError::broken(format!("an event is longer than {} MB", sse::LONGEST >> 20))
+                })
             }
         }
     }
 
-    fn take_events(&mut self, events: &[sse::Event], hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn take_events(&mut self, events: &[sse::SseEvent], hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         self.has_events |= !events.is_empty();
         for event in events {
-            if self.progress == Progress::Ended {
+            if self.progress == AnswerProgress::Ended {
                 break;
             }
             self.progress = self.reader.event(event, hear)?;
@@ -297,14 +314,14 @@ impl Reading {
         Ok(())
     }
 
-    fn finish(mut self, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Complete, Fault> {
-        match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => return Err(Fault::broken("the answer is empty")),
-            Form::Whole(body) => {
+    fn finish(mut self, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<CompleteAnswer, RequestError> {
+        match std::mem::replace(&mut self.form, BodyForm::Unknown) {
+            BodyForm::Unknown => return Err(RequestError::broken("the answer is empty")),
+            BodyForm::Whole(body) => {
                 let body = serde_json::from_slice(&body).map_err(|error| self.no_answer(&error.to_string()))?;
                 self.reader.whole(&body, hear)?;
             }
-            Form::Events(parser) => {
+            BodyForm::Events(parser) => {
                 let mut events = Vec::new();
                 parser.finish(&mut events);
                 self.take_events(&events, hear)?;
@@ -316,7 +333,7 @@ impl Reading {
         self.reader.finish()
     }
 
-    fn no_answer(&self, why: &str) -> Fault {
-        Fault::broken(format!("the answer cannot be read ({why}): {}", String::from_utf8_lossy(&self.start).trim()))
+    fn no_answer(&self, why: &str) -> RequestError {
+        RequestError::broken(format!("the answer cannot be read ({why}): {}", String::from_utf8_lossy(&self.start).trim()))
     }
 }

@@ -16,25 +16,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::{
-    api_key::{KEY_VARIABLES, Key, KeyStore},
-    connection::{Connection, Prices, Protocol, connect},
-    retry::Settings,
+    api_key::{ApiKey, KEY_VARIABLES, KeyStore},
+    connection::{ModelConnection, ModelProtocol, TokenPrices, connect},
+    retry::RetryPolicy,
 };
-use crate::cancel::Cancel;
+use crate::cancel::CancelToken;
 
 /// Somebody who answers prompts.
-pub trait Model {
+pub trait ChatModel {
     /// Its name, as the user gave it.
     fn name(&self) -> &str;
 
     /// The key that it is asked with, if it needs one.
-    fn key(&self) -> Option<&Key> {
+    fn key(&self) -> Option<&ApiKey> {
         None
     }
 
     /// Asks it. `hear` is told what comes while it comes; nothing that was heard counts before the answer is there. Failures that
     /// may pass are tried again, with pauses, before this gives up.
-    fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError>;
+    fn ask(
+        &mut self,
+        prompt: &Prompt,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<ModelAnswer, ModelError>;
 }
 
 /// What a model is asked.
@@ -43,7 +48,7 @@ pub struct Prompt {
     /// What stays the same from turn to turn.
     pub system: String,
     /// The conversation: begins with the user, ends with the user or with results.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The tools that it may call.
     pub tools: Vec<ToolSpec>,
 }
@@ -51,7 +56,7 @@ pub struct Prompt {
 /// A part of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub enum ChatMessage {
     /// From us.
     User(String),
     /// From the model.
@@ -59,7 +64,7 @@ pub enum Message {
         /// What it said.
         text: String,
         /// What it called.
-        calls: Vec<Call>,
+        calls: Vec<ModelCall>,
     },
     /// What came of the calls of the message before, one for each.
     Results(Vec<CallResult>),
@@ -78,7 +83,7 @@ pub struct ToolSpec {
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ModelCall {
     /// What the provider calls it. Never empty: where the provider gives no name, the protocol makes one up.
     pub id: String,
     /// The tool.
@@ -100,7 +105,7 @@ pub struct CallResult {
 
 /// What comes while an answer is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Heard<'a> {
+pub enum StreamEvent<'a> {
     /// The next piece of its text.
     Text(&'a str),
     /// The next piece of what it thinks, where the provider shows that.
@@ -118,20 +123,20 @@ pub enum Heard<'a> {
 
 /// What a model has answered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// What it said.
     pub text: String,
     /// What it calls, in order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ModelCall>,
     /// What that took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Whether it was cut off because the answer was too long; the last call may be incomplete then.
     pub is_cut: bool,
 }
 
 /// What an answer took, as the provider counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens of the prompt, with those that were cached.
     pub input: u64,
     /// Tokens of the prompt that came from the provider's cache.

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Call, Heard, Message, Prompt, ToolSpec, Usage,
-    http_model::{Complete, Dialect, Progress, Reader},
-    request_error::{Fault, Trouble},
+    ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, TokenUsage, ToolSpec,
+    http_model::{AnswerProgress, AnswerReader, CompleteAnswer, WireProtocol},
+    request_error::{RequestError, TransientKind},
     sse,
 };
 
@@ -37,7 +37,7 @@ impl LimitName {
 
 /// How one server wants to be asked.
 #[derive(Debug)]
-pub(super) struct OpenAi {
+pub(super) struct OpenAiProtocol {
     limit: Option<u32>,
     limit_name: LimitName,
     is_limit_name_learnt: bool,
@@ -45,14 +45,14 @@ pub(super) struct OpenAi {
     wants_usage: bool,
 }
 
-impl OpenAi {
+impl OpenAiProtocol {
     /// With the longest answer, in tokens, if there is to be one.
     pub(super) fn new(limit: Option<u32>, limit_name: LimitName) -> Self {
         Self { limit, limit_name, is_limit_name_learnt: false, wants_usage: true }
     }
 }
 
-impl Dialect for OpenAi {
+impl WireProtocol for OpenAiProtocol {
     fn body(&self, model: &str, prompt: &Prompt) -> Value {
         let mut body = Map::new();
         body.insert("model".into(), model.into());
@@ -71,8 +71,8 @@ impl Dialect for OpenAi {
         body.into()
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Chunks::default())
+    fn reader(&self) -> Box<dyn AnswerReader> {
+        Box::new(OpenAiReader::default())
     }
 
     fn learn(&mut self, words: &str) -> bool {
@@ -98,22 +98,22 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     system.into_iter().chain(prompt.messages.iter().flat_map(message)).collect()
 }
 
-fn message(message: &Message) -> Vec<Value> {
+fn message(message: &ChatMessage) -> Vec<Value> {
     match message {
-        Message::User(text) => vec![json!({ "role": "user", "content": text })],
-        Message::Assistant { text, calls } if calls.is_empty() => vec![json!({ "role": "assistant", "content": text })],
-        Message::Assistant { text, calls } => {
+        ChatMessage::User(text) => vec![json!({ "role": "user", "content": text })],
+        ChatMessage::Assistant { text, calls } if calls.is_empty() => vec![json!({ "role": "assistant", "content": text })],
+        ChatMessage::Assistant { text, calls } => {
             let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
             let calls: Vec<Value> = calls.iter().map(call).collect();
             vec![json!({ "role": "assistant", "content": content, "tool_calls": calls })]
         }
-        Message::Results(results) => {
+        ChatMessage::Results(results) => {
             results.iter().map(|result| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text })).collect()
         }
     }
 }
 
-fn call(call: &Call) -> Value {
+fn call(call: &ModelCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": object_or_empty(&call.arguments) } })
 }
 
@@ -124,10 +124,10 @@ fn object_or_empty(arguments: &str) -> &str {
 
 /// An answer that comes in chunks.
 #[derive(Default)]
-struct Chunks {
+struct OpenAiReader {
     text: String,
-    calls: Vec<Partial>,
-    usage: Usage,
+    calls: Vec<PartialToolCall>,
+    usage: TokenUsage,
     /// Why it ended; empty until then.
     finish_reason: String,
     has_choice: bool,
@@ -136,59 +136,67 @@ struct Chunks {
 
 /// A call that is being written.
 #[derive(Default)]
-struct Partial {
+struct PartialToolCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl Reader for Chunks {
-    fn event(&mut self, event: &sse::Event, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Progress, Fault> {
+impl AnswerReader for OpenAiReader {
+    fn event(&mut self, event: &sse::SseEvent, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<AnswerProgress, RequestError> {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.is_ended = true;
-            return Ok(Progress::Ended);
+            return Ok(AnswerProgress::Ended);
         }
         if !data.is_empty() {
-            let chunk: Value = serde_json::from_str(data).map_err(|_| Fault::broken(format!("this is no JSON: {data}")))?;
+            let chunk: Value =
+                serde_json::from_str(data).map_err(|_| RequestError::broken(format!("this is no JSON: {data}")))?;
             if event.name == "error" && chunk["error"].is_null() {
-                return Err(Fault::of_error(&chunk));
+                return Err(RequestError::of_error(&chunk));
             }
             self.chunk(&chunk, hear)?;
         }
-        Ok(if self.finish_reason.is_empty() { Progress::Open } else { Progress::Whole })
+        Ok(if self.finish_reason.is_empty() { AnswerProgress::Open } else { AnswerProgress::Whole })
     }
 
-    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         self.is_ended = true;
         self.chunk(body, hear)
     }
 
-    fn finish(self: Box<Self>) -> Result<Complete, Fault> {
+    fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         if !self.has_choice {
-            return Err(Fault::broken("there is no answer in it"));
+            return Err(RequestError::broken("there is no answer in it"));
         }
         match self.finish_reason.as_str() {
-            "" if !self.is_ended => return Err(Fault::broken("the answer broke off")),
-            "error" => return Err(Fault::passing(Trouble::Busy, "the provider failed in the middle of the answer")),
+            "" if !self.is_ended => return Err(RequestError::broken("the answer broke off")),
+            "error" => return Err(RequestError::passing(TransientKind::Busy, "the provider failed in the middle of the answer")),
             "content_filter" => {
-                return Err(Fault::Refused { status: 200, why: "the provider's content filter withholds the answer".to_owned() });
+                return Err(RequestError::Refused {
+                    status: 200,
+                    why: "the provider's content filter withholds the answer".to_owned(),
+                });
             }
             _ => {}
         }
-        let answer =
-            Answer { text: self.text, calls: completed(self.calls)?, usage: self.usage, is_cut: self.finish_reason == "length" };
-        Ok(Complete { answer, cache_written: 0 })
+        let answer = ModelAnswer {
+            text: self.text,
+            calls: completed(self.calls)?,
+            usage: self.usage,
+            is_cut: self.finish_reason == "length",
+        };
+        Ok(CompleteAnswer { answer, cache_written: 0 })
     }
 }
 
-impl Chunks {
-    fn chunk(&mut self, chunk: &Value, hear: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+impl OpenAiReader {
+    fn chunk(&mut self, chunk: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         let choice = &chunk["choices"][0];
         for error in [&chunk["error"], &choice["error"]] {
             if !error.is_null() {
-                return Err(Fault::of_error(error));
+                return Err(RequestError::of_error(error));
             }
         }
         // Groq keeps it in a place of its own.
@@ -210,19 +218,19 @@ impl Chunks {
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Value, hear: &mut dyn FnMut(Heard<'_>)) {
+    fn delta(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         // Two names for one thing; some send both, with the same text.
         let thought = [&delta["reasoning_content"], &delta["reasoning"]]
             .into_iter()
             .filter_map(Value::as_str)
             .find(|text| !text.is_empty());
         if let Some(thought) = thought {
-            hear(Heard::Thought(thought));
+            hear(StreamEvent::Thought(thought));
         }
         for part in [&delta["content"], &delta["refusal"]] {
             let text = text_of(part);
             if !text.is_empty() {
-                hear(Heard::Text(&text));
+                hear(StreamEvent::Text(&text));
                 self.text.push_str(&text);
             }
         }
@@ -231,11 +239,11 @@ impl Chunks {
         }
     }
 
-    fn call(&mut self, delta: &Value, hear: &mut dyn FnMut(Heard<'_>)) {
+    fn call(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
         let name = delta["function"]["name"].as_str().unwrap_or_default();
         let at = self.find(index, id, name).unwrap_or_else(|| {
-            self.calls.push(Partial { index, ..Partial::default() });
+            self.calls.push(PartialToolCall { index, ..PartialToolCall::default() });
             self.calls.len() - 1
         });
         let partial = &mut self.calls[at];
@@ -244,7 +252,7 @@ impl Chunks {
         }
         if partial.name.is_empty() && !name.is_empty() {
             name.clone_into(&mut partial.name);
-            hear(Heard::Calling(name));
+            hear(StreamEvent::Calling(name));
         }
         match &delta["function"]["arguments"] {
             Value::Null => {}
@@ -280,9 +288,9 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-fn usage_of(usage: &Value) -> Usage {
+fn usage_of(usage: &Value) -> TokenUsage {
     let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().or_else(|| usage["prompt_cache_hit_tokens"].as_u64());
-    Usage {
+    TokenUsage {
         input: usage["prompt_tokens"].as_u64().unwrap_or_default(),
         cached: cached.unwrap_or_default(),
         output: usage["completion_tokens"].as_u64().unwrap_or_default(),
@@ -290,26 +298,26 @@ fn usage_of(usage: &Value) -> Usage {
     }
 }
 
-fn completed(partials: Vec<Partial>) -> Result<Vec<Call>, Fault> {
-    let mut calls: Vec<Call> = Vec::new();
-    for Partial { mut id, name, arguments, .. } in partials {
+fn completed(partials: Vec<PartialToolCall>) -> Result<Vec<ModelCall>, RequestError> {
+    let mut calls: Vec<ModelCall> = Vec::new();
+    for PartialToolCall { mut id, name, arguments, .. } in partials {
         if name.is_empty() {
-            return Err(Fault::broken("a call has no name"));
+            return Err(RequestError::broken("a call has no name"));
         }
         if id.is_empty() || calls.iter().any(|call| call.id == id) {
             id = made_up_id()?;
         }
         let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
-        calls.push(Call { id, name, arguments });
+        calls.push(ModelCall { id, name, arguments });
     }
     Ok(calls)
 }
 
 /// A name for a call that has none of its own. It has to differ from all others of the conversation, which nobody here knows.
-fn made_up_id() -> Result<String, Fault> {
+fn made_up_id() -> Result<String, RequestError> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| Fault::broken(format!("a call has no id, and there is no randomness for one: {error}")))?;
+        .map_err(|error| RequestError::broken(format!("a call has no id, and there is no randomness for one: {error}")))?;
     Ok(format!("call_{:016x}", u64::from_ne_bytes(random)))
 }
 
@@ -318,12 +326,12 @@ mod tests {
     use super::*;
 
     /// What the pieces of a stream come to: the answer, and what was heard.
-    fn read(chunks: &[Value]) -> (Result<Answer, Fault>, Vec<String>) {
-        let (mut reader, mut heard) = (Box::<Chunks>::default(), Vec::new());
-        let mut hear = |piece: Heard<'_>| heard.push(format!("{piece:?}"));
+    fn read(chunks: &[Value]) -> (Result<ModelAnswer, RequestError>, Vec<String>) {
+        let (mut reader, mut heard) = (Box::<OpenAiReader>::default(), Vec::new());
+        let mut hear = |piece: StreamEvent<'_>| heard.push(format!("{piece:?}"));
         for chunk in chunks {
             let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
-            if let Err(fault) = reader.event(&sse::Event { name: String::new(), data }, &mut hear) {
+            if let Err(fault) = reader.event(&sse::SseEvent { name: String::new(), data }, &mut hear) {
                 return (Err(fault), heard);
             }
         }
@@ -424,7 +432,7 @@ mod tests {
     #[test]
     fn a_call_without_a_name_is_broken() {
         let (answer, _) = read(&[calls(&[json!({ "index": 0, "id": "a", "function": { "arguments": "{}" } })]), end("stop")]);
-        assert_eq!(answer, Err(Fault::broken("a call has no name")));
+        assert_eq!(answer, Err(RequestError::broken("a call has no name")));
     }
 
     fn says(text: &str) -> Value {
@@ -432,7 +440,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn ends(chunks: &[Value], expected: Result<(&str, bool), Fault>) {
+    fn ends(chunks: &[Value], expected: Result<(&str, bool), RequestError>) {
         let answer = read(chunks).0.map(|answer| (answer.text, answer.is_cut));
         assert_eq!(answer, expected.map(|(text, is_cut)| (text.to_owned(), is_cut)));
     }
@@ -443,15 +451,18 @@ mod tests {
         ends(&[says("a"), end("stop")], Ok(("a", false)));
         ends(&[says("a"), "[DONE]".into()], Ok(("a", false)));
         ends(&[says("a"), end("length")], Ok(("a", true)));
-        ends(&[says("a"), end("")], Err(Fault::broken("the answer broke off")));
-        ends(&[says("a")], Err(Fault::broken("the answer broke off")));
-        ends(&["[DONE]".into()], Err(Fault::broken("there is no answer in it")));
-        ends(&[says("a"), end("error")], Err(Fault::passing(Trouble::Busy, "the provider failed in the middle of the answer")));
+        ends(&[says("a"), end("")], Err(RequestError::broken("the answer broke off")));
+        ends(&[says("a")], Err(RequestError::broken("the answer broke off")));
+        ends(&["[DONE]".into()], Err(RequestError::broken("there is no answer in it")));
+        ends(
+            &[says("a"), end("error")],
+            Err(RequestError::passing(TransientKind::Busy, "the provider failed in the middle of the answer")),
+        );
     }
 
     #[test]
     fn a_filtered_answer_is_a_refusal() {
-        assert!(matches!(read(&[says("a"), end("content_filter")]).0, Err(Fault::Refused { status: 200, .. })));
+        assert!(matches!(read(&[says("a"), end("content_filter")]).0, Err(RequestError::Refused { status: 200, .. })));
     }
 
     #[test]
@@ -465,27 +476,30 @@ mod tests {
     #[test]
     fn usage_is_taken_from_wherever_it_is() {
         let usage = |usage: Value| read(&[says("a"), end("stop"), json!({ "choices": [], "usage": usage })]).0.unwrap().usage;
-        assert_eq!(usage(Value::Null), Usage::default());
+        assert_eq!(usage(Value::Null), TokenUsage::default());
         assert_eq!(
             usage(
                 json!({ "prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": { "cached_tokens": 4 }, "cost": 0.5 })
             ),
-            Usage { input: 9, cached: 4, output: 2, cost: Some(0.5) }
+            TokenUsage { input: 9, cached: 4, output: 2, cost: Some(0.5) }
         );
-        assert_eq!(usage(json!({ "prompt_tokens": 9, "prompt_tokens_details": null })), Usage { input: 9, ..Usage::default() });
+        assert_eq!(
+            usage(json!({ "prompt_tokens": 9, "prompt_tokens_details": null })),
+            TokenUsage { input: 9, ..TokenUsage::default() }
+        );
     }
 
     #[test]
     fn an_error_in_the_stream_is_a_fault() {
         let busy = json!({ "error": { "message": "down", "code": 502 }, "choices": [{ "delta": {}, "finish_reason": "error" }] });
-        assert_eq!(read(&[says("a"), busy]).0, Err(Fault::passing(Trouble::Busy, "502: down")));
+        assert_eq!(read(&[says("a"), busy]).0, Err(RequestError::passing(TransientKind::Busy, "502: down")));
         assert_eq!(read(&[json!({ "error": null }), says("a"), end("stop")]).0.unwrap().text, "a");
     }
 
     #[test]
     fn a_refusal_may_teach_to_ask_in_another_way_once() {
-        let mut dialect = OpenAi::new(Some(100), LimitName::MaxTokens);
-        let has = |dialect: &OpenAi, field: &str| dialect.body("m", &Prompt::default()).get(field).is_some();
+        let mut dialect = OpenAiProtocol::new(Some(100), LimitName::MaxTokens);
+        let has = |dialect: &OpenAiProtocol, field: &str| dialect.body("m", &Prompt::default()).get(field).is_some();
         assert!(has(&dialect, "stream_options") && has(&dialect, "max_tokens"));
         assert!(dialect.learn("Extra inputs are not permitted: stream_options"));
         assert!(!has(&dialect, "stream_options"));

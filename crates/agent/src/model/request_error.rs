@@ -7,13 +7,13 @@ use serde_json::Value;
 
 /// Why a request brought no answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fault {
+pub(super) enum RequestError {
     /// Somebody wants to stop.
     Cancelled,
     /// It may go well the next time.
     Passing {
         /// What kind of trouble it is.
-        trouble: Trouble,
+        trouble: TransientKind,
         /// What happened.
         why: String,
         /// How long the provider wants us to wait.
@@ -32,7 +32,7 @@ pub(super) enum Fault {
 
 /// A kind of trouble that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum TransientKind {
     /// No connection.
     Unreached,
     /// Nothing came for too long.
@@ -43,7 +43,7 @@ pub(super) enum Trouble {
     Broken,
 }
 
-impl Trouble {
+impl TransientKind {
     /// What to do about it when it does not pass.
     pub(super) fn remedy(self, url: &str) -> String {
         match self {
@@ -55,33 +55,33 @@ impl Trouble {
     }
 }
 
-impl Fault {
+impl RequestError {
     /// What came is no answer, or not the whole of it.
     pub(super) fn broken(why: impl Into<String>) -> Self {
-        Self::passing(Trouble::Broken, why)
+        Self::passing(TransientKind::Broken, why)
     }
 
     /// Trouble that may pass, without a word on when.
-    pub(super) fn passing(trouble: Trouble, why: impl Into<String>) -> Self {
+    pub(super) fn passing(trouble: TransientKind, why: impl Into<String>) -> Self {
         Self::Passing { trouble, why: why.into(), wait: None }
     }
 
     /// What an HTTP status with these words means.
-    pub(super) fn of_status(status: u16, words: Words, wait: Option<Duration>) -> Self {
+    pub(super) fn of_status(status: u16, words: ProviderMessage, wait: Option<Duration>) -> Self {
         let why = words.text;
         // An empty account is told with the status of a limit, but waiting does not fill it.
         if is_passing(status) && !words.kind.contains("insufficient_quota") {
-            return Self::Passing { trouble: Trouble::Busy, why: format!("{status}: {why}"), wait };
+            return Self::Passing { trouble: TransientKind::Busy, why: format!("{status}: {why}"), wait };
         }
         Self::Refused { status, why }
     }
 
     /// What an error in a stream means that has come with status 200.
     pub(super) fn of_error(error: &Value) -> Self {
-        let words = Words::of(error);
+        let words = ProviderMessage::of(error);
         match status_of(error, &words.kind) {
             Some(status) => Self::of_status(status, words, None),
-            None => Self::passing(Trouble::Busy, words.text),
+            None => Self::passing(TransientKind::Busy, words.text),
         }
     }
 }
@@ -116,14 +116,14 @@ fn status_of(error: &Value, kind: &str) -> Option<u16> {
 
 /// What a provider says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct ProviderMessage {
     /// For people.
     pub text: String,
     /// For programs: its type and its code.
     pub kind: String,
 }
 
-impl Words {
+impl ProviderMessage {
     /// The words in the body of an answer that is none.
     pub(super) fn in_body(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
@@ -170,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn says(body: &str, expected: &str) {
-        assert_eq!(Words::in_body(body.as_bytes()).text, expected);
+        assert_eq!(ProviderMessage::in_body(body.as_bytes()).text, expected);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
 
     #[track_caller]
     fn passes(error: &Value, expected: bool) {
-        assert_eq!(matches!(Fault::of_error(error), Fault::Passing { .. }), expected, "{error}");
+        assert_eq!(matches!(RequestError::of_error(error), RequestError::Passing { .. }), expected, "{error}");
     }
 
     #[test]
@@ -230,8 +230,8 @@ mod tests {
             (529, true),
             (302, false),
         ] {
-            let fault = Fault::of_status(status, Words::default(), None);
-            assert_eq!(matches!(fault, Fault::Passing { .. }), expected, "{status}");
+            let fault = RequestError::of_status(status, ProviderMessage::default(), None);
+            assert_eq!(matches!(fault, RequestError::Passing { .. }), expected, "{status}");
         }
     }
 

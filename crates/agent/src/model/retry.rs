@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Heard, request_error::Fault};
-use crate::cancel::Cancel;
+use super::{StreamEvent, request_error::RequestError};
+use crate::cancel::CancelToken;
 
 /// How patient we are with a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct RetryPolicy {
     /// For how long nothing may come before a request counts as failed.
     pub idle: Duration,
     /// How often a request is made, at most.
@@ -22,7 +22,7 @@ pub struct Settings {
     pub longest_pause: Duration,
 }
 
-impl Default for Settings {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(120),
@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl RetryPolicy {
     /// The pause after an attempt, the first of which is 1. `chance` is in 0..1; `wait` is what the provider asked for.
     fn pause(&self, attempt: u32, wait: Option<Duration>, chance: f64) -> Duration {
         let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(attempt - 1));
@@ -51,15 +51,15 @@ pub(super) struct GivenUp {
     /// How often it was tried.
     pub attempts: u32,
     /// The last fault.
-    pub fault: Fault,
+    pub fault: RequestError,
 }
 
 /// Makes attempts until one succeeds, fails for good, or enough have failed. Each pause is told before it begins.
 pub(super) fn persist<T>(
-    settings: &Settings,
-    cancel: &Cancel,
-    hear: &mut dyn FnMut(Heard<'_>),
-    mut attempt: impl FnMut(&mut dyn FnMut(Heard<'_>)) -> Result<T, Fault>,
+    settings: &RetryPolicy,
+    cancel: &CancelToken,
+    hear: &mut dyn FnMut(StreamEvent<'_>),
+    mut attempt: impl FnMut(&mut dyn FnMut(StreamEvent<'_>)) -> Result<T, RequestError>,
 ) -> Result<T, GivenUp> {
     let mut attempts = 0;
     loop {
@@ -68,12 +68,12 @@ pub(super) fn persist<T>(
             Ok(found) => return Ok(found),
             Err(fault) => fault,
         };
-        let Fault::Passing { why, wait, .. } = &fault else { return Err(GivenUp { attempts, fault }) };
+        let RequestError::Passing { why, wait, .. } = &fault else { return Err(GivenUp { attempts, fault }) };
         if attempts >= settings.attempts {
             return Err(GivenUp { attempts, fault });
         }
         let pause = settings.pause(attempts, *wait, chance());
-        hear(Heard::Again { why, seconds: pause.as_secs_f64() });
+        hear(StreamEvent::Again { why, seconds: pause.as_secs_f64() });
         rest(pause, cancel).map_err(|fault| GivenUp { attempts, fault })?;
     }
 }
@@ -81,11 +81,11 @@ pub(super) fn persist<T>(
 /// How often those who wait look whether somebody wants to stop.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
 
-fn rest(pause: Duration, cancel: &Cancel) -> Result<(), Fault> {
+fn rest(pause: Duration, cancel: &CancelToken) -> Result<(), RequestError> {
     let start = Instant::now();
     loop {
         if cancel.is_set() {
-            return Err(Fault::Cancelled);
+            return Err(RequestError::Cancelled);
         }
         let left = pause.saturating_sub(start.elapsed());
         if left.is_zero() {
@@ -119,7 +119,7 @@ pub(super) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration>
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::request_error::Trouble, *};
+    use super::{super::request_error::TransientKind, *};
 
     #[track_caller]
     fn waits(value: &str, expected: Option<u64>) {
@@ -140,14 +140,14 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let settings = Settings::default();
+        let settings = RetryPolicy::default();
         let pauses: Vec<_> = (1..=7).map(|attempt| settings.pause(attempt, None, 1.0).as_secs()).collect();
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
     }
 
     #[test]
     fn the_provider_may_ask_for_a_pause_but_not_for_any() {
-        let settings = Settings::default();
+        let settings = RetryPolicy::default();
         assert_eq!(settings.pause(1, Some(Duration::from_secs(20)), 0.5).as_secs(), 21);
         assert_eq!(settings.pause(1, Some(Duration::from_secs(86_400)), 0.5), settings.longest_pause);
     }
@@ -155,20 +155,20 @@ mod tests {
     proptest! {
         #[test]
         fn no_pause_is_too_long(attempt in 1_u32.., wait in prop::option::of(0_u64..), chance in 0.0..1.0) {
-            let settings = Settings::default();
+            let settings = RetryPolicy::default();
             let pause = settings.pause(attempt, wait.map(Duration::from_secs), chance);
             prop_assert!(pause <= settings.longest_pause);
         }
     }
 
-    fn quick() -> Settings {
-        Settings { first_pause: Duration::from_micros(1), attempts: 3, ..Settings::default() }
+    fn quick() -> RetryPolicy {
+        RetryPolicy { first_pause: Duration::from_micros(1), attempts: 3, ..RetryPolicy::default() }
     }
 
     #[track_caller]
-    fn check(faults: &[Fault], expected: Result<usize, GivenUp>, told: usize) {
+    fn check(faults: &[RequestError], expected: Result<usize, GivenUp>, told: usize) {
         let (mut made, mut heard) = (0, 0);
-        let answer = persist(&quick(), &Cancel::default(), &mut |_| heard += 1, |_| {
+        let answer = persist(&quick(), &CancelToken::default(), &mut |_| heard += 1, |_| {
             made += 1;
             faults.get(made - 1).cloned().map_or(Ok(made), Err)
         });
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_tried_again_and_told() {
-        let busy = || Fault::passing(Trouble::Busy, "busy");
+        let busy = || RequestError::passing(TransientKind::Busy, "busy");
         check(&[], Ok(1), 0);
         check(&[busy()], Ok(2), 1);
         check(&[busy(), busy()], Ok(3), 2);
@@ -187,19 +187,19 @@ mod tests {
 
     #[test]
     fn what_does_not_pass_is_not_tried_again() {
-        let refused = Fault::Refused { status: 400, why: "no".into() };
+        let refused = RequestError::Refused { status: 400, why: "no".into() };
         check(std::slice::from_ref(&refused), Err(GivenUp { attempts: 1, fault: refused.clone() }), 0);
-        check(&[Fault::Cancelled], Err(GivenUp { attempts: 1, fault: Fault::Cancelled }), 0);
+        check(&[RequestError::Cancelled], Err(GivenUp { attempts: 1, fault: RequestError::Cancelled }), 0);
     }
 
     #[test]
     fn a_pause_ends_when_somebody_wants_to_stop() {
         let hour = Duration::from_secs(3600);
-        let settings = Settings { longest_pause: hour, ..quick() };
-        let cancel = Cancel::default();
-        let wait = Fault::Passing { trouble: Trouble::Busy, why: String::new(), wait: Some(hour) };
+        let settings = RetryPolicy { longest_pause: hour, ..quick() };
+        let cancel = CancelToken::default();
+        let wait = RequestError::Passing { trouble: TransientKind::Busy, why: String::new(), wait: Some(hour) };
         let asker = cancel.clone();
         let answer = persist(&settings, &cancel, &mut |_| asker.set(), |_| Err::<(), _>(wait.clone()));
-        assert_eq!(answer, Err(GivenUp { attempts: 1, fault: Fault::Cancelled }));
+        assert_eq!(answer, Err(GivenUp { attempts: 1, fault: RequestError::Cancelled }));
     }
 }

@@ -12,24 +12,24 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, Call, Heard, Message, Model, ModelError, Prompt, Usage};
-use crate::cancel::Cancel;
+use super::{ChatMessage, ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, TokenUsage};
+use crate::cancel::CancelToken;
 
 /// A model that follows a script.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptedModel {
     name: String,
-    turns: VecDeque<Vec<Turn>>,
+    turns: VecDeque<Vec<ScriptedTurn>>,
     asked: u64,
 }
 
 /// What the model does in a turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct ScriptedTurn {
     /// When this is played; always, if there is nothing.
     #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<Condition>,
+    pub condition: Option<PromptCondition>,
     /// Whether it is another version of the turn before.
     #[serde(rename = "else", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_else: bool,
@@ -44,7 +44,7 @@ pub struct Turn {
 /// What the prompt must be like.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Condition {
+pub struct PromptCondition {
     /// It has this in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<String>,
@@ -64,17 +64,17 @@ pub struct ScriptedCall {
     pub arguments: Value,
 }
 
-impl Condition {
+impl PromptCondition {
     fn fits(&self, prompt: &str) -> bool {
         self.has.as_ref().is_none_or(|text| prompt.contains(text))
             && self.lacks.as_ref().is_none_or(|text| !prompt.contains(text))
     }
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// A model that plays these turns.
-    pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
-        let mut grouped: VecDeque<Vec<Turn>> = VecDeque::new();
+    pub fn new(turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
+        let mut grouped: VecDeque<Vec<ScriptedTurn>> = VecDeque::new();
         for turn in turns {
             match grouped.back_mut() {
                 Some(versions) if turn.is_else => versions.push(turn),
@@ -90,7 +90,7 @@ impl Scripted {
         let turn = |(line, number): (&str, usize)| {
             serde_json::from_str(line).map_err(|error| ModelError::Setup(format!("line {number} of the script: {error}")))
         };
-        Ok(Self::new(lines.map(turn).collect::<Result<Vec<Turn>, _>>()?))
+        Ok(Self::new(lines.map(turn).collect::<Result<Vec<ScriptedTurn>, _>>()?))
     }
 
     /// Passes over turns that were played before a run was interrupted.
@@ -103,12 +103,17 @@ impl Scripted {
     }
 }
 
-impl Model for Scripted {
+impl ChatModel for ScriptedModel {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(
+        &mut self,
+        prompt: &Prompt,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<ModelAnswer, ModelError> {
         if cancel.is_set() {
             return Err(ModelError::Cancelled);
         }
@@ -119,7 +124,7 @@ impl Model for Scripted {
         let turn = versions.into_iter().find(|turn| turn.condition.as_ref().is_none_or(|condition| condition.fits(&text)));
         let turn = turn.unwrap_or_default();
         self.asked += 1;
-        let calls = turn.calls.into_iter().zip(1..).map(|(call, number)| Call {
+        let calls = turn.calls.into_iter().zip(1..).map(|(call, number)| ModelCall {
             id: format!("call_{}_{number}", self.asked),
             name: call.tool,
             arguments: match call.arguments {
@@ -128,14 +133,14 @@ impl Model for Scripted {
                 arguments => arguments.to_string(),
             },
         });
-        let calls: Vec<Call> = calls.collect();
+        let calls: Vec<ModelCall> = calls.collect();
         if !turn.text.is_empty() {
-            hear(Heard::Text(&turn.text));
+            hear(StreamEvent::Text(&turn.text));
         }
-        calls.iter().for_each(|call| hear(Heard::Calling(&call.name)));
+        calls.iter().for_each(|call| hear(StreamEvent::Calling(&call.name)));
         let output = calls.iter().map(|call| call.arguments.len()).sum::<usize>() + turn.text.len();
-        let usage = Usage { input: prompt.tokens() as u64, output: output as u64 / 4, ..Usage::default() };
-        Ok(Answer { text: turn.text, calls, usage, is_cut: false })
+        let usage = TokenUsage { input: prompt.tokens() as u64, output: output as u64 / 4, ..TokenUsage::default() };
+        Ok(ModelAnswer { text: turn.text, calls, usage, is_cut: false })
     }
 }
 
@@ -144,12 +149,12 @@ pub fn prompt_text(prompt: &Prompt) -> String {
     let mut text = prompt.system.clone();
     for message in &prompt.messages {
         match message {
-            Message::User(said) => text.push_str(said),
-            Message::Assistant { text: said, calls } => {
+            ChatMessage::User(said) => text.push_str(said),
+            ChatMessage::Assistant { text: said, calls } => {
                 text.push_str(said);
                 calls.iter().for_each(|call| text.push_str(&format!("{} {}\n", call.name, call.arguments)));
             }
-            Message::Results(results) => results.iter().for_each(|result| text.push_str(&result.text)),
+            ChatMessage::Results(results) => results.iter().for_each(|result| text.push_str(&result.text)),
         }
     }
     text

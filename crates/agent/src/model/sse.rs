@@ -7,7 +7,7 @@ pub(super) const LONGEST: usize = 10 * 1024 * 1024;
 
 /// An event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     /// Its name; empty if it has none.
     pub name: String,
     /// Its data, the lines joined.
@@ -16,22 +16,22 @@ pub(super) struct Event {
 
 /// A line or an event is longer than [`LONGEST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) struct EventTooLong;
 
 /// What has come so far and is not yet an event.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(super) struct SseParser {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     /// A line feed that follows belongs to this end of a line.
     is_after_return: bool,
     is_after_first_line: bool,
 }
 
-impl Parser {
+impl SseParser {
     /// Takes the next bytes and adds the events that they complete.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
         while !bytes.is_empty() {
             if mem::take(&mut self.is_after_return) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -40,7 +40,7 @@ impl Parser {
             let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             if self.event.data.len() + self.line.len() + piece.len() > LONGEST {
-                return Err(TooLong);
+                return Err(EventTooLong);
             }
             self.line.extend_from_slice(piece);
             let Some(end) = end else { break };
@@ -52,12 +52,12 @@ impl Parser {
     }
 
     /// The stream is over. The standard drops an event without an empty line after it, but servers end in this way.
-    pub(super) fn finish(mut self, events: &mut Vec<Event>) {
+    pub(super) fn finish(mut self, events: &mut Vec<SseEvent>) {
         self.end_line(events);
         self.end_event(events);
     }
 
-    fn end_line(&mut self, events: &mut Vec<Event>) {
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
         let bytes = mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&bytes);
         let is_first = !mem::replace(&mut self.is_after_first_line, true);
@@ -86,7 +86,7 @@ impl Parser {
         self.event.data.push_str(value);
     }
 
-    fn end_event(&mut self, events: &mut Vec<Event>) {
+    fn end_event(&mut self, events: &mut Vec<SseEvent>) {
         let event = mem::take(&mut self.event);
         if mem::take(&mut self.has_data) {
             events.push(event);
@@ -100,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn parse<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
-        let (mut parser, mut events) = (Parser::default(), Vec::new());
+    fn parse<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<SseEvent> {
+        let (mut parser, mut events) = (SseParser::default(), Vec::new());
         for chunk in chunks {
             parser.feed(chunk, &mut events).unwrap();
         }
@@ -160,18 +160,18 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_too_long() {
-        let (mut parser, mut events) = (Parser::default(), Vec::new());
+        let (mut parser, mut events) = (SseParser::default(), Vec::new());
         let piece = vec![b'x'; LONGEST / 4];
         let fed: Vec<_> = (0..5).map(|_| parser.feed(&piece, &mut events)).collect();
-        assert_eq!(fed, [Ok(()), Ok(()), Ok(()), Ok(()), Err(TooLong)]);
+        assert_eq!(fed, [Ok(()), Ok(()), Ok(()), Ok(()), Err(EventTooLong)]);
     }
 
     #[test]
     fn an_event_without_end_is_too_long() {
-        let (mut parser, mut events) = (Parser::default(), Vec::new());
+        let (mut parser, mut events) = (SseParser::default(), Vec::new());
         let line = format!("data: {}\n", "x".repeat(LONGEST / 4));
         let fed: Vec<_> = (0..5).map(|_| parser.feed(line.as_bytes(), &mut events)).collect();
-        assert_eq!(fed, [Ok(()), Ok(()), Ok(()), Err(TooLong), Err(TooLong)]);
+        assert_eq!(fed, [Ok(()), Ok(()), Ok(()), Err(EventTooLong), Err(EventTooLong)]);
     }
 
     proptest! {

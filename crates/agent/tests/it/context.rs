@@ -12,10 +12,10 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Event, Ports, Run, Settings,
-    command::Nobody,
-    event::Stop,
-    model::{Answer, Call, Heard, Model, ModelError, Prompt, scripted::prompt_text},
+    AgentRun, CancelToken, Ports, RunEvent, RunSettings,
+    command::NoApprover,
+    event::StopReason,
+    model::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, scripted::prompt_text},
 };
 use surehand_engine::{
     Config, Durability, Workspace,
@@ -68,7 +68,7 @@ struct Checker {
     dice: Dice,
     dialect: EditDialect,
     /// Each turn's events, from the question on.
-    events: Rc<RefCell<Vec<Event>>>,
+    events: Rc<RefCell<Vec<RunEvent>>>,
     turn: usize,
     open: Open,
     /// What the open files held when the prompt was made.
@@ -77,12 +77,12 @@ struct Checker {
     tally: Tally,
 }
 
-impl Model for Checker {
+impl ChatModel for Checker {
     fn name(&self) -> &str {
         "checker"
     }
 
-    fn ask(&mut self, prompt: &Prompt, _: &Cancel, _: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(&mut self, prompt: &Prompt, _: &CancelToken, _: &mut dyn FnMut(StreamEvent<'_>)) -> Result<ModelAnswer, ModelError> {
         self.turn += 1;
         let tokens = tokens(prompt);
         assert!(tokens < 5000, "turn {}: {tokens}", self.turn);
@@ -96,8 +96,8 @@ impl Model for Checker {
         self.open = open;
         let (expected, tool, arguments) = self.act();
         self.expected = expected;
-        let call = Call { id: format!("call_{}", self.turn), name: tool.to_owned(), arguments: arguments.to_string() };
-        Ok(Answer { calls: vec![call], ..Answer::default() })
+        let call = ModelCall { id: format!("call_{}", self.turn), name: tool.to_owned(), arguments: arguments.to_string() };
+        Ok(ModelAnswer { calls: vec![call], ..ModelAnswer::default() })
     }
 }
 
@@ -158,9 +158,9 @@ impl Checker {
     }
 
     /// What was open, and what was read since, is open still or was named.
-    fn check_left(&mut self, open: &Open, events: &[Event], prompt: &str) {
+    fn check_left(&mut self, open: &Open, events: &[RunEvent], prompt: &str) {
         let left = events.iter().filter_map(|event| match event {
-            Event::Left { what } => Some(what.clone()),
+            RunEvent::Left { what } => Some(what.clone()),
             _ => None,
         });
         let left: Vec<String> = left.flatten().collect();
@@ -169,7 +169,7 @@ impl Checker {
         let is_named =
             |path: &str| left.iter().any(|left| left == path || left.starts_with(&format!("{path} "))) || notes.contains(path);
         let read = events.iter().filter_map(|event| match event {
-            Event::Call { tool, arguments, .. } if tool == "read_file" => arguments["path"].as_str(),
+            RunEvent::Call { tool, arguments, .. } if tool == "read_file" => arguments["path"].as_str(),
             _ => None,
         });
         for path in read.chain(self.open.keys().map(String::as_str)) {
@@ -189,9 +189,9 @@ impl Checker {
         }
     }
 
-    fn check_outcome(&mut self, events: &[Event]) {
+    fn check_outcome(&mut self, events: &[RunEvent]) {
         let result = events.iter().find_map(|event| match event {
-            Event::Result { is_error, text, .. } => Some((*is_error, text.as_str())),
+            RunEvent::Result { is_error, text, .. } => Some((*is_error, text.as_str())),
             _ => None,
         });
         let Some((is_error, text)) = result else { return };
@@ -374,22 +374,23 @@ fn play(dialect: EditDialect, seed: u64) -> Tally {
     };
     let mut recent = Vec::new();
     let mut outside = 0;
-    let mut listener = |event: &Event| {
-        if let Event::Call { arguments, .. } = event {
+    let mut listener = |event: &RunEvent| {
+        if let RunEvent::Call { arguments, .. } = event {
             recent.extend(arguments["path"].as_str().map(str::to_owned));
         }
-        if matches!(event, Event::TurnEnded { .. }) && dice.below(100) < 30 {
+        if matches!(event, RunEvent::TurnEnded { .. }) && dice.below(100) < 30 {
             meddle(dir.path(), &recent[recent.len().saturating_sub(6)..], &mut dice);
             outside += 1;
         }
         events.borrow_mut().push(event.clone());
     };
     let workspace = Workspace::open(dir.path(), Config { durability: Durability::Fast, ..Config::default() }).unwrap();
-    let mut settings = Settings { dialect: Some(dialect), ..Settings::of(&workspace) };
+    let mut settings = RunSettings { dialect: Some(dialect), ..RunSettings::of(&workspace) };
     settings.limits.turns = Some(TURNS);
-    let ports = Ports { model: &mut checker, permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };
-    let outcome = Run::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
-    assert_eq!((outcome.stop, outcome.turns), (Stop::Budget, TURNS), "{}", outcome.text);
+    let ports =
+        Ports { model: &mut checker, permission: &mut NoApprover, listener: &mut listener, cancel: CancelToken::default() };
+    let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
+    assert_eq!((outcome.stop, outcome.turns), (StopReason::Budget, TURNS), "{}", outcome.text);
     Tally { outside, ..checker.tally }
 }
 

@@ -4,29 +4,29 @@ use std::{net::TcpListener, thread, time::Duration};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel,
+    CancelToken,
     model::{
-        Answer, Call, CallResult, Connection, Heard, Message, Model, ModelError, Prices, Prompt, Protocol, Settings, ToolSpec,
-        Usage, connect,
+        CallResult, ChatMessage, ChatModel, ModelAnswer, ModelCall, ModelConnection, ModelError, ModelProtocol, Prompt,
+        RetryPolicy, StreamEvent, TokenPrices, TokenUsage, ToolSpec, connect,
     },
 };
 use surehand_testkit::model_server::{ModelServer, Turn};
 
-const BOTH: [Protocol; 2] = [Protocol::OpenAi, Protocol::Anthropic];
+const BOTH: [ModelProtocol; 2] = [ModelProtocol::OpenAi, ModelProtocol::Anthropic];
 
 /// Patient with silence, quick to ask again.
-fn settings() -> Settings {
+fn settings() -> RetryPolicy {
     let instant = Duration::from_micros(10);
-    Settings { idle: Duration::from_secs(3600), attempts: 4, first_pause: instant, longest_pause: instant }
+    RetryPolicy { idle: Duration::from_secs(3600), attempts: 4, first_pause: instant, longest_pause: instant }
 }
 
-fn connection(protocol: Protocol, url: &str) -> Connection {
-    Connection {
+fn connection(protocol: ModelProtocol, url: &str) -> ModelConnection {
+    ModelConnection {
         model: "test-model".to_owned(),
         url: Some(url.to_owned()),
         protocol: Some(protocol),
         settings: settings(),
-        ..Connection::default()
+        ..ModelConnection::default()
     }
 }
 
@@ -34,11 +34,11 @@ fn no_environment(_: &str) -> Option<String> {
     None
 }
 
-fn connected(connection: &Connection) -> Box<dyn Model> {
+fn connected(connection: &ModelConnection) -> Box<dyn ChatModel> {
     connect(connection, &no_environment).unwrap()
 }
 
-fn model(protocol: Protocol, server: &ModelServer) -> Box<dyn Model> {
+fn model(protocol: ModelProtocol, server: &ModelServer) -> Box<dyn ChatModel> {
     connected(&connection(protocol, &server.url()))
 }
 
@@ -46,21 +46,21 @@ fn prompt(text: &str) -> Prompt {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     let schema = schema.as_object().unwrap().clone();
     let tool = ToolSpec { name: "read".to_owned(), description: "reads a file".to_owned(), schema };
-    Prompt { system: "be careful".to_owned(), messages: vec![Message::User(text.to_owned())], tools: vec![tool] }
+    Prompt { system: "be careful".to_owned(), messages: vec![ChatMessage::User(text.to_owned())], tools: vec![tool] }
 }
 
 /// What was answered, and what was heard meanwhile.
-type Said = (Result<Answer, ModelError>, Vec<String>);
+type Said = (Result<ModelAnswer, ModelError>, Vec<String>);
 
 /// Asks. Of retries it notes the reason, not the pause.
-fn ask(model: &mut dyn Model, prompt: &Prompt) -> Said {
+fn ask(model: &mut dyn ChatModel, prompt: &Prompt) -> Said {
     let mut heard = Vec::new();
-    let answer = model.ask(prompt, &Cancel::default(), &mut |piece| {
+    let answer = model.ask(prompt, &CancelToken::default(), &mut |piece| {
         heard.push(match piece {
-            Heard::Text(text) => format!("text {text}"),
-            Heard::Thought(text) => format!("thought {text}"),
-            Heard::Calling(tool) => format!("calling {tool}"),
-            Heard::Again { why, .. } => format!("again {why}"),
+            StreamEvent::Text(text) => format!("text {text}"),
+            StreamEvent::Thought(text) => format!("thought {text}"),
+            StreamEvent::Calling(tool) => format!("calling {tool}"),
+            StreamEvent::Again { why, .. } => format!("again {why}"),
         });
     });
     (answer, heard)
@@ -146,14 +146,14 @@ fn an_answer_that_got_too_long_is_marked() {
 #[test]
 fn usage_is_what_the_provider_counts() {
     for (answer, _) in played(&[Turn::text("hi").with_usage(1000, 800, 20)]) {
-        assert_eq!(answer.unwrap().usage, Usage { input: 1000, cached: 800, output: 20, cost: None });
+        assert_eq!(answer.unwrap().usage, TokenUsage { input: 1000, cached: 800, output: 20, cost: None });
     }
 }
 
 #[test]
 fn where_the_provider_does_not_count_it_is_estimated() {
     for (answer, _) in played(&[Turn::text("hi").without_usage()]) {
-        let Usage { input, cached, output, cost } = answer.unwrap().usage;
+        let TokenUsage { input, cached, output, cost } = answer.unwrap().usage;
         assert!((1..200).contains(&input) && (1..20).contains(&output), "{input} {output}");
         assert_eq!((cached, cost), (0, None));
     }
@@ -161,37 +161,37 @@ fn where_the_provider_does_not_count_it_is_estimated() {
 
 #[test]
 fn cost_is_computed_from_prices_unless_the_provider_says_it() {
-    let prices = Prices { input: Some(2.0), cached: Some(1.0), output: Some(10.0) };
+    let prices = TokenPrices { input: Some(2.0), cached: Some(1.0), output: Some(10.0) };
     let cost = |protocol, turn| {
         let server = ModelServer::start(vec![turn]);
-        let connection = Connection { prices, ..connection(protocol, &server.url()) };
+        let connection = ModelConnection { prices, ..connection(protocol, &server.url()) };
         ask(&mut *connected(&connection), &prompt("hello")).0.unwrap().usage.cost
     };
     for protocol in BOTH {
         assert_eq!(cost(protocol, Turn::text("hi").with_usage(1_000_000, 500_000, 100_000)), Some(1.0 + 0.5 + 1.0));
     }
     let body = json!({ "choices": [{ "message": { "content": "hi" }, "finish_reason": "stop" }], "usage": { "cost": 0.25 } });
-    assert_eq!(cost(Protocol::OpenAi, Turn::body(body.to_string())), Some(0.25));
+    assert_eq!(cost(ModelProtocol::OpenAi, Turn::body(body.to_string())), Some(0.25));
 }
 
 // What is sent.
 
 /// The body of the request that is made for this prompt.
-fn sent(protocol: Protocol, prompt: &Prompt, max_output_tokens: Option<u32>) -> Value {
+fn sent(protocol: ModelProtocol, prompt: &Prompt, max_output_tokens: Option<u32>) -> Value {
     let server = ModelServer::start(vec![Turn::text("hi")]);
-    let connection = Connection { max_output_tokens, ..connection(protocol, &server.url()) };
+    let connection = ModelConnection { max_output_tokens, ..connection(protocol, &server.url()) };
     ask(&mut *connected(&connection), prompt).0.unwrap();
     server.requests()[0].body.clone()
 }
 
 fn conversation() -> Prompt {
-    let call = |id: &str, arguments: &str| Call { id: id.into(), name: "read".into(), arguments: arguments.into() };
+    let call = |id: &str, arguments: &str| ModelCall { id: id.into(), name: "read".into(), arguments: arguments.into() };
     let result = |id: &str, is_error| CallResult { id: id.into(), text: format!("result {id}"), is_error };
     let mut prompt = prompt("hello");
     prompt.messages.extend([
-        Message::Assistant { text: "I look.".into(), calls: vec![call("a", r#"{"path":"x"}"#), call("b", "{\"path\"")] },
-        Message::Results(vec![result("a", false), result("b", true)]),
-        Message::User("go on".into()),
+        ChatMessage::Assistant { text: "I look.".into(), calls: vec![call("a", r#"{"path":"x"}"#), call("b", "{\"path\"")] },
+        ChatMessage::Results(vec![result("a", false), result("b", true)]),
+        ChatMessage::User("go on".into()),
     ]);
     prompt
 }
@@ -200,7 +200,7 @@ fn conversation() -> Prompt {
 fn a_conversation_in_chat_completions() {
     let call = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "read", "arguments": arguments } });
     assert_eq!(
-        sent(Protocol::OpenAi, &conversation(), None),
+        sent(ModelProtocol::OpenAi, &conversation(), None),
         json!({
             "model": "test-model",
             "stream": true,
@@ -224,7 +224,7 @@ fn a_conversation_in_chat_completions() {
 #[test]
 fn a_conversation_in_messages() {
     assert_eq!(
-        sent(Protocol::Anthropic, &conversation(), None),
+        sent(ModelProtocol::Anthropic, &conversation(), None),
         json!({
             "model": "test-model",
             "stream": true,
@@ -253,17 +253,17 @@ fn a_conversation_in_messages() {
 
 #[test]
 fn the_longest_answer_is_said_as_the_server_knows_it() {
-    assert_eq!(sent(Protocol::Anthropic, &prompt("x"), Some(500))["max_tokens"], 500);
-    assert_eq!(sent(Protocol::OpenAi, &prompt("x"), Some(500))["max_tokens"], 500);
-    assert_eq!(sent(Protocol::OpenAi, &prompt("x"), None).get("max_tokens"), None);
+    assert_eq!(sent(ModelProtocol::Anthropic, &prompt("x"), Some(500))["max_tokens"], 500);
+    assert_eq!(sent(ModelProtocol::OpenAi, &prompt("x"), Some(500))["max_tokens"], 500);
+    assert_eq!(sent(ModelProtocol::OpenAi, &prompt("x"), None).get("max_tokens"), None);
 }
 
 #[test]
 fn keys_go_into_the_headers() {
     let env = |name: &str| (name == "SUREHAND_API_KEY").then(|| "sk-secret".to_owned());
     for (protocol, path, header, value) in [
-        (Protocol::OpenAi, "/v1/chat/completions", "authorization", "Bearer sk-secret"),
-        (Protocol::Anthropic, "/v1/messages", "x-api-key", "sk-secret"),
+        (ModelProtocol::OpenAi, "/v1/chat/completions", "authorization", "Bearer sk-secret"),
+        (ModelProtocol::Anthropic, "/v1/messages", "x-api-key", "sk-secret"),
     ] {
         let server = ModelServer::start(vec![Turn::text("hi"); 2]);
         ask(&mut *connect(&connection(protocol, &server.url()), &env).unwrap(), &prompt("hello")).0.unwrap();
@@ -272,7 +272,7 @@ fn keys_go_into_the_headers() {
         assert_eq!(requests[0].path, path);
         assert_eq!(requests[0].header(header), Some(value));
         assert_eq!(requests[0].header("content-type"), Some("application/json"));
-        assert_eq!(requests[0].header("anthropic-version"), (protocol == Protocol::Anthropic).then_some("2023-06-01"));
+        assert_eq!(requests[0].header("anthropic-version"), (protocol == ModelProtocol::Anthropic).then_some("2023-06-01"));
         assert_eq!(requests[1].header(header), None, "no key, no header");
     }
 }
@@ -281,7 +281,7 @@ fn keys_go_into_the_headers() {
 fn a_server_that_does_not_know_a_field_is_asked_without_it() {
     let refusal = Turn::status(422).saying("Extra inputs are not permitted: stream_options");
     let server = ModelServer::start(vec![refusal, Turn::text("hi"), Turn::text("hi")]);
-    let mut model = model(Protocol::OpenAi, &server);
+    let mut model = model(ModelProtocol::OpenAi, &server);
     assert_eq!(ask(&mut *model, &prompt("hello")).0.unwrap().text, "hi");
     assert_eq!(ask(&mut *model, &prompt("hello")).0.unwrap().text, "hi");
     let asked: Vec<bool> = server.requests().iter().map(|request| request.body.get("stream_options").is_some()).collect();
@@ -380,8 +380,8 @@ fn silence_is_a_failure() {
     for turn in [Turn::hang(), long().stalled()] {
         for protocol in BOTH {
             let server = ModelServer::start(vec![turn.clone(); 2]);
-            let settings = Settings { idle: Duration::from_millis(100), attempts: 2, ..settings() };
-            let connection = Connection { settings, ..connection(protocol, &server.url()) };
+            let settings = RetryPolicy { idle: Duration::from_millis(100), attempts: 2, ..settings() };
+            let connection = ModelConnection { settings, ..connection(protocol, &server.url()) };
             let (answer, _) = ask(&mut *connected(&connection), &prompt("hello"));
             let Err(ModelError::Unavailable { attempts: 2, why, .. }) = answer else { panic!("{answer:?}") };
             assert!(why.starts_with("nothing came for 0.1 seconds\n"), "{why}");
@@ -395,8 +395,8 @@ fn a_whole_answer_counts_though_the_line_stays_open_or_breaks() {
     let turn = Turn::body(format!("data: {chunk}\n\n"));
     for turn in [turn.clone(), turn.clone().broken(), turn.stalled()] {
         let server = ModelServer::start(vec![turn; 4]);
-        let settings = Settings { idle: Duration::from_secs(1), ..settings() };
-        let connection = Connection { settings, ..connection(Protocol::OpenAi, &server.url()) };
+        let settings = RetryPolicy { idle: Duration::from_secs(1), ..settings() };
+        let connection = ModelConnection { settings, ..connection(ModelProtocol::OpenAi, &server.url()) };
         let (answer, _) = ask(&mut *connected(&connection), &prompt("hello"));
         assert_eq!(answer.unwrap().text, "hi");
     }
@@ -441,7 +441,7 @@ fn a_prompt_that_is_too_long_is_told_as_such() {
 #[test]
 fn a_refusal_may_come_in_the_stream() {
     let server = ModelServer::start(vec![long().failing("invalid_request_error", "no")]);
-    let (answer, _) = ask(&mut *model(Protocol::Anthropic, &server), &prompt("hello"));
+    let (answer, _) = ask(&mut *model(ModelProtocol::Anthropic, &server), &prompt("hello"));
     assert_eq!(answer, Err(ModelError::Refused { model: "test-model".into(), status: 400, why: "no".into() }));
 }
 
@@ -456,7 +456,7 @@ fn a_redirect_is_not_followed() {
 
 #[test]
 fn a_missing_key_is_named() {
-    for (protocol, variable) in [(Protocol::OpenAi, "OPENAI_API_KEY"), (Protocol::Anthropic, "ANTHROPIC_API_KEY")] {
+    for (protocol, variable) in [(ModelProtocol::OpenAi, "OPENAI_API_KEY"), (ModelProtocol::Anthropic, "ANTHROPIC_API_KEY")] {
         let server = ModelServer::start(vec![Turn::status(401).saying("who are you?")]);
         let (answer, _) = ask(&mut *model(protocol, &server), &prompt("hello"));
         let Err(ModelError::Refused { status: 401, why, .. }) = answer else { panic!("{answer:?}") };
@@ -469,7 +469,7 @@ fn a_missing_key_is_named() {
 fn hides_the_key(turns: Vec<Turn>, expected: &str) {
     let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret-123".to_owned());
     let server = ModelServer::start(turns);
-    let (answer, heard) = ask(&mut *connect(&connection(Protocol::OpenAi, &server.url()), &env).unwrap(), &prompt("hello"));
+    let (answer, heard) = ask(&mut *connect(&connection(ModelProtocol::OpenAi, &server.url()), &env).unwrap(), &prompt("hello"));
     let error = answer.unwrap_err();
     let shown = format!("{error} {error:?} {heard:?}");
     assert!(!shown.contains("sk-s"), "{shown}");
@@ -489,7 +489,7 @@ fn a_key_that_the_provider_echoes_is_not_shown() {
 #[test]
 fn words_of_a_provider_cannot_command_a_terminal() {
     let server = ModelServer::start(vec![Turn::status(400).saying("\u{1b}[2Jgone")]);
-    let (answer, _) = ask(&mut *model(Protocol::OpenAi, &server), &prompt("hello"));
+    let (answer, _) = ask(&mut *model(ModelProtocol::OpenAi, &server), &prompt("hello"));
     assert_eq!(answer, Err(ModelError::Refused { model: "test-model".into(), status: 400, why: " [2Jgone".into() }));
 }
 
@@ -500,14 +500,14 @@ fn words_of_a_provider_cannot_command_a_terminal() {
 fn stops(turn: &Turn) {
     for protocol in BOTH {
         let server = ModelServer::start(vec![turn.clone()]);
-        let cancel = Cancel::default();
+        let cancel = CancelToken::default();
         let answer = thread::scope(|scope| {
             scope.spawn(|| {
                 server.wait_for_requests(1);
                 cancel.set();
             });
-            let settings = Settings { longest_pause: Duration::from_secs(3600), ..settings() };
-            let connection = Connection { settings, ..connection(protocol, &server.url()) };
+            let settings = RetryPolicy { longest_pause: Duration::from_secs(3600), ..settings() };
+            let connection = ModelConnection { settings, ..connection(protocol, &server.url()) };
             connected(&connection).ask(&prompt("hello"), &cancel, &mut |_| {})
         });
         assert_eq!(answer, Err(ModelError::Cancelled));
@@ -525,9 +525,9 @@ fn waiting_ends_at_once_when_somebody_wants_to_stop() {
 #[test]
 fn nobody_is_asked_after_a_stop() {
     let server = ModelServer::start(vec![Turn::text("hi")]);
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     cancel.set();
-    let answer = model(Protocol::OpenAi, &server).ask(&prompt("hello"), &cancel, &mut |_| {});
+    let answer = model(ModelProtocol::OpenAi, &server).ask(&prompt("hello"), &cancel, &mut |_| {});
     assert_eq!(answer, Err(ModelError::Cancelled));
     assert_eq!(server.requests(), []);
 }

@@ -5,12 +5,12 @@ use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Event, Ports, Run, RunError, RunOutcome, Settings,
-    command::Nobody,
-    event::{Phase, Stop},
+    AgentRun, CancelToken, Ports, RunError, RunEvent, RunOutcome, RunSettings,
+    command::NoApprover,
+    event::{RunPhase, StopReason},
     model::{
-        Answer, Heard, Model, ModelError, Prompt,
-        scripted::{Scripted, ScriptedCall, Turn, prompt_text},
+        ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
+        scripted::{ScriptedCall, ScriptedModel, ScriptedTurn, prompt_text},
     },
     transcript::ResumeError,
 };
@@ -21,16 +21,21 @@ use surehand_engine::{
 
 /// A scripted model that keeps what it was asked.
 struct Recorded {
-    script: Scripted,
+    script: ScriptedModel,
     prompts: Rc<RefCell<Vec<Prompt>>>,
 }
 
-impl Model for Recorded {
+impl ChatModel for Recorded {
     fn name(&self) -> &str {
         "recorded"
     }
 
-    fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(
+        &mut self,
+        prompt: &Prompt,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<ModelAnswer, ModelError> {
         self.prompts.borrow_mut().push(prompt.clone());
         self.script.ask(prompt, cancel, hear)
     }
@@ -39,7 +44,7 @@ impl Model for Recorded {
 /// What came of a run.
 struct Played {
     outcome: RunOutcome,
-    events: Vec<Event>,
+    events: Vec<RunEvent>,
     prompts: Vec<Prompt>,
 }
 
@@ -53,8 +58,8 @@ impl Played {
         let mut calls = Vec::new();
         for event in &self.events {
             match event {
-                Event::Call { tool, repair, .. } => calls.push(format!("{tool}{}", if *repair { " r" } else { "" })),
-                Event::Result { is_error, .. } => {
+                RunEvent::Call { tool, repair, .. } => calls.push(format!("{tool}{}", if *repair { " r" } else { "" })),
+                RunEvent::Result { is_error, .. } => {
                     let call = calls.last_mut().unwrap();
                     *call = format!("{call} {}", if *is_error { "-" } else { "+" });
                 }
@@ -66,23 +71,23 @@ impl Played {
 
     fn result(&self, index: usize) -> &str {
         let texts = self.events.iter().filter_map(|event| match event {
-            Event::Result { text, .. } => Some(text.as_str()),
+            RunEvent::Result { text, .. } => Some(text.as_str()),
             _ => None,
         });
         texts.collect::<Vec<_>>()[index]
     }
 }
 
-fn diffs(event: &Event) -> &[FileDiff] {
+fn diffs(event: &RunEvent) -> &[FileDiff] {
     match event {
-        Event::Result { diff, .. } => diff,
+        RunEvent::Result { diff, .. } => diff,
         _ => &[],
     }
 }
 
 struct Stage {
     dir: tempfile::TempDir,
-    settings: Option<Settings>,
+    settings: Option<RunSettings>,
     dialect: Option<EditDialect>,
 }
 
@@ -90,11 +95,11 @@ fn call(tool: &str, arguments: Value) -> ScriptedCall {
     ScriptedCall { tool: tool.to_owned(), arguments }
 }
 
-fn turn(calls: Vec<ScriptedCall>) -> Turn {
-    Turn { calls, ..Turn::default() }
+fn turn(calls: Vec<ScriptedCall>) -> ScriptedTurn {
+    ScriptedTurn { calls, ..ScriptedTurn::default() }
 }
 
-fn plan(tasks: &[&str]) -> Turn {
+fn plan(tasks: &[&str]) -> ScriptedTurn {
     let add: Vec<Value> = tasks.iter().map(|task| json!({ "description": task })).collect();
     turn(vec![call("update_tasks", json!({ "add": add }))])
 }
@@ -104,7 +109,7 @@ fn complete(ids: &[u32]) -> ScriptedCall {
     call("update_tasks", json!({ "set": set }))
 }
 
-fn done() -> Turn {
+fn done() -> ScriptedTurn {
     turn(vec![call("done", json!({ "summary": "all done" }))])
 }
 
@@ -133,43 +138,44 @@ impl Stage {
         std::fs::read_to_string(self.dir.path().join(path)).unwrap()
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = self.settings.take().unwrap_or_else(|| Settings::of(&self.workspace()));
+    fn with(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
+        let mut settings = self.settings.take().unwrap_or_else(|| RunSettings::of(&self.workspace()));
         change(&mut settings);
         self.settings = Some(settings);
         self
     }
 
-    fn play(&self, turns: Vec<Turn>) -> Played {
+    fn play(&self, turns: Vec<ScriptedTurn>) -> Played {
         self.play_with(turns, |_, _| {})
     }
 
     /// Plays a script; `outside` sees each event before the run goes on, with the directory.
-    fn play_with(&self, turns: Vec<Turn>, outside: impl FnMut(&Event, &Path)) -> Played {
-        self.try_play(Some("Make it work."), Scripted::new(turns), Cancel::default(), outside).unwrap()
+    fn play_with(&self, turns: Vec<ScriptedTurn>, outside: impl FnMut(&RunEvent, &Path)) -> Played {
+        self.try_play(Some("Make it work."), ScriptedModel::new(turns), CancelToken::default(), outside).unwrap()
     }
 
     /// Plays a script in a new run with a story, or in the last one without.
     fn try_play(
         &self,
         story: Option<&str>,
-        script: Scripted,
-        cancel: Cancel,
-        mut outside: impl FnMut(&Event, &Path),
+        script: ScriptedModel,
+        cancel: CancelToken,
+        mut outside: impl FnMut(&RunEvent, &Path),
     ) -> Result<Played, RunError> {
         let prompts = Rc::new(RefCell::new(Vec::new()));
         let mut model = Recorded { script, prompts: prompts.clone() };
         let mut events = Vec::new();
-        let mut listener = |event: &Event| {
+        let mut listener = |event: &RunEvent| {
             outside(event, self.dir.path());
             events.push(event.clone());
         };
-        let ports = Ports { model: &mut model, permission: &mut Nobody, listener: &mut listener, cancel };
+        let ports = Ports { model: &mut model, permission: &mut NoApprover, listener: &mut listener, cancel };
         let workspace = self.workspace();
-        let settings = Settings { dialect: self.dialect, ..self.settings.clone().unwrap_or_else(|| Settings::of(&workspace)) };
+        let settings =
+            RunSettings { dialect: self.dialect, ..self.settings.clone().unwrap_or_else(|| RunSettings::of(&workspace)) };
         let run = match story {
-            Some(story) => Run::new(workspace, story, settings, ports)?,
-            None => Run::resume(workspace, None, settings, ports)?,
+            Some(story) => AgentRun::new(workspace, story, settings, ports)?,
+            None => AgentRun::resume(workspace, None, settings, ports)?,
         };
         let outcome = run.go()?;
         let prompts = prompts.borrow().clone();
@@ -192,14 +198,14 @@ fn a_story_is_planned_worked_on_and_done() {
     let stage = Stage::new(&[("a.txt", "one\ntwo\n")]);
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
     let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["change two"]), turn(vec![edit, complete(&[1])]), done()]);
-    assert_eq!((played.outcome.stop, played.outcome.text.as_str(), played.outcome.turns), (Stop::Done, "all done", 4));
+    assert_eq!((played.outcome.stop, played.outcome.text.as_str(), played.outcome.turns), (StopReason::Done, "all done", 4));
     assert_eq!(stage.content("a.txt"), "one\n2\n");
     assert_eq!(played.calls(), ["read_file +", "update_tasks +", "edit_file +", "update_tasks +", "done +"]);
     let phases = played.events.iter().filter_map(|event| match event {
-        Event::Turn { phase, .. } => Some(*phase),
+        RunEvent::Turn { phase, .. } => Some(*phase),
         _ => None,
     });
-    assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding]);
+    assert_eq!(phases.collect::<Vec<_>>(), [RunPhase::Planning, RunPhase::Planning, RunPhase::Coding, RunPhase::Coding]);
 }
 
 #[test]
@@ -207,7 +213,7 @@ fn the_prompt_shows_files_as_they_are_now() {
     let stage = Stage::new(&[("a.txt", "one\ntwo\n")]);
     let played =
         stage.play_with(vec![turn(vec![read("a.txt")]), plan(&["look"]), turn(vec![complete(&[1])]), done()], |event, dir| {
-            if matches!(event, Event::TurnEnded { turn: 2, .. }) {
+            if matches!(event, RunEvent::TurnEnded { turn: 2, .. }) {
                 put(dir, "a.txt", "zero\none\n2\n");
             }
         });
@@ -262,7 +268,7 @@ fn a_stale_anchored_edit_is_repaired_where_it_is_proven() {
     let played = stage.play_with(
         vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![call("edit_lines", edit), complete(&[1])]), done()],
         |event, dir| {
-            if matches!(event, Event::Call { tool, repair: false, .. } if tool == "edit_lines") {
+            if matches!(event, RunEvent::Call { tool, repair: false, .. } if tool == "edit_lines") {
                 put(dir, "a.txt", &after);
             }
         },
@@ -273,7 +279,7 @@ fn a_stale_anchored_edit_is_repaired_where_it_is_proven() {
         ["update_tasks +", "read_file +", "edit_lines -", "read_file r +", "edit_lines r +", "update_tasks +", "done +"]
     );
     let reads = played.events.iter().filter_map(|event| match event {
-        Event::Call { tool, arguments, repair: true, .. } => Some((tool.as_str(), arguments.clone())),
+        RunEvent::Call { tool, arguments, repair: true, .. } => Some((tool.as_str(), arguments.clone())),
         _ => None,
     });
     let reads: Vec<(&str, Value)> = reads.collect();
@@ -293,7 +299,7 @@ fn an_edit_of_a_changed_line_is_left_to_the_model() {
     let played = stage.play_with(
         vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![edit(&old)]), turn(vec![edit(&new), complete(&[1])]), done()],
         |event, dir| {
-            if matches!(event, Event::Turn { turn: 3, .. }) {
+            if matches!(event, RunEvent::Turn { turn: 3, .. }) {
                 put(dir, "a.txt", &before.replace("line number 20\n", "their twenty\n"));
             }
         },
@@ -319,7 +325,7 @@ fn done_with_open_tasks_is_refused() {
     let stage = Stage::new(&[]);
     let played = stage.play(vec![plan(&["one", "two"]), done(), turn(vec![complete(&[1, 2])]), done()]);
     assert!(played.result(1).contains("Not done: 2 tasks open: 1 (one), 2 (two)"), "{}", played.result(1));
-    assert_eq!(played.outcome.stop, Stop::Done);
+    assert_eq!(played.outcome.stop, StopReason::Done);
 }
 
 #[test]
@@ -342,7 +348,7 @@ fn nonsense_is_answered_and_the_run_goes_on() {
     assert!(played.result(1).contains("must be a JSON object"), "{}", played.result(1));
     assert!(played.result(2).contains("there is no tool"), "{}", played.result(2));
     assert!(played.result(5).contains("1|x"), "{}", played.result(5));
-    assert_eq!(played.outcome.stop, Stop::Done);
+    assert_eq!(played.outcome.stop, StopReason::Done);
 }
 
 #[test]
@@ -350,12 +356,12 @@ fn a_run_that_gets_nowhere_stops() {
     let stage = Stage::new(&[("a.txt", "x\n")]);
     let edit = || turn(vec![call("edit_file", json!({ "path": "a.txt", "old_string": "nothing like it", "new_string": "y" }))]);
     let played = stage.play(vec![plan(&["t"]), edit(), edit(), edit(), edit(), edit(), edit(), edit()]);
-    assert_eq!(played.outcome.stop, Stop::Stuck);
+    assert_eq!(played.outcome.stop, StopReason::Stuck);
     assert!(played.outcome.text.contains("refused 5 times"), "{}", played.outcome.text);
     assert!(played.user(5).contains("came to nothing"), "{}", played.user(5));
-    let silent = || Turn { text: "I am thinking.".to_owned(), ..Turn::default() };
+    let silent = || ScriptedTurn { text: "I am thinking.".to_owned(), ..ScriptedTurn::default() };
     let played = stage.play((0..9).map(|_| silent()).collect());
-    assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Stuck, 6));
+    assert_eq!((played.outcome.stop, played.outcome.turns), (StopReason::Stuck, 6));
     assert!(played.user(2).contains("You called no tool"), "{}", played.user(2));
 }
 
@@ -363,34 +369,34 @@ fn a_run_that_gets_nowhere_stops() {
 fn budgets_stop_a_run_and_it_can_go_on() {
     let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.limits.turns = Some(2));
     let played = stage.play(vec![turn(vec![read("a.txt")]), plan(&["t"]), done()]);
-    assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Budget, 2));
+    assert_eq!((played.outcome.stop, played.outcome.turns), (StopReason::Budget, 2));
     let stage = stage.with(|settings| settings.limits.turns = None);
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
-    let script = Scripted::new(vec![turn(vec![edit, complete(&[1])]), done()]);
-    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
-    assert_eq!((resumed.outcome.stop, resumed.outcome.turns), (Stop::Done, 4));
+    let script = ScriptedModel::new(vec![turn(vec![edit, complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, CancelToken::default(), |_, _| {}).unwrap();
+    assert_eq!((resumed.outcome.stop, resumed.outcome.turns), (StopReason::Done, 4));
     assert_eq!(resumed.outcome.run, played.outcome.run);
     assert!(resumed.user(1).contains("1|one"), "what was open is open again: {}", resumed.user(1));
     assert!(resumed.user(1).contains("update_tasks"), "the last exchange is there: {}", resumed.user(1));
     assert_eq!(stage.content("a.txt"), "1\n");
-    let nothing = stage.try_play(None, Scripted::new(vec![done()]), Cancel::default(), |_, _| {});
+    let nothing = stage.try_play(None, ScriptedModel::new(vec![done()]), CancelToken::default(), |_, _| {});
     assert!(matches!(nothing, Err(RunError::Resume(ResumeError::Nothing))));
 }
 
 #[test]
 fn a_stop_is_heeded_between_calls() {
     let stage = Stage::new(&[]);
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     let wish = cancel.clone();
-    let script = Scripted::new(vec![plan(&["t"]), turn(vec![write("a.txt", "a"), write("b.txt", "b")]), done()]);
+    let script = ScriptedModel::new(vec![plan(&["t"]), turn(vec![write("a.txt", "a"), write("b.txt", "b")]), done()]);
     let played = stage
         .try_play(Some("story"), script, cancel, move |event, _| {
-            if matches!(event, Event::Result { tool, .. } if tool == "write_file") {
+            if matches!(event, RunEvent::Result { tool, .. } if tool == "write_file") {
                 wish.set();
             }
         })
         .unwrap();
-    assert_eq!(played.outcome.stop, Stop::Cancelled);
+    assert_eq!(played.outcome.stop, StopReason::Cancelled);
     assert_eq!(stage.content("a.txt"), "a");
     assert!(!stage.dir.path().join("b.txt").exists());
 }
@@ -398,7 +404,7 @@ fn a_stop_is_heeded_between_calls() {
 #[test]
 fn a_budget_that_holds_nothing_is_refused_with_one_that_would() {
     let stage = Stage::new(&[]).with(|settings| settings.budget = 900);
-    let error = stage.try_play(Some("story"), Scripted::new(vec![done()]), Cancel::default(), |_, _| {}).err().unwrap();
+    let error = stage.try_play(Some("story"), ScriptedModel::new(vec![done()]), CancelToken::default(), |_, _| {}).err().unwrap();
     assert!(matches!(error, RunError::BudgetTooSmall { budget: 900, needed } if needed < 5000), "{error}");
 }
 
@@ -430,10 +436,10 @@ fn a_conversation_that_gets_long_is_folded_and_what_was_read_forgotten() {
         turn(vec![edit(), complete(&[1])]),
         done(),
     ]);
-    assert!(played.events.iter().any(|event| matches!(event, Event::Folded { .. })));
+    assert!(played.events.iter().any(|event| matches!(event, RunEvent::Folded { .. })));
     assert!(played.user(4).contains("was folded into this state"), "{}", played.user(4));
     assert!(played.result(4).contains("was not read this session"), "{}", played.result(4));
-    assert_eq!((stage.content("b.txt").as_str(), played.outcome.stop), ("B\n", Stop::Done));
+    assert_eq!((stage.content("b.txt").as_str(), played.outcome.stop), ("B\n", StopReason::Done));
     for prompt in &played.prompts {
         assert!(prompt.tokens() < 6000 + 3000, "{}", prompt.tokens());
     }
@@ -447,16 +453,17 @@ fn a_run_changes_its_mode_and_loses_nothing() {
         settings.mode = Mode::History;
         settings.limits.turns = Some(3);
     });
-    let resumed = stage.try_play(None, Scripted::new(vec![turn(vec![read("a.txt")])]), Cancel::default(), |_, _| {}).unwrap();
-    assert_eq!(resumed.outcome.stop, Stop::Budget);
+    let resumed =
+        stage.try_play(None, ScriptedModel::new(vec![turn(vec![read("a.txt")])]), CancelToken::default(), |_, _| {}).unwrap();
+    assert_eq!(resumed.outcome.stop, StopReason::Budget);
     assert!(resumed.user(1).contains("1|one"), "the transcript is the conversation: {}", resumed.user(1));
     let stage = stage.with(|settings| {
         settings.mode = Mode::Snapshot;
         settings.limits.turns = None;
     });
-    let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
-    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
-    assert_eq!(resumed.outcome.stop, Stop::Done);
+    let script = ScriptedModel::new(vec![turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, CancelToken::default(), |_, _| {}).unwrap();
+    assert_eq!(resumed.outcome.stop, StopReason::Done);
 }
 
 #[test]
@@ -488,7 +495,7 @@ fn what_comes_to_light_in_an_answer_does_not_allow_its_other_calls() {
         let stage = Stage::new(&[("a.txt", "one\ntwo\n")]);
         let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![first, second]), turn(vec![complete(&[1])]), done()];
         let played = stage.play_with(turns, |event, dir| {
-            if matches!(event, Event::Turn { turn: 3, .. }) {
+            if matches!(event, RunEvent::Turn { turn: 3, .. }) {
                 put(dir, "a.txt", theirs);
             }
         });
@@ -528,7 +535,7 @@ fn a_repaired_edit_does_not_allow_to_write_over_what_made_it_needed() {
     let calls = vec![call("edit_lines", edit), write("a.txt", "mine\n")];
     let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(calls), turn(vec![complete(&[1])]), done()];
     let played = stage.play_with(turns, |event, dir| {
-        if matches!(event, Event::Turn { turn: 3, .. }) {
+        if matches!(event, RunEvent::Turn { turn: 3, .. }) {
             put(dir, "a.txt", &after);
         }
     });
@@ -541,7 +548,7 @@ fn done_is_not_taken_from_an_answer_in_which_something_failed() {
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
     let say_done = call("done", json!({ "summary": "all done" }));
     let played = stage.play(vec![plan(&["t"]), turn(vec![read("a.txt"), edit, complete(&[1]), say_done]), turn(vec![]), done()]);
-    assert_eq!((played.outcome.stop, played.outcome.turns), (Stop::Done, 4));
+    assert_eq!((played.outcome.stop, played.outcome.turns), (StopReason::Done, 4));
     assert!(played.result(4).contains("another call of the same answer has failed"), "{}", played.result(4));
 }
 
@@ -587,7 +594,7 @@ fn what_is_longer_than_the_window_is_said_to_be() {
 }
 
 /// Plays until an event at which the program is killed.
-fn killed_at(stage: &Stage, turns: Vec<Turn>, fatal: impl Fn(&Event) -> bool) {
+fn killed_at(stage: &Stage, turns: Vec<ScriptedTurn>, fatal: impl Fn(&RunEvent) -> bool) {
     let play = || {
         stage.play_with(turns, |event, _| {
             if fatal(event) {
@@ -601,8 +608,8 @@ fn killed_at(stage: &Stage, turns: Vec<Turn>, fatal: impl Fn(&Event) -> bool) {
 #[test]
 fn a_run_that_was_killed_in_its_first_turn_goes_on() {
     let stage = Stage::new(&[]);
-    killed_at(&stage, vec![plan(&["t"])], |event| matches!(event, Event::Said { .. }));
-    let resumed = stage.try_play(None, Scripted::new(vec![done()]), Cancel::default(), |_, _| {}).unwrap();
+    killed_at(&stage, vec![plan(&["t"])], |event| matches!(event, RunEvent::Said { .. }));
+    let resumed = stage.try_play(None, ScriptedModel::new(vec![done()]), CancelToken::default(), |_, _| {}).unwrap();
     assert!(resumed.prompts[0].system.contains("Make it work."), "{}", resumed.prompts[0].system);
 }
 
@@ -638,8 +645,8 @@ fn a_record_does_not_say_where_it_is() {
     let content = std::fs::read_to_string(&place).unwrap();
     std::fs::write(&place, content.replacen(&format!("\"run\":\"{run}\""), "\"run\":\"../../outside\"", 1)).unwrap();
     let stage = stage.with(|settings| settings.limits.turns = None);
-    let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
-    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    let script = ScriptedModel::new(vec![turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, CancelToken::default(), |_, _| {}).unwrap();
     assert_eq!(resumed.outcome.run, run);
     assert!(!stage.dir.path().join("outside").exists());
 }
@@ -652,13 +659,13 @@ fn a_conversation_that_goes_on_has_the_refusal_and_not_the_read_that_followed() 
     });
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
     stage.play_with(vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![edit])], |event, dir| {
-        if matches!(event, Event::Turn { turn: 3, .. }) {
+        if matches!(event, RunEvent::Turn { turn: 3, .. }) {
             put(dir, "a.txt", "zero\none\n");
         }
     });
     let stage = stage.with(|settings| settings.limits.turns = None);
-    let script = Scripted::new(vec![turn(vec![complete(&[1])]), done()]);
-    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    let script = ScriptedModel::new(vec![turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, CancelToken::default(), |_, _| {}).unwrap();
     assert!(resumed.user(1).contains("modified since last read"), "{}", resumed.user(1));
 }
 
@@ -671,9 +678,9 @@ fn a_repaired_edit_never_hits_a_line_that_only_looks_like_it() {
     let edit = json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": anchor(20, "}"), "text": "} // twenty" }] });
     let turns = vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![call("edit_lines", edit), complete(&[1])]), done()];
     stage.play_with(turns, |event, dir| match event {
-        Event::Call { tool, repair: false, .. } if tool == "edit_lines" => put(dir, "a.txt", &format!("new\n{before}")),
+        RunEvent::Call { tool, repair: false, .. } if tool == "edit_lines" => put(dir, "a.txt", &format!("new\n{before}")),
         // Once more, so that another brace stands where the one that was meant stood a moment ago.
-        Event::Call { repair: true, .. } => put(dir, "a.txt", &format!("new\nx\nx\nx\nx\n{before}")),
+        RunEvent::Call { repair: true, .. } => put(dir, "a.txt", &format!("new\nx\nx\nx\nx\n{before}")),
         _ => {}
     });
     let now = stage.content("a.txt");
@@ -686,7 +693,7 @@ fn in_a_conversation_what_a_repair_read_is_told() {
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
     let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![edit]), turn(vec![complete(&[1])]), done()];
     let played = stage.play_with(turns, |event, dir| {
-        if matches!(event, Event::Turn { turn: 3, .. }) {
+        if matches!(event, RunEvent::Turn { turn: 3, .. }) {
             put(dir, "a.txt", &format!("one\n{}", numbered(500)));
         }
     });
@@ -707,7 +714,7 @@ fn instructions_have_their_place_however_they_came_up() {
     let played = stage.play_with(
         vec![turn(vec![search]), plan(&["t"]), turn(vec![add]), turn(vec![complete(&[1])]), done()],
         |event, dir| {
-            if matches!(event, Event::TurnEnded { turn: 3, .. }) {
+            if matches!(event, RunEvent::TurnEnded { turn: 3, .. }) {
                 put(dir, "AGENTS.md", "Be long.\n");
             }
         },
@@ -720,10 +727,10 @@ fn instructions_have_their_place_however_they_came_up() {
 #[test]
 fn instructions_come_again_after_a_kill() {
     let stage = Stage::new(&[("sub/AGENTS.md", "Use tabs.\n"), ("sub/a.txt", "one\n")]);
-    let is_read = |event: &Event| matches!(event, Event::Result { tool, .. } if tool == "read_file");
+    let is_read = |event: &RunEvent| matches!(event, RunEvent::Result { tool, .. } if tool == "read_file");
     killed_at(&stage, vec![plan(&["t"]), turn(vec![read("sub/a.txt")])], is_read);
-    let script = Scripted::new(vec![turn(vec![read("sub/a.txt")]), turn(vec![complete(&[1])]), done()]);
-    let resumed = stage.try_play(None, script, Cancel::default(), |_, _| {}).unwrap();
+    let script = ScriptedModel::new(vec![turn(vec![read("sub/a.txt")]), turn(vec![complete(&[1])]), done()]);
+    let resumed = stage.try_play(None, script, CancelToken::default(), |_, _| {}).unwrap();
     assert!(resumed.prompts[1].system.contains("Use tabs."), "{}", resumed.prompts[1].system);
 }
 
@@ -735,13 +742,13 @@ fn no_prompt_is_larger_than_the_budget_whatever_is_in_it() {
         let stage = Stage::new(&[("AGENTS.md", &instructions)]).with(|settings| settings.budget = budget);
         (0..60).for_each(|n| put(stage.dir.path(), &path(n), &numbered(40)));
         let calls = || (0..60).map(|n| read(&path(n))).chain((0..20).map(|n| read(&format!("missing{n}")))).collect();
-        let talk = || Turn { text: "word and word ".repeat(900), calls: calls(), ..Turn::default() };
+        let talk = || ScriptedTurn { text: "word and word ".repeat(900), calls: calls(), ..ScriptedTurn::default() };
         let tasks: Vec<String> = (0..200).map(|n| format!("task {n} with a rather long description of it")).collect();
         let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
-        let script = Scripted::new(vec![talk(), talk(), talk(), plan(&tasks), talk(), talk(), done()]);
+        let script = ScriptedModel::new(vec![talk(), talk(), talk(), plan(&tasks), talk(), talk(), done()]);
         let story = "story of a great many words ".repeat(3000);
-        let played = stage.try_play(Some(&story), script, Cancel::default(), |event, dir| {
-            if let Event::TurnEnded { turn, .. } = event {
+        let played = stage.try_play(Some(&story), script, CancelToken::default(), |event, dir| {
+            if let RunEvent::TurnEnded { turn, .. } = event {
                 (0..60).for_each(|n| put(dir, &path(n), &format!("{turn}\n{}", numbered(40))));
             }
         });
@@ -765,12 +772,15 @@ fn tasks_of_an_earlier_story_are_no_plan() {
         done(),
     ]);
     let phases = played.events.iter().filter_map(|event| match event {
-        Event::Turn { phase, .. } => Some(*phase),
+        RunEvent::Turn { phase, .. } => Some(*phase),
         _ => None,
     });
-    assert_eq!(phases.collect::<Vec<_>>(), [Phase::Planning, Phase::Planning, Phase::Coding, Phase::Coding, Phase::Coding]);
+    assert_eq!(
+        phases.collect::<Vec<_>>(),
+        [RunPhase::Planning, RunPhase::Planning, RunPhase::Coding, RunPhase::Coding, RunPhase::Coding]
+    );
     let first = played.user(1);
     assert!(first.contains("No tasks.") && first.contains("1. [pending] left over (run "), "{first}");
     assert!(played.user(4).contains("task 1 belongs to run "), "{}", played.user(4));
-    assert_eq!(played.outcome.stop, Stop::Done);
+    assert_eq!(played.outcome.stop, StopReason::Done);
 }

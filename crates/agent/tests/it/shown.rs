@@ -5,24 +5,29 @@ use std::{cell::RefCell, path::Path, rc::Rc};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel, Event, Permission, Ports, Run, Settings, Verdict,
-    event::Stop,
+    AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunSettings,
+    event::StopReason,
     model::{
-        Answer, Heard, Model, ModelError, Prompt,
-        scripted::{Scripted, ScriptedCall, Turn, prompt_text},
+        ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
+        scripted::{ScriptedCall, ScriptedModel, ScriptedTurn, prompt_text},
     },
 };
 use surehand_engine::{Config, Workspace};
 
 /// A scripted model that keeps what it was asked.
-struct Recorded(Scripted, Rc<RefCell<Vec<String>>>);
+struct Recorded(ScriptedModel, Rc<RefCell<Vec<String>>>);
 
-impl Model for Recorded {
+impl ChatModel for Recorded {
     fn name(&self) -> &str {
         "recorded"
     }
 
-    fn ask(&mut self, prompt: &Prompt, cancel: &Cancel, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(
+        &mut self,
+        prompt: &Prompt,
+        cancel: &CancelToken,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<ModelAnswer, ModelError> {
         self.1.borrow_mut().push(prompt_text(prompt));
         self.0.ask(prompt, cancel, hear)
     }
@@ -31,9 +36,9 @@ impl Model for Recorded {
 /// Somebody who allows everything.
 struct Anything;
 
-impl Permission for Anything {
-    fn may_run(&mut self, _: &str) -> Verdict {
-        Verdict::Yes
+impl Approver for Anything {
+    fn may_run(&mut self, _: &str) -> Approval {
+        Approval::Yes
     }
 }
 
@@ -73,24 +78,24 @@ fn numbered(lines: u32) -> String {
 struct Played {
     prompts: Vec<String>,
     results: Vec<String>,
-    stop: Stop,
+    stop: StopReason,
 }
 
 /// Plays turns of one or more calls; `outside` is told of each turn that is over.
 fn play(dir: &Path, turns: Vec<Vec<ScriptedCall>>, mut outside: impl FnMut(u32)) -> Played {
     let prompts = Rc::new(RefCell::new(Vec::new()));
-    let script = Scripted::new(turns.into_iter().map(|calls| Turn { calls, ..Turn::default() }));
+    let script = ScriptedModel::new(turns.into_iter().map(|calls| ScriptedTurn { calls, ..ScriptedTurn::default() }));
     let mut results = Vec::new();
-    let mut listener = |event: &Event| match event {
-        Event::Result { text, .. } => results.push(text.clone()),
-        Event::TurnEnded { turn, .. } => outside(*turn),
+    let mut listener = |event: &RunEvent| match event {
+        RunEvent::Result { text, .. } => results.push(text.clone()),
+        RunEvent::TurnEnded { turn, .. } => outside(*turn),
         _ => {}
     };
     let workspace = Workspace::open(dir, Config::default()).unwrap();
-    let settings = Settings::of(&workspace);
+    let settings = RunSettings::of(&workspace);
     let mut model = Recorded(script, prompts.clone());
-    let ports = Ports { model: &mut model, permission: &mut Anything, listener: &mut listener, cancel: Cancel::default() };
-    let outcome = Run::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
+    let ports = Ports { model: &mut model, permission: &mut Anything, listener: &mut listener, cancel: CancelToken::default() };
+    let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
     let prompts = prompts.borrow().clone();
     Played { prompts, results, stop: outcome.stop }
 }
@@ -177,7 +182,7 @@ fn who_writes_over_what_does_not_fit_is_told_so_and_stopped() {
     turns.extend((0..8).map(|_| vec![write("a.txt", "new\n")]));
     let played = play(dir.path(), turns, |_| {});
     has(&played.results[3], "do not retry identical args");
-    assert_eq!((played.stop, played.results.len()), (Stop::Stuck, 7));
+    assert_eq!((played.stop, played.results.len()), (StopReason::Stuck, 7));
 }
 
 #[test]

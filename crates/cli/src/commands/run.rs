@@ -5,11 +5,14 @@ use std::{cell::RefCell, io::Read, process::ExitCode, time::Duration};
 use anyhow::Context;
 use signal_hook::{consts::signal, flag};
 use surehand_agent::{
-    Cancel, Event, Permission, Ports, Run, Settings, Verdict,
-    command::{Mode as Asking, Ruled, Rules},
-    event::Stop,
-    model::{self, Connection, KeyStore, Model, Prices, Protocol, Settings as RetryPolicy, scripted::Scripted},
-    transcript::{self, Place},
+    AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunSettings,
+    command::{ApprovalMode, ApprovalRules, RuleApprover},
+    event::StopReason,
+    model::{
+        self, ChatModel, KeyStore, ModelConnection, ModelProtocol, RetryPolicy, TokenPrices,
+        scripted::ScriptedModel,
+    },
+    transcript::{self, SavedRun},
 };
 use surehand_engine::{
     Workspace,
@@ -38,18 +41,18 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         anstream::eprintln!("warning: {warning}");
     }
     let mut model = model(args, remote, &workspace)?;
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     stop_on_signals(&cancel)?;
-    let settings = Settings { secrets, ..settings(args, &workspace) };
+    let settings = RunSettings { secrets, ..settings(args, &workspace) };
     let audience = RefCell::new(Audience { view: View::new(Manner::here(args.json)), failed: None, cancel: cancel.clone() });
-    let asking = if args.yes { Asking::All } else { Asking::Ask };
-    let rules = Rules { allow: workspace.config().commands.allow.clone(), mode: asking };
-    let mut permission = Ruled::new(rules, Person(&audience));
-    let mut listener = |event: &Event| audience.borrow_mut().show(event);
+    let asking = if args.yes { ApprovalMode::All } else { ApprovalMode::Ask };
+    let rules = ApprovalRules { allow: workspace.config().commands.allow.clone(), mode: asking };
+    let mut permission = RuleApprover::new(rules, Person(&audience));
+    let mut listener = |event: &RunEvent| audience.borrow_mut().show(event);
     let ports = Ports { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
     let run = match &args.resume {
-        None => Run::new(workspace, &story.unwrap_or_default(), settings, ports)?,
-        Some(name) => Run::resume(workspace, named(name), settings, ports)?,
+        None => AgentRun::new(workspace, &story.unwrap_or_default(), settings, ports)?,
+        Some(name) => AgentRun::resume(workspace, named(name), settings, ports)?,
     };
     let outcome = run.go()?;
     match audience.into_inner().failed {
@@ -58,10 +61,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     Ok(match outcome.stop {
-        Stop::Done => ExitCode::SUCCESS,
-        Stop::Cancelled => ExitCode::from(130),
-        Stop::Budget | Stop::Stuck => ExitCode::FAILURE,
-        Stop::Model => ExitCode::from(2),
+        StopReason::Done => ExitCode::SUCCESS,
+        StopReason::Cancelled => ExitCode::from(130),
+        StopReason::Budget | StopReason::Stuck => ExitCode::FAILURE,
+        StopReason::Model => ExitCode::from(2),
     })
 }
 
@@ -75,8 +78,8 @@ fn story(typed: &str) -> anyhow::Result<String> {
     Ok(story)
 }
 
-fn settings(args: &RunArgs, workspace: &Workspace) -> Settings {
-    let mut settings = Settings::of(workspace);
+fn settings(args: &RunArgs, workspace: &Workspace) -> RunSettings {
+    let mut settings = RunSettings::of(workspace);
     if let Some(mode) = args.mode {
         settings.mode = match mode {
             ModeArg::Snapshot => Mode::Snapshot,
@@ -101,16 +104,16 @@ fn named(run: &str) -> Option<&str> {
 }
 
 /// Where the run was that is to go on.
-fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<Place>> {
+fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<SavedRun>> {
     Ok(args.resume.as_deref().map(|run| transcript::find(workspace, named(run))).transpose()?)
 }
 
 /// The model that is asked for: a script, or the one on the command line or in the settings.
-fn model(args: &RunArgs, remote: Option<Box<dyn Model>>, workspace: &Workspace) -> anyhow::Result<Box<dyn Model>> {
+fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspace) -> anyhow::Result<Box<dyn ChatModel>> {
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let played = resumed(args, workspace)?.map_or(0, |place| place.turn);
-        return Ok(Box::new(Scripted::parse(&script)?.after(played)));
+        return Ok(Box::new(ScriptedModel::parse(&script)?.after(played)));
     }
     if let Some(model) = remote {
         return Ok(model);
@@ -126,15 +129,15 @@ fn model(args: &RunArgs, remote: Option<Box<dyn Model>>, workspace: &Workspace) 
 
 /// A model behind HTTP, with its key, if one is named. The workspace is opened later: that starts threads, and the key must be out of
 /// the environment first.
-fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn Model>>> {
+fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
     let set = place::settings(&place::root(&args.place)?)?.model;
     let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
     let protocol = match (args.protocol, set.protocol.as_deref()) {
-        (Some(ProtocolArg::Openai), _) | (None, Some("openai")) => Some(Protocol::OpenAi),
-        (Some(ProtocolArg::Anthropic), _) | (None, Some("anthropic")) => Some(Protocol::Anthropic),
+        (Some(ProtocolArg::Openai), _) | (None, Some("openai")) => Some(ModelProtocol::OpenAi),
+        (Some(ProtocolArg::Anthropic), _) | (None, Some("anthropic")) => Some(ModelProtocol::Anthropic),
         (None, _) => None,
     };
-    let prices = Prices { input: set.price_input, cached: set.price_cached, output: set.price_output };
+    let prices = TokenPrices { input: set.price_input, cached: set.price_cached, output: set.price_output };
     let url = args.url.clone().or(set.url);
     let key_store = KeyStore { command: set.key_command, file: set.key_file };
     let settings = RetryPolicy {
@@ -143,12 +146,12 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn Model>>
         first_pause: Duration::from_secs_f64(set.pause),
         ..RetryPolicy::default()
     };
-    let connection = Connection { model: name, url, protocol, key_store, prices, settings, ..Connection::default() };
+    let connection = ModelConnection { model: name, url, protocol, key_store, prices, settings, ..ModelConnection::default() };
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
 /// The first Ctrl-C lets what was begun come to its end; the second one does not wait.
-fn stop_on_signals(cancel: &Cancel) -> anyhow::Result<()> {
+fn stop_on_signals(cancel: &CancelToken) -> anyhow::Result<()> {
     // The terminal may go away; who is to outlive that is started with this signal ignored, as nohup does.
     let gone = Some(signal::SIGHUP).filter(|signal| !is_ignored(*signal));
     for signal in [signal::SIGINT, signal::SIGTERM].into_iter().chain(gone) {
@@ -170,11 +173,11 @@ struct Audience {
     view: View,
     /// Why nothing can be shown any more.
     failed: Option<anyhow::Error>,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 impl Audience {
-    fn show(&mut self, event: &Event) {
+    fn show(&mut self, event: &RunEvent) {
         if self.failed.is_some() {
             return;
         }
@@ -189,16 +192,16 @@ impl Audience {
 /// The person at the terminal.
 struct Person<'a>(&'a RefCell<Audience>);
 
-impl Permission for Person<'_> {
-    fn may_run(&mut self, command: &str) -> Verdict {
+impl Approver for Person<'_> {
+    fn may_run(&mut self, command: &str) -> Approval {
         let Audience { view, cancel, .. } = &mut *self.0.borrow_mut();
         match view.ask(command, cancel) {
-            Ok(Answer::Once) => Verdict::Yes,
-            Ok(Answer::Always) => Verdict::Always,
-            Ok(Answer::No) => Verdict::No(None),
-            Ok(Answer::Instead(words)) => Verdict::No(Some(words)),
-            Ok(Answer::Nobody) => surehand_agent::command::Nobody.may_run(command),
-            Err(error) => Verdict::No(Some(format!("nobody could be asked: {error:#}"))),
+            Ok(Answer::Once) => Approval::Yes,
+            Ok(Answer::Always) => Approval::Always,
+            Ok(Answer::No) => Approval::No(None),
+            Ok(Answer::Instead(words)) => Approval::No(Some(words)),
+            Ok(Answer::Nobody) => surehand_agent::command::NoApprover.may_run(command),
+            Err(error) => Approval::No(Some(format!("nobody could be asked: {error:#}"))),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The course of a run so far, as far as a view has to remember it: gathered from the events, drawn by others.
 
 use surehand_agent::{
-    Event,
-    event::{Mode, Phase},
-    model::Usage,
+    RunEvent,
+    event::{Mode, RunPhase},
+    model::TokenUsage,
 };
 use surehand_engine::core::file_diff::FileDiff;
 
@@ -24,13 +24,13 @@ pub(super) struct Course {
     /// The last turn.
     pub turn: u32,
     /// What all turns took.
-    pub total: Usage,
+    pub total: TokenUsage,
     /// How long the turns took that were seen.
     pub seconds: f64,
     /// The files that were changed, each once, in the order of their first change.
     pub files: Vec<DiffStat>,
     /// What was last told about the work: its phase and the task.
-    pub told: Option<(Phase, Option<String>)>,
+    pub told: Option<(RunPhase, Option<String>)>,
     /// What is going on, during a turn.
     pub status: Option<Status>,
     /// What the model says.
@@ -41,14 +41,14 @@ pub(super) struct Course {
 
 impl Course {
     /// Remembers what happened. What the model says is not taken in here but where it is written.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn note(&mut self, event: &RunEvent) {
         match event {
-            Event::Started { session, after_turn, .. } => {
+            RunEvent::Started { session, after_turn, .. } => {
                 session.clone_into(&mut self.session);
                 self.after_turn = *after_turn;
                 self.turn = *after_turn;
             }
-            Event::Turn { turn, phase, task, open, completed, prompt_tokens } => {
+            RunEvent::Turn { turn, phase, task, open, completed, prompt_tokens } => {
                 self.turn = *turn;
                 self.told = Some((*phase, task.clone()));
                 self.status = Some(Status {
@@ -62,25 +62,25 @@ impl Course {
                     total: self.total,
                 });
             }
-            Event::Calling { tool } => self.doing(Doing::Writing(tool.clone())),
-            Event::Again { .. } => self.doing(Doing::Waiting),
-            Event::Call { id, tool, .. } => {
+            RunEvent::Calling { tool } => self.doing(Doing::Writing(tool.clone())),
+            RunEvent::Again { .. } => self.doing(Doing::Waiting),
+            RunEvent::Call { id, tool, .. } => {
                 self.call = Some(id.clone());
                 self.doing(Doing::Running(tool.clone()));
             }
-            Event::Result { diff, .. } => {
+            RunEvent::Result { diff, .. } => {
                 self.add(diff);
                 self.doing(Doing::Thinking);
             }
-            Event::TurnEnded { total, seconds, .. } => {
+            RunEvent::TurnEnded { total, seconds, .. } => {
                 self.total = *total;
                 self.seconds += look::seconds(*seconds).as_secs_f64();
                 self.status = None;
             }
-            Event::Stopped { .. } => self.status = None,
+            RunEvent::Stopped { .. } => self.status = None,
             // After a pause before another attempt, this is the sign that it goes on.
-            Event::Text { .. } => self.doing(Doing::Thinking),
-            Event::Said { .. } | Event::Left { .. } | Event::Folded { .. } => {}
+            RunEvent::Text { .. } => self.doing(Doing::Thinking),
+            RunEvent::Said { .. } | RunEvent::Left { .. } | RunEvent::Folded { .. } => {}
         }
     }
 

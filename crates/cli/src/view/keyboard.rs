@@ -11,7 +11,7 @@ use rustix::{
     io::{Errno, read},
     termios::{QueueSelector, tcflush},
 };
-use surehand_agent::Cancel;
+use surehand_agent::CancelToken;
 
 /// Somebody who can type. What is typed comes in lines, which the terminal itself lets people edit.
 pub(crate) enum Keyboard {
@@ -41,7 +41,7 @@ impl Keyboard {
     }
 
     /// The next line; nothing if the input ends or somebody wants to stop.
-    pub(crate) fn line(&self, cancel: &Cancel) -> io::Result<Option<String>> {
+    pub(crate) fn line(&self, cancel: &CancelToken) -> io::Result<Option<String>> {
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") {
             let mut buffer = [0; 4096];
@@ -59,7 +59,7 @@ impl Keyboard {
     }
 
     /// Waits until there is something to read; no longer if somebody wants to stop. A read that only waits would not notice.
-    fn wait(&self, cancel: &Cancel) -> io::Result<bool> {
+    fn wait(&self, cancel: &CancelToken) -> io::Result<bool> {
         while !cancel.is_set() {
             match poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&LOOK_EVERY)) {
                 Ok(0) | Err(Errno::INTR) => {}

@@ -1,8 +1,8 @@
 //! The lines of a terminal for each event. They end with a line break, except the pieces of what the model says.
 
 use surehand_agent::{
-    Event,
-    event::{Phase, Stop},
+    RunEvent,
+    event::{RunPhase, StopReason},
 };
 use surehand_engine::render::{self, count};
 
@@ -32,37 +32,37 @@ const DIFF_LINES: usize = 20;
 const FILES: usize = 20;
 
 /// What is written for an event, given what was seen before it. Takes what is said into the course, and ends it where something else comes.
-pub(super) fn lines(event: &Event, course: &mut Course, look: Look) -> String {
+pub(super) fn lines(event: &RunEvent, course: &mut Course, look: Look) -> String {
     match event {
-        Event::Text { text } => return course.speech.piece(text),
-        Event::Calling { .. } => return course.speech.pause().to_owned(),
+        RunEvent::Text { text } => return course.speech.piece(text),
+        RunEvent::Calling { .. } => return course.speech.pause().to_owned(),
         _ => {}
     }
     let was_said = course.speech.has_begun();
     let end_of_line = course.speech.end();
     let lines = match event {
-        Event::Started { run, story, model, mode: made, after_turn, .. } => {
+        RunEvent::Started { run, story, model, mode: made, after_turn, .. } => {
             let facts = [safe::name(model), mode(*made).to_owned()].into_iter().chain(goes_on(*after_turn));
             header(run, story, &facts.collect::<Vec<_>>().join(" · "), look)
         }
-        Event::Turn { phase, task, completed, open, .. } => work(course, *phase, task.as_deref(), (*completed, *open), look),
-        Event::Text { .. } | Event::Calling { .. } => String::new(),
-        Event::Again { why, seconds } => again(why, *seconds, was_said, look),
-        Event::Said { .. } if was_said => String::new(),
-        Event::Said { text } => speech::whole(text),
-        Event::Call { tool, arguments, repair, .. } => called(tool, &call::about(tool, arguments), *repair, look),
-        Event::Result { id, tool, is_error, text, diff } => {
+        RunEvent::Turn { phase, task, completed, open, .. } => work(course, *phase, task.as_deref(), (*completed, *open), look),
+        RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
+        RunEvent::Again { why, seconds } => again(why, *seconds, was_said, look),
+        RunEvent::Said { .. } if was_said => String::new(),
+        RunEvent::Said { text } => speech::whole(text),
+        RunEvent::Call { tool, arguments, repair, .. } => called(tool, &call::about(tool, arguments), *repair, look),
+        RunEvent::Result { id, tool, is_error, text, diff } => {
             let whose = if course.call.as_ref() == Some(id) { String::new() } else { format!("{}: ", safe::name(tool)) };
             let came = if *is_error { refused(&whose, text, look) } else { done(&whose, text, look) };
             came + &diff::shown(diff, DIFF_LINES, look)
         }
-        Event::Left { what } => left(what, look),
-        Event::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), look),
-        Event::TurnEnded { turn, usage, seconds, .. } => {
+        RunEvent::Left { what } => left(what, look),
+        RunEvent::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), look),
+        RunEvent::TurnEnded { turn, usage, seconds, .. } => {
             let text = format!("turn {turn}: {}, {:.1} s", look::usage(usage), look::seconds(*seconds).as_secs_f64());
             dim(&text, look) + "\n"
         }
-        Event::Stopped { stop, text } => summary(course, *stop, text, look),
+        RunEvent::Stopped { stop, text } => summary(course, *stop, text, look),
     };
     format!("{end_of_line}{lines}")
 }
@@ -77,7 +77,7 @@ fn header(run: &str, story: &str, facts: &str, look: Look) -> String {
 }
 
 /// What is worked on, if it is something else than before.
-fn work(course: &Course, phase: Phase, task: Option<&str>, (completed, open): (usize, usize), look: Look) -> String {
+fn work(course: &Course, phase: RunPhase, task: Option<&str>, (completed, open): (usize, usize), look: Look) -> String {
     if course.told.as_ref().is_some_and(|(told, which)| *told == phase && which.as_deref() == task) {
         return String::new();
     }
@@ -151,19 +151,19 @@ fn rows(text: &str, most: usize, indent: &str, look: Look) -> Vec<String> {
 }
 
 /// How a run ended, in words that need no colour.
-pub(super) fn outcome(stop: Stop) -> &'static str {
+pub(super) fn outcome(stop: StopReason) -> &'static str {
     match stop {
-        Stop::Done => "done",
-        Stop::Budget => "stopped: the budget is used up",
-        Stop::Stuck => "stopped: it went round in circles",
-        Stop::Cancelled => "stopped, as you asked",
-        Stop::Model => "stopped: the model does not answer",
+        StopReason::Done => "done",
+        StopReason::Budget => "stopped: the budget is used up",
+        StopReason::Stuck => "stopped: it went round in circles",
+        StopReason::Cancelled => "stopped, as you asked",
+        StopReason::Model => "stopped: the model does not answer",
     }
 }
 
 /// What people want to know when a run is over: how it ended, what it took, what it changed, and how to go on.
-fn summary(course: &Course, stop: Stop, text: &str, look: Look) -> String {
-    let (sign, style) = if stop == Stop::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
+fn summary(course: &Course, stop: StopReason, text: &str, look: Look) -> String {
+    let (sign, style) = if stop == StopReason::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
     let mut out = format!("{} {}\n", look.paint(style, sign), look.paint(Style::Bold, outcome(stop)));
     out.push_str(&rows(text, END_ROWS, "  ", look).join(""));
     out.push_str(&format!("\n  {}\n", took(course)));
@@ -194,14 +194,14 @@ fn changed(course: &Course, look: Look) -> String {
 }
 
 /// What can be done now, with the command for it.
-pub(super) fn next_steps(course: &Course, stop: Stop) -> Vec<(&'static str, String)> {
+pub(super) fn next_steps(course: &Course, stop: StopReason) -> Vec<(&'static str, String)> {
     let mut steps = Vec::new();
     if !course.files.is_empty() {
         let session = safe::name(&course.session);
         steps.push(("see it", format!("surehand diff --session {session}")));
         steps.push(("undo it", format!("surehand undo --session {session}")));
     }
-    if stop != Stop::Done {
+    if stop != StopReason::Done {
         steps.push(("go on", "surehand run --resume".to_owned()));
     }
     steps
@@ -210,7 +210,7 @@ pub(super) fn next_steps(course: &Course, stop: Stop) -> Vec<(&'static str, Stri
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use surehand_agent::{event::Mode, model::Usage};
+    use surehand_agent::{event::Mode, model::TokenUsage};
 
     use super::*;
     use crate::view::look::Colours;
@@ -218,20 +218,20 @@ mod tests {
     const PLAIN: Look = Look { width: 60, colours: Colours::Off };
 
     #[track_caller]
-    fn check(event: Event, expected: &str) {
+    fn check(event: RunEvent, expected: &str) {
         assert_eq!(lines(&event, &mut Course::default(), PLAIN), expected);
     }
 
-    fn call(tool: &str, arguments: Value, repair: bool) -> Event {
-        Event::Call { id: "1".to_owned(), tool: tool.to_owned(), arguments, repair }
+    fn call(tool: &str, arguments: Value, repair: bool) -> RunEvent {
+        RunEvent::Call { id: "1".to_owned(), tool: tool.to_owned(), arguments, repair }
     }
 
-    fn result(is_error: bool, text: &str) -> Event {
-        Event::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: Vec::new() }
+    fn result(is_error: bool, text: &str) -> RunEvent {
+        RunEvent::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: Vec::new() }
     }
 
     /// What is written for an event after others.
-    fn after(before: &[Event], event: &Event) -> String {
+    fn after(before: &[RunEvent], event: &RunEvent) -> String {
         let mut course = Course::default();
         for event in before {
             lines(event, &mut course, PLAIN);
@@ -240,12 +240,12 @@ mod tests {
         lines(event, &mut course, PLAIN)
     }
 
-    fn text(text: &str) -> Event {
-        Event::Text { text: text.to_owned() }
+    fn text(text: &str) -> RunEvent {
+        RunEvent::Text { text: text.to_owned() }
     }
 
-    fn said(text: &str) -> Event {
-        Event::Said { text: text.to_owned() }
+    fn said(text: &str) -> RunEvent {
+        RunEvent::Said { text: text.to_owned() }
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_result_is_its_first_line() {
-        let told = |before: &[Event]| after(before, &result(false, "\nsrc/a.rs edited (+1 -1)\n 1|x\n"));
+        let told = |before: &[RunEvent]| after(before, &result(false, "\nsrc/a.rs edited (+1 -1)\n 1|x\n"));
         assert_eq!(told(&[call("edit_file", json!({}), false)]), "  └ src/a.rs edited (+1 -1)\n");
         assert_eq!(told(&[]), "  └ edit_file: src/a.rs edited (+1 -1)\n", "of a call that is not right above");
         check(result(false, ""), "  └ edit_file: done\n");
@@ -284,38 +284,38 @@ mod tests {
         check(text("\n\nHel"), "Hel");
         assert_eq!(after(&[text("Hel"), text("lo.")], &said("Hello.")), "\n");
         assert_eq!(after(&[text("Hello.\n")], &said("Hello.\n")), "");
-        assert_eq!(after(&[text("Hello.")], &Event::Calling { tool: "x".to_owned() }), "\n");
-        assert_eq!(after(&[text("Hello."), Event::Calling { tool: "x".to_owned() }], &said("Hello.")), "");
+        assert_eq!(after(&[text("Hello.")], &RunEvent::Calling { tool: "x".to_owned() }), "\n");
+        assert_eq!(after(&[text("Hello."), RunEvent::Calling { tool: "x".to_owned() }], &said("Hello.")), "");
         assert_eq!(after(&[text("Hello."), said("Hello.")], &text("New.")), "New.");
     }
 
     #[test]
     fn another_attempt_makes_void_what_was_said() {
-        let again = Event::Again { why: "429 too\nmany requests".to_owned(), seconds: 2.14 };
+        let again = RunEvent::Again { why: "429 too\nmany requests".to_owned(), seconds: 2.14 };
         assert_eq!(after(&[], &again), "↻ 429 too many requests, again in 2.1 s\n");
         assert_eq!(after(&[text("Hel")], &again), "\n↻ 429 too many requests, again in 2.1 s; what it had said is void\n");
         assert_eq!(after(&[text("Hel"), again], &said("Hello.")), "Hello.\n");
     }
 
-    fn turn(phase: Phase, task: Option<&str>) -> Event {
-        Event::Turn { turn: 1, phase, task: task.map(str::to_owned), open: 2, completed: 1, prompt_tokens: 1 }
+    fn turn(phase: RunPhase, task: Option<&str>) -> RunEvent {
+        RunEvent::Turn { turn: 1, phase, task: task.map(str::to_owned), open: 2, completed: 1, prompt_tokens: 1 }
     }
 
     #[test]
     fn the_task_is_told_when_it_is_another() {
-        let coding = turn(Phase::Coding, Some("Do it"));
+        let coding = turn(RunPhase::Coding, Some("Do it"));
         assert_eq!(after(&[], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
-        assert_eq!(after(&[turn(Phase::Planning, Some("Do it"))], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
-        assert_eq!(after(&[turn(Phase::Coding, Some("Do it"))], &coding), "");
+        assert_eq!(after(&[turn(RunPhase::Planning, Some("Do it"))], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
+        assert_eq!(after(&[turn(RunPhase::Coding, Some("Do it"))], &coding), "");
         check(
-            Event::Turn { turn: 1, phase: Phase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 1 },
+            RunEvent::Turn { turn: 1, phase: RunPhase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 1 },
             "▸ planning\n",
         );
     }
 
     #[test]
     fn the_header_says_who_does_what() {
-        let started = |story: &str, after_turn| Event::Started {
+        let started = |story: &str, after_turn| RunEvent::Started {
             run: "calm-otter".to_owned(),
             story: story.to_owned(),
             model: "some/model".to_owned(),
@@ -333,35 +333,38 @@ mod tests {
     #[test]
     fn what_left_and_what_a_turn_took_is_told_in_passing() {
         check(
-            Event::Left { what: vec!["src/a.rs 1-40".to_owned(), "b\x1b".to_owned()] },
+            RunEvent::Left { what: vec!["src/a.rs 1-40".to_owned(), "b\x1b".to_owned()] },
             "  left the context: src/a.rs 1-40, b<U+001B>\n",
         );
-        check(Event::Folded { messages: 12 }, "  12 messages folded into a snapshot\n");
-        let usage = Usage { input: 8_211, cached: 6_100, output: 350, cost: Some(0.0123) };
-        let ended = Event::TurnEnded { turn: 3, usage, total: usage, seconds: 4.21 };
+        check(RunEvent::Folded { messages: 12 }, "  12 messages folded into a snapshot\n");
+        let usage = TokenUsage { input: 8_211, cached: 6_100, output: 350, cost: Some(0.0123) };
+        let ended = RunEvent::TurnEnded { turn: 3, usage, total: usage, seconds: 4.21 };
         check(ended, "  turn 3: 8.2k tokens in (6.1k cached), 350 out, $0.01, 4.2 s\n\n");
     }
 
     #[test]
     fn the_end_says_how_to_go_on() {
-        let stopped = |stop| Event::Stopped { stop, text: "All is well.".to_owned() };
-        check(stopped(Stop::Done), "✔ done\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n");
+        let stopped = |stop| RunEvent::Stopped { stop, text: "All is well.".to_owned() };
+        check(
+            stopped(StopReason::Done),
+            "✔ done\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n",
+        );
         let expected = "■ stopped: the budget is used up\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n  \
                         go on     surehand run --resume\n";
-        check(stopped(Stop::Budget), expected);
+        check(stopped(StopReason::Budget), expected);
     }
 
     #[test]
     fn the_end_names_the_files() {
-        let edit = |path: &str| Event::Result {
+        let edit = |path: &str| RunEvent::Result {
             id: "1".to_owned(),
             tool: "edit_file".to_owned(),
             is_error: false,
             text: String::new(),
             diff: vec![crate::view::tests::edit(path, "a\n", "b\n")],
         };
-        let edits: Vec<Event> = (0..22).map(|at| edit(&format!("{}", at % 21))).collect();
-        let end = after(&edits, &Event::Stopped { stop: Stop::Done, text: String::new() });
+        let edits: Vec<RunEvent> = (0..22).map(|at| edit(&format!("{}", at % 21))).collect();
+        let end = after(&edits, &RunEvent::Stopped { stop: StopReason::Done, text: String::new() });
         assert!(end.contains("  0 +2 -2\n  1 +1 -1\n"), "{end}");
         assert!(end.contains("  19 +1 -1\n  … 1 more file\n  see it    surehand diff --session"), "{end}");
     }
@@ -371,7 +374,7 @@ mod tests {
         let look = Look { width: 20, ..PLAIN };
         let told = |event| lines(&event, &mut Course::default(), look);
         assert_eq!(told(call("read_file", json!({ "path": "src/main.rs" }), true)), "↻ read_file src/main.rs (repair)\n");
-        assert_eq!(told(turn(Phase::Coding, Some("Greet by name"))), "▸ coding: Greet by name (1 of 3 tasks completed)\n");
+        assert_eq!(told(turn(RunPhase::Coding, Some("Greet by name"))), "▸ coding: Greet by name (1 of 3 tasks completed)\n");
     }
 
     #[test]
@@ -380,7 +383,7 @@ mod tests {
             call("read_file", json!({ "path": "src/漢字.rs" }), true),
             result(true, "Error: 漢字漢字漢字漢字漢字漢字"),
             result(false, "漢字漢字漢字漢字漢字漢字"),
-            turn(Phase::Coding, Some("漢字漢字漢字漢字漢字漢字")),
+            turn(RunPhase::Coding, Some("漢字漢字漢字漢字漢字漢字")),
         ];
         for width in 0..40 {
             for event in &events {

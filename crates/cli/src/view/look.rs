@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use surehand_agent::{event::Phase, model::Usage};
+use surehand_agent::{event::RunPhase, model::TokenUsage};
 
 /// For whom something is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,18 +89,18 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 }
 
 /// `8.2k tokens in (6.1k cached), 350 out, $0.01`
-pub(crate) fn usage(usage: &Usage) -> String {
+pub(crate) fn usage(usage: &TokenUsage) -> String {
     let cached = if usage.cached > 0 { format!(" ({} cached)", short(usage.cached)) } else { String::new() };
     let cost = usage.cost.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
     format!("{} tokens in{cached}, {} out{cost}", short(usage.input), short(usage.output))
 }
 
 /// The name of a phase.
-pub(crate) fn phase(phase: Phase) -> &'static str {
+pub(crate) fn phase(phase: RunPhase) -> &'static str {
     match phase {
-        Phase::Planning => "planning",
-        Phase::Coding => "coding",
-        Phase::Done => "done",
+        RunPhase::Planning => "planning",
+        RunPhase::Coding => "coding",
+        RunPhase::Done => "done",
     }
 }
 
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn usage_says_what_is_known() {
-        let known = Usage { input: 8_211, cached: 6_100, output: 350, cost: Some(0.0123) };
+        let known = TokenUsage { input: 8_211, cached: 6_100, output: 350, cost: Some(0.0123) };
         assert_eq!(usage(&known), "8.2k tokens in (6.1k cached), 350 out, $0.01");
-        assert_eq!(usage(&Usage { cached: 0, cost: None, ..known }), "8.2k tokens in, 350 out");
+        assert_eq!(usage(&TokenUsage { cached: 0, cost: None, ..known }), "8.2k tokens in, 350 out");
     }
 
     #[test]

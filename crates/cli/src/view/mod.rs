@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use rustix::termios::tcgetwinsize;
-use surehand_agent::{Cancel, Event};
+use surehand_agent::{CancelToken, RunEvent};
 
 use self::{
     course::Course,
@@ -106,7 +106,7 @@ impl View {
     }
 
     /// Shows what happened.
-    pub(crate) fn show(&mut self, event: &Event) -> anyhow::Result<()> {
+    pub(crate) fn show(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         let shown = match &mut self.0 {
             Kind::Terminal(terminal) => terminal.show(event),
             Kind::Plain { out, course, .. } => {
@@ -120,7 +120,7 @@ impl View {
     }
 
     /// Asks whether a command may run. The answer is `Nobody` where nobody would see the question, and `No` if the run is stopped at it.
-    pub(crate) fn ask(&mut self, command: &str, cancel: &Cancel) -> anyhow::Result<Answer> {
+    pub(crate) fn ask(&mut self, command: &str, cancel: &CancelToken) -> anyhow::Result<Answer> {
         let answer = match &mut self.0 {
             Kind::Terminal(terminal) => terminal.ask(command, cancel),
             Kind::Plain { out, asking: Asking::Somebody, .. } => ask_plainly(out, command, cancel),
@@ -130,7 +130,7 @@ impl View {
     }
 }
 
-fn ask_plainly(out: &mut dyn Write, command: &str, cancel: &Cancel) -> io::Result<Answer> {
+fn ask_plainly(out: &mut dyn Write, command: &str, cancel: &CancelToken) -> io::Result<Answer> {
     let Some(keyboard) = Keyboard::find() else { return Ok(Answer::Nobody) };
     keyboard.forget();
     let look = Look { width: columns(), colours: Colours::Off };

@@ -1,6 +1,6 @@
 //! The lines for a pipe, a log, a terminal without colours: one for each happening, and what the model says in whole.
 
-use surehand_agent::Event;
+use surehand_agent::RunEvent;
 use surehand_engine::render::{self, count, cut::cut};
 
 use super::{
@@ -14,38 +14,38 @@ use super::{
 const STORY_TOKENS: usize = 200;
 
 /// What is written for an event, given what was seen before it.
-pub(super) fn lines(event: &Event, course: &Course) -> String {
+pub(super) fn lines(event: &RunEvent, course: &Course) -> String {
     match event {
-        Event::Started { run, story, model, mode: made, session, after_turn } => {
+        RunEvent::Started { run, story, model, mode: made, session, after_turn } => {
             let goes_on = if *after_turn > 0 { format!(", goes on after turn {after_turn}") } else { String::new() };
             let (run, model, session) = (safe::name(run), safe::name(model), safe::name(session));
             let story = cut(story.trim(), STORY_TOKENS);
             format!("run {run}: {model}, {} mode, session {session}{goes_on}\nstory: {}\n", mode(*made), safe::one_line(&story))
         }
-        Event::Turn { turn, phase, task, open, completed, prompt_tokens } => {
+        RunEvent::Turn { turn, phase, task, open, completed, prompt_tokens } => {
             let task = task.as_deref().map(|task| format!(": {}", safe::one_line(task))).unwrap_or_default();
             let tasks = format!("{completed} of {} completed", count(open + completed, "task"));
             format!("turn {turn}: {}, {tasks}, {prompt_tokens} tokens{task}\n", look::phase(*phase))
         }
         // It comes again, as a whole.
-        Event::Text { .. } | Event::Calling { .. } => String::new(),
-        Event::Again { why, seconds } => {
+        RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
+        RunEvent::Again { why, seconds } => {
             format!("again in {:.1} s: {}\n", look::seconds(*seconds).as_secs_f64(), safe::one_line(why))
         }
-        Event::Said { text } => speech::whole(text),
-        Event::Call { tool, arguments, repair, .. } => {
+        RunEvent::Said { text } => speech::whole(text),
+        RunEvent::Call { tool, arguments, repair, .. } => {
             let what = if *repair { "repair" } else { "call" };
             format!("{what}: {} {}", safe::name(tool), call::about(tool, arguments)).trim_end().to_owned() + "\n"
         }
-        Event::Result { tool, is_error, text, .. } => result(tool, *is_error, text),
-        Event::Left { what } => {
+        RunEvent::Result { tool, is_error, text, .. } => result(tool, *is_error, text),
+        RunEvent::Left { what } => {
             format!("left the context: {}\n", what.iter().map(|name| safe::name(name)).collect::<Vec<_>>().join(", "))
         }
-        Event::Folded { messages } => format!("{} folded into a snapshot\n", count(*messages, "message")),
-        Event::TurnEnded { turn, usage, seconds, .. } => {
+        RunEvent::Folded { messages } => format!("{} folded into a snapshot\n", count(*messages, "message")),
+        RunEvent::TurnEnded { turn, usage, seconds, .. } => {
             format!("turn {turn} took {}, {:.1} s\n", look::usage(usage), look::seconds(*seconds).as_secs_f64())
         }
-        Event::Stopped { stop, text } => {
+        RunEvent::Stopped { stop, text } => {
             let mut out = format!("{}\n{}took {}\n", outcome(*stop), speech::whole(text), took(course));
             for file in &course.files {
                 out.push_str(&format!("changed: {} +{} -{}\n", safe::name(&file.path), file.added, file.removed));
@@ -70,30 +70,34 @@ fn result(tool: &str, is_error: bool, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use surehand_agent::event::Stop;
+    use surehand_agent::event::StopReason;
 
     use super::*;
 
     #[track_caller]
-    fn check(event: Event, expected: &str) {
+    fn check(event: RunEvent, expected: &str) {
         assert_eq!(lines(&event, &Course::default()), expected);
     }
 
     #[test]
     fn text_is_written_when_it_is_whole() {
-        check(Event::Text { text: "Hel".to_owned() }, "");
-        check(Event::Said { text: "Hello\x1b[2J.\n\n".to_owned() }, "Hello<U+001B>[2J.\n");
+        check(RunEvent::Text { text: "Hel".to_owned() }, "");
+        check(RunEvent::Said { text: "Hello\x1b[2J.\n\n".to_owned() }, "Hello<U+001B>[2J.\n");
     }
 
     #[test]
     fn calls_and_results_are_a_line_each() {
-        let call =
-            |repair| Event::Call { id: "1".to_owned(), tool: "read_file".to_owned(), arguments: json!({ "path": "a" }), repair };
+        let call = |repair| RunEvent::Call {
+            id: "1".to_owned(),
+            tool: "read_file".to_owned(),
+            arguments: json!({ "path": "a" }),
+            repair,
+        };
         check(call(false), "call: read_file a\n");
         check(call(true), "repair: read_file a\n");
         let result = |is_error, text: &str| {
             let (id, tool) = ("1".to_owned(), "read_file".to_owned());
-            Event::Result { id, tool, is_error, text: text.to_owned(), diff: Vec::new() }
+            RunEvent::Result { id, tool, is_error, text: text.to_owned(), diff: Vec::new() }
         };
         check(result(false, "a (4 lines)\n1|x\n"), "result: read_file: a (4 lines)\n");
         check(result(true, "Error: a is gone\nmore\n"), "refused: read_file: a is gone\n");
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_end_is_told_in_words() {
-        let stopped = Event::Stopped { stop: Stop::Stuck, text: "Three times the same.".to_owned() };
+        let stopped = RunEvent::Stopped { stop: StopReason::Stuck, text: "Three times the same.".to_owned() };
         let expected = "stopped: it went round in circles\nThree times the same.\ntook 0 turns, 0 tokens in, 0 out, 0 s\ngo on: surehand run --resume\n";
         check(stopped, expected);
     }

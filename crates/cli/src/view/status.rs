@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use surehand_agent::{event::Phase, model::Usage};
+use surehand_agent::{event::RunPhase, model::TokenUsage};
 
 use super::{
     fit,
@@ -16,7 +16,7 @@ pub(super) struct Status {
     /// Which turn it is.
     pub turn: u32,
     /// What it is for.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// What is waited for.
     pub doing: Doing,
     /// The first open task.
@@ -28,7 +28,7 @@ pub(super) struct Status {
     /// Tokens of the prompt, estimated.
     pub prompt_tokens: usize,
     /// What all turns before took.
-    pub total: Usage,
+    pub total: TokenUsage,
 }
 
 /// What is waited for.
@@ -103,7 +103,7 @@ fn parts(status: &Status, time: Duration) -> Vec<Part> {
     }
     parts.push(part(1, look::elapsed(time)));
     parts.push(part(4, format!("prompt {}", look::short(status.prompt_tokens as u64))));
-    let Usage { input, cached, output, cost } = status.total;
+    let TokenUsage { input, cached, output, cost } = status.total;
     if input > 0 {
         let text = format!("total {} in, {} cached, {} out", look::short(input), look::short(cached), look::short(output));
         parts.push(part(6, text));
@@ -131,13 +131,13 @@ mod tests {
     fn status() -> Status {
         Status {
             turn: 3,
-            phase: Phase::Coding,
+            phase: RunPhase::Coding,
             doing: Doing::Thinking,
             task: Some("Teach the parser about\ncomments that end with the file".to_owned()),
             open: 2,
             completed: 1,
             prompt_tokens: 8_211,
-            total: Usage { input: 40_100, cached: 30_000, output: 2_100, cost: Some(0.042) },
+            total: TokenUsage { input: 40_100, cached: 30_000, output: 2_100, cost: Some(0.042) },
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
             task: None,
             open: 0,
             completed: 0,
-            total: Usage::default(),
+            total: TokenUsage::default(),
             doing: Doing::Writing("edit_file".to_owned()),
             ..status()
         };

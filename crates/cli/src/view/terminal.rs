@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surehand_agent::{Cancel, Event};
+use surehand_agent::{CancelToken, RunEvent};
 
 use super::{
     course::Course,
@@ -46,16 +46,16 @@ impl Terminal {
     }
 
     /// Shows what happened.
-    pub(super) fn show(&mut self, event: &Event) -> io::Result<()> {
+    pub(super) fn show(&mut self, event: &RunEvent) -> io::Result<()> {
         self.shared.screen().show(event, Instant::now())?;
-        if matches!(event, Event::Turn { .. }) {
+        if matches!(event, RunEvent::Turn { .. }) {
             self.shared.bell.notify_all();
         }
         Ok(())
     }
 
     /// Asks whether a command may run. Nothing else is drawn meanwhile.
-    pub(super) fn ask(&mut self, command: &str, cancel: &Cancel) -> io::Result<Answer> {
+    pub(super) fn ask(&mut self, command: &str, cancel: &CancelToken) -> io::Result<Answer> {
         let Some(keyboard) = Keyboard::find() else { return Ok(Answer::Nobody) };
         let mut screen = self.shared.screen();
         let began = Instant::now();
@@ -145,12 +145,12 @@ impl Screen {
         Look { width: (self.width)(), colours: Colours::On }
     }
 
-    fn show(&mut self, event: &Event, now: Instant) -> io::Result<()> {
+    fn show(&mut self, event: &RunEvent, now: Instant) -> io::Result<()> {
         let look = self.look();
         let lines = lines::lines(event, &mut self.course, look);
         self.course.note(event);
-        self.spoke = matches!(event, Event::Text { .. }).then_some(now);
-        if matches!(event, Event::Turn { .. }) {
+        self.spoke = matches!(event, RunEvent::Text { .. }).then_some(now);
+        if matches!(event, RunEvent::Turn { .. }) {
             self.turn_began = now;
         }
         self.write(&lines, now)
@@ -198,7 +198,7 @@ impl Screen {
 
 #[cfg(test)]
 mod tests {
-    use surehand_agent::event::Phase;
+    use surehand_agent::event::RunPhase;
 
     use super::*;
     use crate::view::tests::Buffer;
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[track_caller]
-        fn check(&mut self, event: Event, expected: &str) {
+        fn check(&mut self, event: RunEvent, expected: &str) {
             self.screen.show(&event, self.now).unwrap();
             assert_eq!(self.buffer.take(), expected);
         }
@@ -230,12 +230,12 @@ mod tests {
         }
     }
 
-    fn turn() -> Event {
-        Event::Turn { turn: 1, phase: Phase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 100 }
+    fn turn() -> RunEvent {
+        RunEvent::Turn { turn: 1, phase: RunPhase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 100 }
     }
 
-    fn text(text: &str) -> Event {
-        Event::Text { text: text.to_owned() }
+    fn text(text: &str) -> RunEvent {
+        RunEvent::Text { text: text.to_owned() }
     }
 
     fn status(frame: &str, seconds: u32) -> String {
@@ -250,7 +250,7 @@ mod tests {
         tried.check_tick(FRAME, &format!("{ERASE}{}", status("⠹", 0)));
         tried.check_tick(Duration::from_secs(2), &format!("{ERASE}{}", status("⠸", 2)));
         tried.check(
-            Event::Folded { messages: 2 },
+            RunEvent::Folded { messages: 2 },
             &format!("{ERASE}  \x1b[2m2 messages folded into a snapshot\x1b[0m\n{}", status("⠸", 2)),
         );
     }
@@ -265,7 +265,7 @@ mod tests {
         tried.check_tick(FRAME, "");
         tried.check_tick(SILENCE, &status("⠸", 1));
         tried.check(text("More"), &format!("{ERASE}More"));
-        tried.check(Event::Said { text: "Hello.\nMore".to_owned() }, &format!("\n{}", status("⠸", 1)));
+        tried.check(RunEvent::Said { text: "Hello.\nMore".to_owned() }, &format!("\n{}", status("⠸", 1)));
     }
 
     #[test]

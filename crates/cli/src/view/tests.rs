@@ -9,8 +9,8 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_agent::{
-    event::{Mode, Phase, Stop},
-    model::Usage,
+    event::{Mode, RunPhase, StopReason},
+    model::TokenUsage,
 };
 use surehand_engine::core::{Content, RelPath, file_diff::FileDiff};
 
@@ -37,24 +37,24 @@ impl Write for Buffer {
     }
 }
 
-fn call(id: &str, tool: &str, arguments: Value, repair: bool) -> Event {
-    Event::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair }
+fn call(id: &str, tool: &str, arguments: Value, repair: bool) -> RunEvent {
+    RunEvent::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair }
 }
 
-fn result(id: &str, tool: &str, is_error: bool, text: &str, diff: Vec<FileDiff>) -> Event {
-    Event::Result { id: id.to_owned(), tool: tool.to_owned(), is_error, text: text.to_owned(), diff }
+fn result(id: &str, tool: &str, is_error: bool, text: &str, diff: Vec<FileDiff>) -> RunEvent {
+    RunEvent::Result { id: id.to_owned(), tool: tool.to_owned(), is_error, text: text.to_owned(), diff }
 }
 
-fn text(text: &str) -> Event {
-    Event::Text { text: text.to_owned() }
+fn text(text: &str) -> RunEvent {
+    RunEvent::Text { text: text.to_owned() }
 }
 
-fn said(text: &str) -> Event {
-    Event::Said { text: text.to_owned() }
+fn said(text: &str) -> RunEvent {
+    RunEvent::Said { text: text.to_owned() }
 }
 
-fn usage(times: u64) -> Usage {
-    Usage { input: 8_211 * times, cached: 6_100 * (times - 1), output: 350 * times, cost: Some(0.0123 * times as f64) }
+fn usage(times: u64) -> TokenUsage {
+    TokenUsage { input: 8_211 * times, cached: 6_100 * (times - 1), output: 350 * times, cost: Some(0.0123 * times as f64) }
 }
 
 /// One side of a diff: the path of a file, and its content if it is there.
@@ -77,11 +77,11 @@ fn greeting() -> FileDiff {
 }
 
 /// What a run may look like, with a model that does not behave.
-fn run() -> Vec<Event> {
+fn run() -> Vec<RunEvent> {
     let greet = json!({ "path": "src/main.rs", "old_string": "\"world\"", "new_string": "\"surehand\"" });
     let refusal = "Error: src/main.rs was modified since last read; nothing was written. What changed since (line 2), as it is now; this counts as read:\n2|    init();\n";
     vec![
-        Event::Started {
+        RunEvent::Started {
             run: "calm-otter".to_owned(),
             story: "Greet by name, and say so in the changelog.".to_owned(),
             model: "some/model".to_owned(),
@@ -89,21 +89,21 @@ fn run() -> Vec<Event> {
             session: "run-calm-otter".to_owned(),
             after_turn: 0,
         },
-        Event::Turn { turn: 1, phase: Phase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 8_300 },
+        RunEvent::Turn { turn: 1, phase: RunPhase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 8_300 },
         text("I shall look "),
-        Event::Again { why: "429 Too Many Requests".to_owned(), seconds: 2.1 },
+        RunEvent::Again { why: "429 Too Many Requests".to_owned(), seconds: 2.1 },
         text("First I look\x1b[2J "),
         text("at the file.\n\n"),
-        Event::Calling { tool: "read_file".to_owned() },
+        RunEvent::Calling { tool: "read_file".to_owned() },
         said("First I look\x1b[2J at the file.\n\n"),
         call("1", "read_file", json!({ "path": "src/main.rs" }), false),
         result("1", "read_file", false, "src/main.rs (4 lines, version 83e24e)\n1|fn main() {\n", Vec::new()),
         call("2", "update_tasks", json!({ "add": [{}, {}] }), false),
         result("2", "update_tasks", false, "2 tasks added\n", Vec::new()),
-        Event::TurnEnded { turn: 1, usage: usage(1), total: usage(1), seconds: 4.2 },
-        Event::Turn {
+        RunEvent::TurnEnded { turn: 1, usage: usage(1), total: usage(1), seconds: 4.2 },
+        RunEvent::Turn {
             turn: 2,
-            phase: Phase::Coding,
+            phase: RunPhase::Coding,
             task: Some("Greet by name".to_owned()),
             open: 2,
             completed: 0,
@@ -116,9 +116,9 @@ fn run() -> Vec<Event> {
         result("4", "read_file", false, "src/main.rs (5 lines, version 2c61b1)\n", Vec::new()),
         call("5", "edit_file", greet, false),
         result("5", "edit_file", false, "src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)\n", vec![greeting()]),
-        Event::Left { what: vec!["src/lib.rs 1-40".to_owned(), "README.md".to_owned()] },
-        Event::TurnEnded { turn: 2, usage: usage(1), total: usage(2), seconds: 3.0 },
-        Event::Stopped { stop: Stop::Budget, text: "2 of 2 turns are used up. One task is open.".to_owned() },
+        RunEvent::Left { what: vec!["src/lib.rs 1-40".to_owned(), "README.md".to_owned()] },
+        RunEvent::TurnEnded { turn: 2, usage: usage(1), total: usage(2), seconds: 3.0 },
+        RunEvent::Stopped { stop: StopReason::Budget, text: "2 of 2 turns are used up. One task is open.".to_owned() },
     ]
 }
 
@@ -239,9 +239,9 @@ fn a_pipe_gets_plain_lines() {
 #[test]
 fn a_program_gets_the_events_as_they_are() {
     let lines = shown(View::json);
-    let events: Vec<Event> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let without_diff = |mut event: Event| {
-        if let Event::Result { diff, .. } = &mut event {
+    let events: Vec<RunEvent> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let without_diff = |mut event: RunEvent| {
+        if let RunEvent::Result { diff, .. } = &mut event {
             diff.clear();
         }
         event
@@ -256,7 +256,7 @@ fn nobody_is_asked_where_nobody_sees_the_question() {
     let views: [fn(Box<dyn Write + Send>) -> View; 2] = [|out| View::plain(out, Asking::Nobody), View::json];
     for view in views {
         let buffer = Buffer::default();
-        assert_eq!(view(Box::new(buffer.clone())).ask("ls", &Cancel::default()).unwrap(), Answer::Nobody);
+        assert_eq!(view(Box::new(buffer.clone())).ask("ls", &CancelToken::default()).unwrap(), Answer::Nobody);
         assert_eq!(buffer.take(), "");
     }
 }
@@ -299,7 +299,7 @@ fn the_manner_suits_the_output() {
 }
 
 /// One event of each kind, with the same text wherever somebody else's text can be.
-fn events_with(words: &str) -> Vec<Event> {
+fn events_with(words: &str) -> Vec<RunEvent> {
     let words = || words.to_owned();
     let keys = ["path", "from", "to", "pattern", "command", "glob", "patch", "story"];
     let arguments: Value = keys.iter().map(|key| ((*key).to_owned(), json!(words()))).collect::<serde_json::Map<_, _>>().into();
@@ -307,13 +307,13 @@ fn events_with(words: &str) -> Vec<Event> {
     let diff = || vec![diff((&from, Some(&words())), (&to, Some(&more)))];
     let (run, story, model, session) = (words(), words(), words(), words());
     let mut events = vec![
-        Event::Started { run, story, model, mode: Mode::History, session, after_turn: 3 },
-        Event::Turn { turn: 4, phase: Phase::Coding, task: Some(words()), open: 1, completed: 1, prompt_tokens: 1 },
-        Event::Calling { tool: words() },
-        Event::Again { why: words(), seconds: 1.0 },
+        RunEvent::Started { run, story, model, mode: Mode::History, session, after_turn: 3 },
+        RunEvent::Turn { turn: 4, phase: RunPhase::Coding, task: Some(words()), open: 1, completed: 1, prompt_tokens: 1 },
+        RunEvent::Calling { tool: words() },
+        RunEvent::Again { why: words(), seconds: 1.0 },
         text(&words()),
         said(&words()),
-        Event::Left { what: vec![words(), words()] },
+        RunEvent::Left { what: vec![words(), words()] },
         call("1", &words(), json!(words()), false),
         call("1", &words(), json!([words()]), false),
     ];
@@ -322,7 +322,7 @@ fn events_with(words: &str) -> Vec<Event> {
         events.push(result("2", &words(), true, &format!("Error: {}", words()), diff()));
         events.push(result("2", &words(), false, &words(), diff()));
     }
-    events.push(Event::Stopped { stop: Stop::Stuck, text: words() });
+    events.push(RunEvent::Stopped { stop: StopReason::Stuck, text: words() });
     events
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
-use surehand_agent::{Event, event::Stop, model::Usage};
+use surehand_agent::{RunEvent, event::StopReason, model::TokenUsage};
 use surehand_testkit::model_server::{ModelServer, Request, Speaks, Turn};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
@@ -91,7 +91,7 @@ impl Stage {
 
     /// Every line of a transcript. None of them may be torn.
     #[track_caller]
-    fn transcript(&self, run: &str) -> Vec<Event> {
+    fn transcript(&self, run: &str) -> Vec<RunEvent> {
         events(&self.transcript_lines(run))
     }
 
@@ -125,15 +125,15 @@ impl Ran {
     }
 
     #[track_caller]
-    fn events(&self) -> Vec<Event> {
+    fn events(&self) -> Vec<RunEvent> {
         events(&self.out)
     }
 
     /// The run was started with `--json`: why and with which words it stopped.
     #[track_caller]
-    fn stop(&self) -> (Stop, String) {
+    fn stop(&self) -> (StopReason, String) {
         match self.events().pop() {
-            Some(Event::Stopped { stop, text }) => (stop, text),
+            Some(RunEvent::Stopped { stop, text }) => (stop, text),
             last => panic!("{last:?}, {}", self.err),
         }
     }
@@ -145,20 +145,20 @@ fn put(path: &Path, content: &str) {
 }
 
 #[track_caller]
-fn events(lines: &str) -> Vec<Event> {
+fn events(lines: &str) -> Vec<RunEvent> {
     values(lines).into_iter().map(|line| serde_json::from_value(line).unwrap()).collect()
 }
 
-/// Events with their diffs, which an [`Event`] that was read does not have.
+/// Events with their diffs, which an [`RunEvent`] that was read does not have.
 #[track_caller]
 fn values(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
 /// What came of each call.
-fn results(events: &[Event]) -> Vec<String> {
+fn results(events: &[RunEvent]) -> Vec<String> {
     let texts = events.iter().filter_map(|event| match event {
-        Event::Result { text, .. } => Some(text.clone()),
+        RunEvent::Result { text, .. } => Some(text.clone()),
         _ => None,
     });
     texts.collect()
@@ -246,7 +246,7 @@ fn tells_a_story(protocol: &str, speaks: Speaks) {
     let stage = stage();
     let (ran, requests) = stage.finishes(whole_story(), &[STORY, "--json", "--protocol", protocol]);
     assert_eq!(stage.content("a.txt"), "one\n2\n");
-    assert_eq!(ran.stop(), (Stop::Done, "It is a number.".to_owned()));
+    assert_eq!(ran.stop(), (StopReason::Done, "It is a number.".to_owned()));
     let run = stage.only_run();
     let place = stage.place(&run);
     assert_eq!((&place["stop"], &place["turn"], &place["story"]), (&json!("done"), &json!(4), &json!(STORY)));
@@ -256,7 +256,7 @@ fn tells_a_story(protocol: &str, speaks: Speaks) {
     let edit = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n";
     assert!(diffs.contains(&json!(edit)) && diffs.contains(&json!("")), "{diffs:?}");
     let pieces = ran.events().into_iter().filter_map(|event| match event {
-        Event::Text { text } => Some(text),
+        RunEvent::Text { text } => Some(text),
         _ => None,
     });
     assert_eq!(pieces.collect::<String>(), "Let me look at it.There it is.");
@@ -357,7 +357,7 @@ fn trouble_that_passes_is_waited_out() {
         let (ran, _) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
         assert_eq!(stage.content("a.txt"), "one\n2\n");
         assert!(!stage.path("b.txt").exists());
-        let again = ran.events().iter().filter(|event| matches!(event, Event::Again { .. })).count();
+        let again = ran.events().iter().filter(|event| matches!(event, RunEvent::Again { .. })).count();
         assert_eq!(again, 5 + 3 + 3 + 2, "{}", ran.out);
     }
 }
@@ -495,7 +495,7 @@ fn ctrl_c_ends_a_command_with_all_its_processes_and_what_follows_is_not_done() {
     let server = ModelServer::start(vec![plan(), Turn::calls(&calls)]);
     let started = || wait_until("the command", || stage.path("started").exists());
     let ran = interrupted(&stage, &server, &[STORY, "--yes", "--json"], started);
-    assert_eq!((ran.code, ran.stop().0), (Some(130), Stop::Cancelled), "{}", ran.err);
+    assert_eq!((ran.code, ran.stop().0), (Some(130), StopReason::Cancelled), "{}", ran.err);
     assert!(ran.stop().1.contains("surehand run --resume"), "{}", ran.stop().1);
     for pid in ["child", "started"] {
         let pid = stage.content(pid);
@@ -557,7 +557,7 @@ fn a_second_ctrl_c_does_not_wait() {
     });
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130));
-    assert!(!ran.events().iter().any(|event| matches!(event, Event::Result { .. } | Event::Stopped { .. })), "{}", ran.out);
+    assert!(!ran.events().iter().any(|event| matches!(event, RunEvent::Result { .. } | RunEvent::Stopped { .. })), "{}", ran.out);
     let group = stage.content("started").trim().parse().unwrap();
     kill_process_group(Pid::from_raw(group).unwrap(), Signal::KILL).unwrap();
     stage.finishes(whole_story(), &["--resume"]);
@@ -715,16 +715,16 @@ fn stops_at(budget: &[&str], words: &str, turns: u32) {
     let server = ModelServer::start(whole_story());
     let ran = Ran::of(stage.command(&server.url(), &[&[STORY, "--json"], budget].concat()).output().unwrap());
     let (stop, text) = ran.stop();
-    assert_eq!((ran.code, stop), (Some(1), Stop::Budget), "{}", ran.err);
+    assert_eq!((ran.code, stop), (Some(1), StopReason::Budget), "{}", ran.err);
     assert!(text.starts_with(words) && text.ends_with("go on with: surehand run --resume"), "{text}");
     assert_eq!(server.requests().len(), turns as usize);
     let rest = whole_story().split_off(turns as usize);
     let (ran, _) = stage.finishes(rest, &["--resume", "--json"]);
     let mut totals = ran.events().into_iter().filter_map(|event| match event {
-        Event::TurnEnded { total, .. } => Some(total),
+        RunEvent::TurnEnded { total, .. } => Some(total),
         _ => None,
     });
-    let Usage { input, cached, output, cost } = totals.next_back().unwrap();
+    let TokenUsage { input, cached, output, cost } = totals.next_back().unwrap();
     assert_eq!((input, cached, output, format!("{:.6}", cost.unwrap())), (400, 0, 40, "0.001200".to_owned()));
 }
 
@@ -739,7 +739,7 @@ fn a_budget_stops_a_run_and_with_more_it_goes_on() {
 fn a_budget_in_dollars_needs_prices() {
     let stage = stage();
     let (ran, _) = stage.run(whole_story(), &[STORY, "--json", "--max-cost", "1"]);
-    assert_eq!((ran.code, ran.stop().0), (Some(1), Stop::Budget));
+    assert_eq!((ran.code, ran.stop().0), (Some(1), StopReason::Budget));
     assert!(ran.stop().1.contains("model.price_input"), "{}", ran.stop().1);
 }
 
@@ -750,7 +750,7 @@ fn a_budget_holds_where_the_provider_does_not_count() {
     for budget in [["--max-tokens", "3000"], ["--max-cost", "0.004"]] {
         let turns = whole_story().into_iter().map(Turn::without_usage).collect();
         let (ran, _) = stage.run(turns, &[&[STORY, "--json"], &budget[..]].concat());
-        assert_eq!((ran.code, ran.stop().0), (Some(1), Stop::Budget), "{}", ran.out);
+        assert_eq!((ran.code, ran.stop().0), (Some(1), StopReason::Budget), "{}", ran.out);
     }
 }
 
@@ -942,7 +942,7 @@ fn a_key_that_is_printed_read_or_said_is_redacted_everywhere() {
         assert!(results[0].contains("KEY=…\n") && results[1].contains("KEY=…"), "{results:?}");
         assert!(results[2].starts_with("exit code 0\nKEY=…\nend\n…\nover\n"), "{results:?}");
         assert!(results[3].starts_with("exit code 0\n…\n"), "{results:?}");
-        assert!(ran.events().contains(&Event::Said { text: "It is …!".to_owned() }), "{}", ran.out);
+        assert!(ran.events().contains(&RunEvent::Said { text: "It is …!".to_owned() }), "{}", ran.out);
         let told = server.requests()[1].told();
         assert!(told.contains("Do not use ….") && told.contains("KEY=…"), "{told}");
     }
@@ -1127,7 +1127,7 @@ fn an_anchored_edit_is_repaired_where_the_lines_are_proven() {
     let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--dialect", "lines"]);
     assert_eq!(stage.content("a.txt"), after.replace("line 20\n", "twenty\n"));
     let repairs = ran.events().into_iter().filter_map(|event| match event {
-        Event::Call { tool, repair: true, .. } => Some(tool),
+        RunEvent::Call { tool, repair: true, .. } => Some(tool),
         _ => None,
     });
     assert_eq!(repairs.collect::<Vec<_>>(), ["read_file", "edit_lines"]);
@@ -1270,7 +1270,7 @@ fn a_conversation_that_gets_long_is_folded_and_goes_on() {
         ];
         let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
         assert!(requests.iter().all(is_well_formed), "{protocol}");
-        assert!(ran.events().iter().any(|event| matches!(event, Event::Folded { .. })), "{}", ran.out);
+        assert!(ran.events().iter().any(|event| matches!(event, RunEvent::Folded { .. })), "{}", ran.out);
         let told = requests[4].told();
         assert!(told.contains("was folded into this state") && told.contains("make it a number"), "{told}");
         assert!(results(&ran.events())[4].contains("was not read this session"), "{:?}", results(&ran.events()));

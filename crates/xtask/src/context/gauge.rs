@@ -3,7 +3,7 @@
 
 use bpe_openai::o200k_base;
 use serde_json::{Value, json};
-use surehand_agent::model::{Message, Prompt};
+use surehand_agent::model::{ChatMessage, Prompt};
 
 /// One prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,14 +68,14 @@ fn parts(prompt: &Prompt) -> Vec<String> {
     head.into_iter().chain(prompt.messages.iter().map(part)).collect()
 }
 
-fn part(message: &Message) -> String {
+fn part(message: &ChatMessage) -> String {
     match message {
-        Message::User(text) => format!("user\n{text}\n"),
-        Message::Assistant { text, calls } => {
+        ChatMessage::User(text) => format!("user\n{text}\n"),
+        ChatMessage::Assistant { text, calls } => {
             let calls: String = calls.iter().map(|call| format!("{} {} {}\n", call.id, call.name, call.arguments)).collect();
             format!("assistant\n{text}\n{calls}")
         }
-        Message::Results(results) => results.iter().map(|result| format!("tool {}\n{}\n", result.id, result.text)).collect(),
+        ChatMessage::Results(results) => results.iter().map(|result| format!("tool {}\n{}\n", result.id, result.text)).collect(),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn prompt(system: &str, messages: &[&str]) -> Prompt {
-        let messages = messages.iter().map(|text| Message::User((*text).to_owned())).collect();
+        let messages = messages.iter().map(|text| ChatMessage::User((*text).to_owned())).collect();
         Prompt { system: system.to_owned(), messages, tools: Vec::new() }
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 
-use surehand_agent::Event;
+use surehand_agent::RunEvent;
 
 use crate::dice::Dice;
 
@@ -28,9 +28,9 @@ impl Other {
     }
 
     /// Something has happened in the run.
-    pub(super) fn hear(&mut self, event: &Event) {
+    pub(super) fn hear(&mut self, event: &RunEvent) {
         match event {
-            Event::Call { arguments, .. } => {
+            RunEvent::Call { arguments, .. } => {
                 if let Some(path) = arguments["path"].as_str().filter(|path| !self.recent.iter().any(|recent| recent == path)) {
                     self.recent.push_back(path.to_owned());
                     if self.recent.len() > RECENT {
@@ -38,9 +38,9 @@ impl Other {
                     }
                 }
             }
-            Event::TurnEnded { .. } if self.dice.percent(8) => self.change(),
+            RunEvent::TurnEnded { .. } if self.dice.percent(8) => self.change(),
             // The prompt is made, and what it shows of this file is not true any more when the answer comes.
-            Event::Turn { .. } if self.dice.percent(2) => self.change(),
+            RunEvent::Turn { .. } if self.dice.percent(2) => self.change(),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use surehand_agent::model::{Call, Message, Prompt};
+use surehand_agent::model::{ChatMessage, ModelCall, Prompt};
 
 use super::sources::{Area, Language, NOUNS, VERBS};
 use crate::dice::Dice;
@@ -25,7 +25,7 @@ pub(super) struct Reply {
     /// What it says.
     pub text: String,
     /// What it calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ModelCall>,
 }
 
 /// A story on its way.
@@ -89,7 +89,7 @@ impl Story {
             turn if turn >= self.turns => vec![("done", json!({ "summary": "Every amount has its currency now." }))],
             turn => self.work(turn - PLANNING - 1, &Known::of(prompt)),
         };
-        let calls = acts.iter().zip(1..).map(|((tool, arguments), number)| Call {
+        let calls = acts.iter().zip(1..).map(|((tool, arguments), number)| ModelCall {
             id: format!("call_{}_{number}", self.turn),
             name: (*tool).to_owned(),
             arguments: arguments.to_string(),
@@ -315,7 +315,7 @@ impl Task {
 impl Known {
     fn of(prompt: &Prompt) -> Self {
         match prompt.messages.as_slice() {
-            [Message::User(text)] => match open_files(text) {
+            [ChatMessage::User(text)] => match open_files(text) {
                 Some(lines) => Self::Lines(lines),
                 None => Self::Files(HashSet::new()),
             },
@@ -350,13 +350,13 @@ fn open_files(text: &str) -> Option<HashMap<String, Vec<String>>> {
 }
 
 /// The files that a conversation has reads of, and those that it wrote.
-fn read_files(messages: &[Message]) -> HashSet<String> {
+fn read_files(messages: &[ChatMessage]) -> HashSet<String> {
     let calls = messages.iter().filter_map(|message| match message {
-        Message::Assistant { calls, .. } => Some(calls),
-        Message::User(_) | Message::Results(_) => None,
+        ChatMessage::Assistant { calls, .. } => Some(calls),
+        ChatMessage::User(_) | ChatMessage::Results(_) => None,
     });
     let reads = calls.flatten().filter(|call| matches!(call.name.as_str(), "read_file" | "write_file" | "move_file"));
-    let path = |call: &Call| {
+    let path = |call: &ModelCall| {
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         ["path", "to"].iter().find_map(|name| arguments[name].as_str()).map(str::to_owned)
     };

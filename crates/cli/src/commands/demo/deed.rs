@@ -1,6 +1,6 @@
 //! What was called and what came of it, out of the events of a run.
 
-use surehand_agent::Event;
+use surehand_agent::RunEvent;
 
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub(super) struct Deed {
 
 impl Deed {
     /// The call of an event, if it is one.
-    pub(super) fn of(event: &Event) -> Option<Self> {
-        let Event::Call { tool, arguments, repair, .. } = event else { return None };
+    pub(super) fn of(event: &RunEvent) -> Option<Self> {
+        let RunEvent::Call { tool, arguments, repair, .. } = event else { return None };
         let path = arguments["path"].as_str().unwrap_or_default().to_owned();
         Some(Self { tool: tool.clone(), path, is_repair: *repair })
     }

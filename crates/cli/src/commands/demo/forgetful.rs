@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    Cancel,
-    model::{Answer, Call, Heard, Model, ModelError, Prompt},
+    CancelToken,
+    model::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent},
     tool::DONE,
 };
 use surehand_engine::Tool;
@@ -21,19 +21,19 @@ pub(super) struct Forgetful {
     asked: u64,
 }
 
-impl Model for Forgetful {
+impl ChatModel for Forgetful {
     fn name(&self) -> &str {
         "forgetful"
     }
 
-    fn ask(&mut self, prompt: &Prompt, _: &Cancel, _: &mut dyn FnMut(Heard<'_>)) -> Result<Answer, ModelError> {
+    fn ask(&mut self, prompt: &Prompt, _: &CancelToken, _: &mut dyn FnMut(StreamEvent<'_>)) -> Result<ModelAnswer, ModelError> {
         self.asked += 1;
-        let calls = next(&Picture::of(prompt), self.asked).into_iter().zip(1..).map(|((tool, arguments), number)| Call {
+        let calls = next(&Picture::of(prompt), self.asked).into_iter().zip(1..).map(|((tool, arguments), number)| ModelCall {
             id: format!("call_{}_{number}", self.asked),
             name: tool.to_owned(),
             arguments: arguments.to_string(),
         });
-        Ok(Answer { calls: calls.collect(), ..Answer::default() })
+        Ok(ModelAnswer { calls: calls.collect(), ..ModelAnswer::default() })
     }
 }
 
@@ -82,14 +82,14 @@ fn work(picture: &Picture<'_>, step: &Step, asked: u64) -> Wish {
 
 #[cfg(test)]
 mod tests {
-    use surehand_agent::model::Message;
+    use surehand_agent::model::ChatMessage;
 
     use super::*;
 
     /// What the model does when this is all it is shown.
     #[track_caller]
     fn check(shown: &str, expected: &[(&str, &str)]) {
-        let prompt = Prompt { messages: vec![Message::User(shown.to_owned())], ..Prompt::default() };
+        let prompt = Prompt { messages: vec![ChatMessage::User(shown.to_owned())], ..Prompt::default() };
         let wishes = next(&Picture::of(&prompt), 7);
         let told = |(tool, arguments): &Wish| {
             let edit = &arguments["edits"][0];

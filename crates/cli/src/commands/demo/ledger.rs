@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
-use surehand_agent::Event;
+use surehand_agent::RunEvent;
 use surehand_engine::Tool;
 
 use super::{deed::Deed, others::Kept};
@@ -40,10 +40,10 @@ pub(super) struct Played {
 
 impl Ledger {
     /// Counts what an event brings.
-    pub(super) fn hear(&mut self, event: &Event) {
+    pub(super) fn hear(&mut self, event: &RunEvent) {
         match event {
-            Event::Turn { prompt_tokens, .. } => self.prompts.push(*prompt_tokens),
-            Event::Folded { .. } => self.folds += 1,
+            RunEvent::Turn { prompt_tokens, .. } => self.prompts.push(*prompt_tokens),
+            RunEvent::Folded { .. } => self.folds += 1,
             _ => {}
         }
     }

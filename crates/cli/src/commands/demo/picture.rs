@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use surehand_agent::model::{Message, Prompt};
+use surehand_agent::model::{ChatMessage, Prompt};
 
 use super::story;
 
@@ -30,8 +30,8 @@ impl<'a> Picture<'a> {
         let mut picture = Self::default();
         for message in &prompt.messages {
             match message {
-                Message::User(text) | Message::Assistant { text, .. } => picture.look_at(text),
-                Message::Results(results) => results.iter().for_each(|result| picture.look_at(&result.text)),
+                ChatMessage::User(text) | ChatMessage::Assistant { text, .. } => picture.look_at(text),
+                ChatMessage::Results(results) => results.iter().for_each(|result| picture.look_at(&result.text)),
             }
         }
         picture
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn prompt(text: &str) -> Prompt {
-        Prompt { messages: vec![Message::User(text.to_owned())], ..Prompt::default() }
+        Prompt { messages: vec![ChatMessage::User(text.to_owned())], ..Prompt::default() }
     }
 
     /// A file, its lines, and whether that is all of it.

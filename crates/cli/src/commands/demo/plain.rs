@@ -6,10 +6,10 @@ use std::{fs, path::Path};
 use anyhow::Context;
 use serde_json::Value;
 use surehand_agent::{
-    Cancel, Event,
-    event::Phase,
-    model::{Call, CallResult, Message, Model, Prompt, Usage},
-    prompt::{Template, message_tokens, rules, system, tool_specs},
+    CancelToken, RunEvent,
+    event::RunPhase,
+    model::{CallResult, ChatMessage, ChatModel, ModelCall, Prompt, TokenUsage},
+    prompt::{PromptTemplate, message_tokens, rules, system, tool_specs},
     tool::DONE,
 };
 use surehand_engine::{
@@ -23,22 +23,22 @@ use super::{others::save, stage::WINDOW, story::STORY};
 const MOST_TURNS: u32 = 150;
 
 /// Plays the story; gives whether the model ever said that it is done.
-pub(super) fn play(root: &Path, model: &mut dyn Model, listener: &mut dyn FnMut(&Event)) -> anyhow::Result<bool> {
+pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn FnMut(&RunEvent)) -> anyhow::Result<bool> {
     let mut tools = Tools { root, tasks: Vec::new() };
     let template =
-        Template { rules: rules(Mode::History, EditDialect::Text), story: STORY.to_owned(), instructions: String::new() };
+        PromptTemplate { rules: rules(Mode::History, EditDialect::Text), story: STORY.to_owned(), instructions: String::new() };
     let mut prompt =
-        Prompt { system: system(&template), tools: tool_specs(Phase::Coding, EditDialect::Lines), messages: Vec::new() };
+        Prompt { system: system(&template), tools: tool_specs(RunPhase::Coding, EditDialect::Lines), messages: Vec::new() };
     let fixed = prompt.tokens();
-    let mut tokens = fixed + say(&mut prompt, Message::User("Work on the story.".to_owned()));
+    let mut tokens = fixed + say(&mut prompt, ChatMessage::User("Work on the story.".to_owned()));
     for turn in 1..=MOST_TURNS {
         if tokens > WINDOW * 4 / 5 {
-            listener(&Event::Folded { messages: prompt.messages.len() });
+            listener(&RunEvent::Folded { messages: prompt.messages.len() });
             prompt.messages.clear();
-            tokens = fixed + say(&mut prompt, Message::User("Summary: the story is being worked on. Go on.".to_owned()));
+            tokens = fixed + say(&mut prompt, ChatMessage::User("Summary: the story is being worked on. Go on.".to_owned()));
         }
         listener(&turn_event(turn, tokens));
-        let answer = model.ask(&prompt, &Cancel::default(), &mut |_| {})?;
+        let answer = model.ask(&prompt, &CancelToken::default(), &mut |_| {})?;
         let mut results = Vec::new();
         for call in &answer.calls {
             if call.name == DONE {
@@ -50,30 +50,30 @@ pub(super) fn play(root: &Path, model: &mut dyn Model, listener: &mut dyn FnMut(
             results.push(CallResult { id: call.id.clone(), text, is_error: false });
             listener(&result_event(call));
         }
-        tokens += say(&mut prompt, Message::Assistant { text: answer.text, calls: answer.calls });
-        tokens += say(&mut prompt, Message::Results(results));
-        listener(&Event::TurnEnded { turn, usage: answer.usage, total: Usage::default(), seconds: 0.0 });
+        tokens += say(&mut prompt, ChatMessage::Assistant { text: answer.text, calls: answer.calls });
+        tokens += say(&mut prompt, ChatMessage::Results(results));
+        listener(&RunEvent::TurnEnded { turn, usage: answer.usage, total: TokenUsage::default(), seconds: 0.0 });
     }
     Ok(false)
 }
 
 /// Adds to the conversation; gives how many tokens that are.
-fn say(prompt: &mut Prompt, message: Message) -> usize {
+fn say(prompt: &mut Prompt, message: ChatMessage) -> usize {
     let tokens = message_tokens(&message);
     prompt.messages.push(message);
     tokens
 }
 
-fn turn_event(turn: u32, prompt_tokens: usize) -> Event {
-    Event::Turn { turn, phase: Phase::Coding, task: None, open: 0, completed: 0, prompt_tokens }
+fn turn_event(turn: u32, prompt_tokens: usize) -> RunEvent {
+    RunEvent::Turn { turn, phase: RunPhase::Coding, task: None, open: 0, completed: 0, prompt_tokens }
 }
 
-fn call_event(call: &Call, arguments: &Value) -> Event {
-    Event::Call { id: call.id.clone(), tool: call.name.clone(), arguments: arguments.clone(), repair: false }
+fn call_event(call: &ModelCall, arguments: &Value) -> RunEvent {
+    RunEvent::Call { id: call.id.clone(), tool: call.name.clone(), arguments: arguments.clone(), repair: false }
 }
 
-fn result_event(call: &Call) -> Event {
-    Event::Result { id: call.id.clone(), tool: call.name.clone(), is_error: false, text: String::new(), diff: Vec::new() }
+fn result_event(call: &ModelCall) -> RunEvent {
+    RunEvent::Result { id: call.id.clone(), tool: call.name.clone(), is_error: false, text: String::new(), diff: Vec::new() }
 }
 
 /// Tools that do as they are told.

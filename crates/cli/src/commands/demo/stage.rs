@@ -3,7 +3,7 @@
 use std::{io, path::Path, time::Instant};
 
 use anyhow::Context;
-use surehand_agent::{Cancel, Event, Ports, Run, Settings, command::Nobody, event::Stop};
+use surehand_agent::{AgentRun, CancelToken, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
 use surehand_engine::{
     Config, StateHome, Workspace,
     core::{EditDialect, Mode},
@@ -50,11 +50,15 @@ fn surehand(root: &Path, mode: Mode, audience: &mut Audience<'_>) -> anyhow::Res
     let state = tempfile::tempdir().context("a temporary directory")?;
     let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
     let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
-    let settings = Settings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..Settings::of(&workspace) };
-    let mut listener = |event: &Event| audience.hear(event);
-    let ports =
-        Ports { model: &mut Forgetful::default(), permission: &mut Nobody, listener: &mut listener, cancel: Cancel::default() };
-    Ok(Run::new(workspace, STORY, settings, ports)?.go()?.stop == Stop::Done)
+    let settings = RunSettings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..RunSettings::of(&workspace) };
+    let mut listener = |event: &RunEvent| audience.hear(event);
+    let ports = Ports {
+        model: &mut Forgetful::default(),
+        permission: &mut NoApprover,
+        listener: &mut listener,
+        cancel: CancelToken::default(),
+    };
+    Ok(AgentRun::new(workspace, STORY, settings, ports)?.go()?.stop == StopReason::Done)
 }
 
 /// Whoever listens to a run: the others, who wait for their moment, and the ledger.
@@ -67,27 +71,27 @@ struct Audience<'a> {
 }
 
 impl Audience<'_> {
-    fn hear(&mut self, event: &Event) {
+    fn hear(&mut self, event: &RunEvent) {
         if let Err(error) = self.try_hear(event) {
             self.failed.get_or_insert(error);
         }
     }
 
-    fn try_hear(&mut self, event: &Event) -> io::Result<()> {
+    fn try_hear(&mut self, event: &RunEvent) -> io::Result<()> {
         self.ledger.hear(event);
         if let Some(deed) = Deed::of(event) {
             self.last = Some(deed.clone());
             return if deed.is_repair { Ok(()) } else { self.others.before(&deed) };
         }
         match (event, &self.last) {
-            (Event::Result { is_error, .. }, Some(deed)) => {
+            (RunEvent::Result { is_error, .. }, Some(deed)) => {
                 self.ledger.count(deed, *is_error);
                 if !is_error {
                     self.others.after(deed);
                 }
                 Ok(())
             }
-            (Event::TurnEnded { .. }, _) => self.others.turn_ended(),
+            (RunEvent::TurnEnded { .. }, _) => self.others.turn_ended(),
             _ => Ok(()),
         }
     }

@@ -19,7 +19,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use surehand_agent::Cancel;
+use surehand_agent::CancelToken;
 
 use self::{
     client::Client,
@@ -269,7 +269,7 @@ fn ask() -> anyhow::Result<bool> {
     keyboard.forget();
     loop {
         output::print("  Write this? \x1b[1my\x1b[0m yes, \x1b[1mn\x1b[0m no > ")?;
-        let Some(typed) = keyboard.line(&Cancel::default())? else { return Ok(false) };
+        let Some(typed) = keyboard.line(&CancelToken::default())? else { return Ok(false) };
         match typed.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(true),
             "n" | "no" => return Ok(false),
