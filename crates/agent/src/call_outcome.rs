@@ -42,7 +42,7 @@ pub enum CallOutcomeKind {
 
 impl CallOutcome {
     /// An answer of the workspace, for a model that knows its tools by these names.
-    pub fn of(outcome: Outcome, names: &ToolNames) -> Self {
+    pub fn from_outcome(outcome: Outcome, names: &ToolNames) -> Self {
         Self {
             text: render::text(&outcome, names),
             text_beside_files: render::text_beside_files(&outcome, names),

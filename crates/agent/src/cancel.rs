@@ -11,12 +11,12 @@ pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
     /// Asks for a stop.
-    pub fn set(&self) {
+    pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether a stop was asked for.
-    pub fn is_set(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 

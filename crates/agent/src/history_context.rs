@@ -4,7 +4,7 @@ use surehand_engine::core::RepoState;
 
 use crate::{
     model::{CallResult, ChatMessage, ModelCall, Prompt},
-    prompt::{message_tokens, request, state_text, system, tools_tokens},
+    prompt::{message_tokens, state_text, system_text, tools_tokens, turn_request},
     snapshot_context::{RenderedPrompt, TurnInput},
 };
 
@@ -54,12 +54,12 @@ impl HistoryContext {
     }
 
     /// Says something to the model.
-    pub(crate) fn say(&mut self, text: impl Into<String>) {
+    pub(crate) fn add_user_message(&mut self, text: impl Into<String>) {
         self.push(ChatMessage::User(text.into()));
     }
 
     /// A turn is over.
-    pub(crate) fn took(&mut self, said: &str, calls: Vec<ModelCall>, results: Vec<CallResult>, noops: Vec<String>) {
+    pub(crate) fn end_turn(&mut self, said: &str, calls: Vec<ModelCall>, results: Vec<CallResult>, noops: Vec<String>) {
         let old = std::mem::replace(&mut self.noops, noops);
         self.drop_calls(&old);
         self.push(ChatMessage::Assistant { text: said.to_owned(), calls });
@@ -90,13 +90,13 @@ impl HistoryContext {
     }
 
     /// Whether the conversation is near its window, and folding it would help.
-    pub(crate) fn is_full(&self, scene: &TurnInput<'_>) -> bool {
-        let tokens = self.tokens(scene);
+    pub(crate) fn is_full(&self, input: &TurnInput<'_>) -> bool {
+        let tokens = self.tokens(input);
         tokens > self.window * 4 / 5 && self.last_answer() > 1 || tokens > self.window && self.messages.len() > 1
     }
 
-    fn tokens(&self, scene: &TurnInput<'_>) -> usize {
-        let fixed = surehand_engine::core::tokens::estimate(&system(scene.template)) + tools_tokens(scene.tools);
+    fn tokens(&self, input: &TurnInput<'_>) -> usize {
+        let fixed = surehand_engine::core::tokens::estimate(&system_text(input.template)) + tools_tokens(input.tools);
         fixed + self.messages.iter().map(|(_, tokens)| tokens).sum::<usize>()
     }
 
@@ -108,9 +108,9 @@ impl HistoryContext {
 
     /// Folds the conversation into the state, except for the last exchange: the model has not seen yet what came of its last calls. If
     /// that alone is too long it goes as well. Whoever folds must forget what was read before.
-    pub(crate) fn fold(&mut self, state: &RepoState, scene: &TurnInput<'_>) -> FoldedHistory {
-        let now = request(state, scene.phase);
-        let state = state_text(state, scene.phase);
+    pub(crate) fn fold(&mut self, state: &RepoState, input: &TurnInput<'_>) -> FoldedHistory {
+        let now = turn_request(state, input.phase);
+        let state = state_text(state, input.phase);
         let text = |folded: usize, more: &str| {
             format!(
                 "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
@@ -119,30 +119,30 @@ impl HistoryContext {
         };
         let last = self.messages.split_off(self.last_answer());
         let before = std::mem::take(&mut self.messages);
-        self.say(text(before.len(), ""));
+        self.add_user_message(text(before.len(), ""));
         self.messages.extend(last);
-        if self.tokens(scene) <= self.window {
+        if self.tokens(input) <= self.window {
             return FoldedHistory { messages: before.len(), is_last_kept: true };
         }
         let messages = before.len() + self.messages.len() - 1;
         self.messages.clear();
         self.noops.clear();
-        self.say(text(messages, " What came of your last calls was too long: ask for less at once."));
+        self.add_user_message(text(messages, " What came of your last calls was too long: ask for less at once."));
         FoldedHistory { messages, is_last_kept: false }
     }
 
     /// The prompt of the next turn.
-    pub(crate) fn render(&mut self, scene: &TurnInput<'_>) -> RenderedPrompt {
+    pub(crate) fn render(&mut self, input: &TurnInput<'_>) -> RenderedPrompt {
         // A conversation begins with what was asked of the model, also one that goes on.
         if !matches!(self.messages.first(), Some((ChatMessage::User(_), _))) {
-            let text = format!("{}\n{}", state_text(scene.state, scene.phase), request(scene.state, scene.phase));
+            let text = format!("{}\n{}", state_text(input.state, input.phase), turn_request(input.state, input.phase));
             let message = ChatMessage::User(text);
             let tokens = message_tokens(&message);
             self.messages.insert(0, (message, tokens));
         }
-        let tokens = self.tokens(scene);
+        let tokens = self.tokens(input);
         let messages = self.messages.iter().map(|(message, _)| message.clone()).collect();
-        let prompt = Prompt { system: system(scene.template), messages, tools: scene.tools.to_vec() };
+        let prompt = Prompt { system: system_text(input.template), messages, tools: input.tools.to_vec() };
         RenderedPrompt { prompt, tokens, left: Vec::new() }
     }
 }

@@ -4,22 +4,22 @@
 //! ```
 //! use serde_json::json;
 //! use surehand_agent::{
-//!     Cancel, Ports, Event, Permission, Run, Settings, Verdict,
-//!     event::Stop,
-//!     model::scripted::{Scripted, ScriptedCall, Turn},
+//!     AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunSettings,
+//!     event::StopReason,
+//!     model::scripted::{ScriptedCall, ScriptedModel, ScriptedTurn},
 //! };
 //! use surehand_engine::{Config, StateHome, Workspace};
 //!
 //! struct Never;
-//! impl Permission for Never {
-//!     fn may_run(&mut self, _command: &str) -> Verdict {
-//!         Verdict::No(None)
+//! impl Approver for Never {
+//!     fn approve(&mut self, _command: &str) -> Approval {
+//!         Approval::No(None)
 //!     }
 //! }
 //!
 //! // A model that needs no network. Others are in `model`.
-//! let turn = |tool: &str, arguments| Turn { calls: vec![ScriptedCall { tool: tool.into(), arguments }], ..Turn::default() };
-//! let mut model = Scripted::new([
+//! let turn = |tool: &str, arguments| ScriptedTurn { calls: vec![ScriptedCall { tool: tool.into(), arguments }], ..ScriptedTurn::default() };
+//! let mut model = ScriptedModel::new([
 //!     turn("update_tasks", json!({ "add": [{ "description": "write a.txt" }] })),
 //!     turn("write_file", json!({ "path": "a.txt", "content": "one\n" })),
 //!     turn("update_tasks", json!({ "set": [{ "id": 1, "status": "completed" }] })),
@@ -28,11 +28,11 @@
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! let state = StateHome { user: Some(state.path().to_owned()), ..StateHome::default() };
 //! let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
-//! let settings = Settings::of(&workspace);
-//! let mut listener = |_: &Event| {};
-//! let ports = Ports { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: Cancel::default() };
-//! let outcome = Run::new(workspace, "Write a.txt.", settings, ports)?.go()?;
-//! assert_eq!(outcome.stop, Stop::Done);
+//! let settings = RunSettings::for_workspace(&workspace);
+//! let mut listener = |_: &RunEvent| {};
+//! let ports = Ports { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: CancelToken::default() };
+//! let outcome = AgentRun::new(workspace, "Write a.txt.", settings, ports)?.run()?;
+//! assert_eq!(outcome.stop, StopReason::Done);
 //! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

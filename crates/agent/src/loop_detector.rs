@@ -51,9 +51,9 @@ struct TurnProgress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopAdvice {
     /// Nothing.
-    GoOn,
+    Continue,
     /// The model should be told this.
-    Say(String),
+    Warn(String),
     /// The run should stop for this.
     Stop(String),
 }
@@ -65,7 +65,7 @@ impl LoopDetector {
     }
 
     /// A call has come to this.
-    pub(crate) fn saw(&mut self, tool: &str, result: &CallOutcome) {
+    pub(crate) fn observe(&mut self, tool: &str, result: &CallOutcome) {
         let LoopLimits { refusals, rewrites, .. } = self.limits;
         if let Some((code, repeat)) = result.refusal()
             && repeat >= refusals
@@ -93,7 +93,7 @@ impl LoopDetector {
     }
 
     /// A turn is over.
-    pub(crate) fn turn_ended(&mut self) -> LoopAdvice {
+    pub(crate) fn end_turn(&mut self) -> LoopAdvice {
         let turn = std::mem::take(&mut self.turn);
         if let Some(why) = self.stop.take() {
             return LoopAdvice::Stop(why);
@@ -109,18 +109,18 @@ impl LoopDetector {
         }
         if self.empty >= 2 && self.empty >= empty_turns / 2 {
             let left = empty_turns - self.empty;
-            return LoopAdvice::Say(format!(
+            return LoopAdvice::Warn(format!(
                 "The last {} turns came to nothing. Do something else; after {left} more the run stops.",
                 self.empty
             ));
         }
         if self.looking >= 2 && self.looking == looking_turns / 2 {
-            return LoopAdvice::Say(format!(
+            return LoopAdvice::Warn(format!(
                 "The last {} turns only looked at files. Go on with the first open task.",
                 self.looking
             ));
         }
-        LoopAdvice::GoOn
+        LoopAdvice::Continue
     }
 }
 
@@ -137,22 +137,23 @@ mod tests {
     use super::*;
 
     /// A call that came to something.
-    fn did(guard: &mut LoopDetector, tool: &str) {
-        guard.saw(tool, &CallOutcome::of(Outcome::new(Ok(Done::Tasks(TaskList::default()))), &ToolNames::default()));
+    fn did(detector: &mut LoopDetector, tool: &str) {
+        detector
+            .observe(tool, &CallOutcome::from_outcome(Outcome::new(Ok(Done::Tasks(TaskList::default()))), &ToolNames::default()));
     }
 
-    fn ran(guard: &mut LoopDetector) {
+    fn ran(detector: &mut LoopDetector) {
         let kind = CallOutcomeKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
-        guard.saw("run_command", &CallOutcome::new("the same".to_owned(), kind));
+        detector.observe("run_command", &CallOutcome::new("the same".to_owned(), kind));
     }
 
     #[test]
     fn turns_that_come_to_nothing_are_said_and_then_end_the_run() {
-        let mut guard = LoopDetector::default();
-        let advice: Vec<LoopAdvice> = (0..6).map(|_| guard.turn_ended()).collect();
-        assert_eq!(advice[..2], [LoopAdvice::GoOn, LoopAdvice::GoOn]);
+        let mut detector = LoopDetector::default();
+        let advice: Vec<LoopAdvice> = (0..6).map(|_| detector.end_turn()).collect();
+        assert_eq!(advice[..2], [LoopAdvice::Continue, LoopAdvice::Continue]);
         assert!(
-            matches!(&advice[2], LoopAdvice::Say(text) if text.contains("3 turns") && text.contains("after 3 more")),
+            matches!(&advice[2], LoopAdvice::Warn(text) if text.contains("3 turns") && text.contains("after 3 more")),
             "{advice:?}"
         );
         assert!(matches!(&advice[5], LoopAdvice::Stop(_)), "{advice:?}");
@@ -160,38 +161,38 @@ mod tests {
 
     #[test]
     fn a_change_makes_up_for_it() {
-        let mut guard = LoopDetector::default();
+        let mut detector = LoopDetector::default();
         for _ in 0..50 {
-            guard.turn_ended();
-            guard.turn_ended();
-            did(&mut guard, "edit_file");
-            assert_eq!(guard.turn_ended(), LoopAdvice::GoOn);
+            detector.end_turn();
+            detector.end_turn();
+            did(&mut detector, "edit_file");
+            assert_eq!(detector.end_turn(), LoopAdvice::Continue);
         }
     }
 
     #[test]
     fn the_same_command_with_the_same_output_is_nothing_new() {
-        let mut guard = LoopDetector::default();
+        let mut detector = LoopDetector::default();
         let mut stops = 0;
         for _ in 0..20 {
-            ran(&mut guard);
-            stops += usize::from(matches!(guard.turn_ended(), LoopAdvice::Stop(_)));
+            ran(&mut detector);
+            stops += usize::from(matches!(detector.end_turn(), LoopAdvice::Stop(_)));
         }
         assert!(stops > 0);
-        did(&mut guard, "edit_file");
-        guard.turn_ended();
-        ran(&mut guard);
-        assert_eq!(guard.turn_ended(), LoopAdvice::GoOn);
+        did(&mut detector, "edit_file");
+        detector.end_turn();
+        ran(&mut detector);
+        assert_eq!(detector.end_turn(), LoopAdvice::Continue);
     }
 
     #[test]
     fn only_looking_ends_as_well() {
-        let mut guard = LoopDetector::default();
+        let mut detector = LoopDetector::default();
         let mut turns = 0;
         loop {
-            did(&mut guard, "read_file");
+            did(&mut detector, "read_file");
             turns += 1;
-            if let LoopAdvice::Stop(why) = guard.turn_ended() {
+            if let LoopAdvice::Stop(why) = detector.end_turn() {
                 assert!(why.contains("only looked"), "{why}");
                 break;
             }
@@ -201,14 +202,15 @@ mod tests {
 
     #[test]
     fn the_same_refusal_and_the_same_rewrite_end_it() {
-        let mut guard = LoopDetector::default();
-        let saw =
-            |guard: &mut LoopDetector, tool: &str, outcome| guard.saw(tool, &CallOutcome::of(outcome, &ToolNames::default()));
+        let mut detector = LoopDetector::default();
+        let saw = |detector: &mut LoopDetector, tool: &str, outcome| {
+            detector.observe(tool, &CallOutcome::from_outcome(outcome, &ToolNames::default()))
+        };
         let refusal = Box::new(Refusal::of_call(Cause::Invalidated));
-        saw(&mut guard, "edit_file", Outcome::new(Err(Refused { refusal, repeat: 5, text: None })));
-        assert_eq!(guard.turn_ended(), LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
+        observe(&mut detector, "edit_file", Outcome::new(Err(Refused { refusal, repeat: 5, text: None })));
+        assert_eq!(detector.end_turn(), LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
         let (path, text) = (RelPath::new("a").unwrap(), Text::of("a\n".to_owned()).unwrap());
-        saw(&mut guard, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));
-        assert_eq!(guard.turn_ended(), LoopAdvice::Stop("a was written over 6 times with nearly what it held".to_owned()));
+        observe(&mut detector, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));
+        assert_eq!(detector.end_turn(), LoopAdvice::Stop("a was written over 6 times with nearly what it held".to_owned()));
     }
 }

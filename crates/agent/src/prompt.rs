@@ -68,13 +68,13 @@ pub fn build_snapshot_prompt(template: &PromptTemplate, state: &RepoState, extra
     part("Earlier turns", &extra.earlier);
     part("Your last turn", &extra.last_turn);
     part("Notes", &extra.notes);
-    part("Now", &request(state, extra.phase));
-    Prompt { system: system(template), messages: vec![ChatMessage::User(text)], tools: Vec::new() }
+    part("Now", &turn_request(state, extra.phase));
+    Prompt { system: system_text(template), messages: vec![ChatMessage::User(text)], tools: Vec::new() }
 }
 
 /// The state for a prompt.
 pub fn state_parts(state: &RepoState, phase: RunPhase) -> SnapshotText {
-    snapshot(state, &tool::names(phase, EditDialect::Text))
+    snapshot(state, &tool::tool_names(phase, EditDialect::Text))
 }
 
 /// Both parts of it.
@@ -84,7 +84,7 @@ pub fn state_text(state: &RepoState, phase: RunPhase) -> String {
 }
 
 /// The first message: rules, story, instructions.
-pub fn system(template: &PromptTemplate) -> String {
+pub fn system_text(template: &PromptTemplate) -> String {
     let mut text = format!("{}\n# Story\n{}\n", template.rules, template.story.trim_end());
     if !template.instructions.is_empty() {
         text.push_str(&format!("\n# Instructions\n{}\n", template.instructions.trim_end()));
@@ -93,7 +93,7 @@ pub fn system(template: &PromptTemplate) -> String {
 }
 
 /// What is to be done in this turn.
-pub fn request(state: &RepoState, phase: RunPhase) -> String {
+pub fn turn_request(state: &RepoState, phase: RunPhase) -> String {
     let tasks = Tool::UpdateTasks.name();
     match phase {
         RunPhase::Planning if !state.tasks.open().is_empty() => format!(
@@ -171,7 +171,7 @@ fn history_rules(dialect: EditDialect) -> String {
 }
 
 /// What the model is told when it has called nothing.
-pub fn no_call() -> String {
+pub fn no_call_note() -> String {
     format!("You called no tool. Go on with the open tasks, or call {DONE} if the story is done.")
 }
 
@@ -185,15 +185,15 @@ pub const GOES_ON: &str = "The run was interrupted and goes on. Read again what 
 pub const KILLED: &str = "The last turn was interrupted. What it had done by then is done: see the state and the files.";
 
 /// The dialect that suits a model, by its name: those of OpenAI are used to patches.
-pub fn dialect_of_model(name: &str) -> EditDialect {
+pub fn dialect_for_model(name: &str) -> EditDialect {
     let name = name.rsplit('/').next().unwrap_or(name);
     if name.starts_with("gpt-") || name.contains("codex") { EditDialect::Patch } else { EditDialect::Text }
 }
 
 /// The tools of a phase, in few words: what they are held to is in the rules and in refusals.
 pub fn tool_specs(phase: RunPhase, dialect: EditDialect) -> Vec<ToolSpec> {
-    let mut specs: Vec<ToolSpec> = tool::offered(phase, dialect).map(|tool| brief(tool, phase, dialect)).collect();
-    specs.push(bare_spec(crate::command::spec()));
+    let mut specs: Vec<ToolSpec> = tool::offered_tools(phase, dialect).map(|tool| short_spec(tool, phase, dialect)).collect();
+    specs.push(strip_spec(crate::command::tool_spec()));
     specs.push(done_spec());
     specs
 }
@@ -209,24 +209,24 @@ fn done_spec() -> ToolSpec {
 }
 
 /// A tool in its first sentence, with the bare schema of its arguments.
-fn brief(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
-    let names = tool::names(phase, dialect);
+fn short_spec(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
+    let names = tool::tool_names(phase, dialect);
     // What is read while planning is there for the edits later, anchors included.
-    let later = tool::names(RunPhase::Coding, dialect);
-    let description = in_short(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
+    let later = tool::tool_names(RunPhase::Coding, dialect);
+    let description = short_description(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
-    bare_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &later) })
+    strip_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &later) })
 }
 
-fn bare_spec(spec: ToolSpec) -> ToolSpec {
+fn strip_spec(spec: ToolSpec) -> ToolSpec {
     let mut schema = Value::Object(spec.schema);
-    bare(&mut schema);
+    strip_schema(&mut schema);
     let Value::Object(schema) = schema else { unreachable!("what was an object is one") };
     ToolSpec { schema, ..spec }
 }
 
 /// Tools whose first sentence is not enough to call them well.
-fn in_short(tool: Tool) -> Option<&'static str> {
+fn short_description(tool: Tool) -> Option<&'static str> {
     match tool {
         Tool::EditFile => Some(
             "Replace a piece of text that is in the file exactly once, white space included, or every one with replace_all; an empty \
@@ -269,10 +269,10 @@ const PLAIN: &[&str] = &[
 ];
 
 /// Takes out of a schema what a model does well without.
-fn bare(schema: &mut Value) {
+fn strip_schema(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         if let Value::Array(items) = schema {
-            items.iter_mut().for_each(bare);
+            items.iter_mut().for_each(strip_schema);
         }
         return;
     };
@@ -293,12 +293,12 @@ fn bare(schema: &mut Value) {
         values.retain(|value| !value.is_null());
     }
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-        bare_properties(properties);
+        strip_properties(properties);
     }
-    fields.values_mut().for_each(bare);
+    fields.values_mut().for_each(strip_schema);
 }
 
-fn bare_properties(properties: &mut Map<String, Value>) {
+fn strip_properties(properties: &mut Map<String, Value>) {
     for name in PLAIN {
         if let Some(Value::Object(property)) = properties.get_mut(*name) {
             property.remove("description");
@@ -310,7 +310,7 @@ fn bare_properties(properties: &mut Map<String, Value>) {
 pub fn call_line(tool: &str, arguments: &Value, tokens: usize) -> String {
     let shown = match arguments {
         Value::Object(fields) => {
-            let fields: Map<String, Value> = fields.iter().map(|(name, value)| (name.clone(), short(value))).collect();
+            let fields: Map<String, Value> = fields.iter().map(|(name, value)| (name.clone(), shorten_argument(value))).collect();
             Value::Object(fields).to_string()
         }
         Value::String(text) => on_one_line(text),
@@ -320,7 +320,7 @@ pub fn call_line(tool: &str, arguments: &Value, tokens: usize) -> String {
 }
 
 /// A value without its long texts.
-fn short(value: &Value) -> Value {
+fn shorten_argument(value: &Value) -> Value {
     const LONGEST: usize = 160;
     match value {
         Value::String(text) if text.len() > LONGEST => {
@@ -328,7 +328,9 @@ fn short(value: &Value) -> Value {
             json!(format!("({lines} lines, {} bytes)", text.len()))
         }
         Value::Array(items) => Value::Array(items.iter().map(short).collect()),
-        Value::Object(fields) => Value::Object(fields.iter().map(|(name, value)| (name.clone(), short(value))).collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(name, value)| (name.clone(), shorten_argument(value))).collect())
+        }
         other => other.clone(),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct EditRepair {
 }
 
 /// What can be done about a refusal.
-pub(crate) fn repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> {
+pub(crate) fn plan_repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> {
     let is_partial = match refusal.code() {
         RefusalCode::Stale | RefusalCode::AnchorMismatch => false,
         RefusalCode::Partial => true,
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_anchor_gets_its_new_form() {
-        let repair = repair(&edits(&["10#aa", "11#bb"]), &stale(&[(2, 3)])).unwrap();
+        let repair = plan_repair(&edits(&["10#aa", "11#bb"]), &stale(&[(2, 3)])).unwrap();
         assert_eq!(repair.retry, Some(edits(&["12#aa", "13#bb"])));
         let lines = WantedLines::These(lines(&[(2, 3), (12, 13)]));
         assert_eq!(repair.read, ReadCall { path: "a.rs".to_owned(), lines, anchors: true });
@@ -108,28 +108,28 @@ mod tests {
 
     #[test]
     fn one_anchor_without_proof_is_left_to_the_model() {
-        assert_eq!(repair(&edits(&["10#aa", "99#zz"]), &stale(&[(2, 3)])).unwrap().retry, None);
+        assert_eq!(plan_repair(&edits(&["10#aa", "99#zz"]), &stale(&[(2, 3)])).unwrap().retry, None);
     }
 
     #[test]
     fn text_is_never_tried_again_without_the_model() {
-        let repair = repair(&Edit::replace("a.rs", "x", "y"), &stale(&[(2, 3)])).unwrap();
+        let repair = plan_repair(&Edit::replace("a.rs", "x", "y"), &stale(&[(2, 3)])).unwrap();
         assert_eq!((repair.retry, repair.read.anchors), (None, false));
     }
 
     #[test]
     fn lines_that_were_never_seen_are_shown_and_not_edited() {
-        assert_eq!(repair(&edits(&["10#aa"]), &partial()).unwrap().retry, None);
+        assert_eq!(plan_repair(&edits(&["10#aa"]), &partial()).unwrap().retry, None);
     }
 
     #[test]
     fn a_file_that_is_to_be_written_over_is_not_read_again() {
-        assert_eq!(repair(&Edit::write("a.rs", ""), &partial()), None);
+        assert_eq!(plan_repair(&Edit::write("a.rs", ""), &partial()), None);
     }
 
     #[test]
     fn other_refusals_are_left_alone() {
-        assert_eq!(repair(&Edit::replace("a.rs", "x", "y"), &refusal(Cause::Ambiguous { lines: Vec::new() })), None);
-        assert_eq!(repair(&Edit::replace("a.rs", "x", "y"), &stale(&[])), None);
+        assert_eq!(plan_repair(&Edit::replace("a.rs", "x", "y"), &refusal(Cause::Ambiguous { lines: Vec::new() })), None);
+        assert_eq!(plan_repair(&Edit::replace("a.rs", "x", "y"), &stale(&[])), None);
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     loop_detector::{LoopAdvice, LoopDetector, LoopLimits},
     model::{CallResult, ChatModel, ModelAnswer, ModelCall, ModelError, StreamEvent, TokenUsage, ToolSpec},
     prompt::{self, PromptTemplate},
-    repair::repair,
+    repair::plan_repair,
     secrets::Secrets,
     snapshot_context::{PastCall, RenderedPrompt, RunMemory, SnapshotContext, TurnInput},
     tool::{self, AgentTool},
@@ -66,7 +66,7 @@ pub struct RunLimits {
 
 impl RunSettings {
     /// As the owner of a workspace has set them.
-    pub fn of(workspace: &Workspace) -> Self {
+    pub fn for_workspace(workspace: &Workspace) -> Self {
         let context = workspace.config().context;
         Self {
             mode: context.mode,
@@ -135,12 +135,12 @@ pub struct AgentRun<'a> {
     ports: Ports<'a>,
     settings: RunSettings,
     dialect: EditDialect,
-    place: SavedRun,
-    record: RunTranscript,
+    saved: SavedRun,
+    transcript: RunTranscript,
     context: RunContext,
     /// The lines that the last turn has shown.
     shown: Vec<Lines>,
-    guard: LoopDetector,
+    loop_detector: LoopDetector,
     commands: command::CommandLimits,
 }
 
@@ -161,9 +161,9 @@ impl<'a> AgentRun<'a> {
     pub fn new(workspace: Arc<Workspace>, story: &str, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
         let mut session = Session::new(workspace);
         let id = session.tracker().map(|tracker| tracker.session().0.clone()).unwrap_or_default();
-        let place = SavedRun {
+        let saved = SavedRun {
             run: id.clone(),
-            story: settings.secrets.hide(story).into_owned(),
+            story: settings.secrets.redact(story).into_owned(),
             session: id,
             model: ports.model.name().to_owned(),
             mode: settings.mode,
@@ -174,7 +174,7 @@ impl<'a> AgentRun<'a> {
             stop: None,
             memory: RunMemory::default(),
         };
-        Self::at(session, place, settings, ports)
+        Self::start(session, saved, settings, ports)
     }
 
     /// A run that goes on where it was: the named one, or the last one that is not done.
@@ -184,99 +184,99 @@ impl<'a> AgentRun<'a> {
         settings: RunSettings,
         ports: Ports<'a>,
     ) -> Result<Self, RunError> {
-        let place = transcript::find(&workspace, run)?;
-        let mut session = Session::continued(workspace, SessionId(place.session.clone()));
+        let saved = transcript::find_resumable(&workspace, run)?;
+        let mut session = Session::continued(workspace, SessionId(saved.session.clone()));
         // What it had read is perhaps no longer true, and what it was given after it was last written down is lost.
         session.reset();
-        let was_killed = place.stop.is_none();
-        let memory = RunMemory { instructions: Vec::new(), ..place.memory };
-        let place = SavedRun { stop: None, model: ports.model.name().to_owned(), mode: settings.mode, memory, ..place };
-        let mut run = Self::at(session, place, settings, ports)?;
+        let was_killed = saved.stop.is_none();
+        let memory = RunMemory { instructions: Vec::new(), ..saved.memory };
+        let saved = SavedRun { stop: None, model: ports.model.name().to_owned(), mode: settings.mode, memory, ..saved };
+        let mut run = Self::start(session, saved, settings, ports)?;
         if was_killed {
             // Of the turn in which that happened nothing was written down but what it did.
-            run.place.has_plan = true;
-            run.settle_phase();
-            run.note(prompt::KILLED);
+            run.saved.has_plan = true;
+            run.update_phase();
+            run.tell_model(prompt::KILLED);
         }
         Ok(run)
     }
 
-    fn at(mut session: Session, place: SavedRun, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
+    fn start(mut session: Session, saved: SavedRun, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
         let workspace = session.workspace().clone();
         workspace.start_watching();
-        let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_of_model(ports.model.name()));
-        let record = RunTranscript::open(&workspace, &place.run).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: place.run.clone() }),
+        let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_for_model(ports.model.name()));
+        let transcript = RunTranscript::open(&workspace, &saved.run).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: saved.run.clone() }),
             _ => RunError::Record(error),
         })?;
         let context = match settings.mode {
             Mode::Snapshot => {
                 check_budget(settings.budget, dialect)?;
-                let memory = place.memory.clone();
+                let memory = saved.memory.clone();
                 RunContext::Snapshot(Box::new(SnapshotContext::new(memory, settings.budget, dialect, &mut session)))
             }
             Mode::History => {
-                let mut history = HistoryContext::new(settings.window, transcript::said(&workspace, &place.run)?);
-                if place.turn > 0 {
-                    history.say(prompt::GOES_ON);
+                let mut history = HistoryContext::new(settings.window, transcript::read_messages(&workspace, &saved.run)?);
+                if saved.turn > 0 {
+                    history.add_user_message(prompt::GOES_ON);
                 }
                 RunContext::History(history)
             }
         };
-        let guard = LoopDetector::new(settings.loop_limits);
+        let loop_detector = LoopDetector::new(settings.loop_limits);
         let commands = command::CommandLimits::from(&workspace.config().commands);
-        session.works_for_run(&place.run);
-        Ok(Self { session, ports, settings, dialect, place, record, context, shown: Vec::new(), guard, commands })
+        session.works_for_run(&saved.run);
+        Ok(Self { session, ports, settings, dialect, saved, transcript, context, shown: Vec::new(), loop_detector, commands })
     }
 
     /// Works on the story until it is done or something stops it.
-    pub fn go(mut self) -> Result<RunOutcome, RunError> {
+    pub fn run(mut self) -> Result<RunOutcome, RunError> {
         // From here on it can be gone on with, also if the first turn is never finished.
         self.save()?;
         self.begin_story()?;
-        self.tell(RunEvent::Started {
-            run: self.place.run.clone(),
-            story: self.place.story.clone(),
-            model: self.place.model.clone(),
+        self.report(RunEvent::Started {
+            run: self.saved.run.clone(),
+            story: self.saved.story.clone(),
+            model: self.saved.model.clone(),
             mode: self.settings.mode,
-            session: self.place.session.clone(),
-            after_turn: self.place.turn,
+            session: self.saved.session.clone(),
+            after_turn: self.saved.turn,
         })?;
         let (stop, text) = loop {
-            if let Some(stop) = self.is_used_up() {
+            if let Some(stop) = self.used_up_limit() {
                 break stop;
             }
-            if let Some(stop) = self.turn()? {
+            if let Some(stop) = self.run_turn()? {
                 break stop;
             }
         };
-        self.place.stop = Some(stop);
+        self.saved.stop = Some(stop);
         self.save()?;
-        let text = self.settings.secrets.hide(&text).into_owned();
-        self.tell(RunEvent::Stopped { stop, text: text.clone() })?;
-        let SavedRun { run, usage, turn, .. } = self.place;
+        let text = self.settings.secrets.redact(&text).into_owned();
+        self.report(RunEvent::Stopped { stop, text: text.clone() })?;
+        let SavedRun { run, usage, turn, .. } = self.saved;
         Ok(RunOutcome { run, stop, text, usage, turns: turn })
     }
 
     /// What people add to the list from here on is for this run. The model is to know which files there are; if they cannot be looked at, it
     /// finds out.
     fn begin_story(&self) -> Result<(), RunError> {
-        let (by, story) = (Some(Owner::Run(self.place.run.clone())), Some(self.place.run.clone()));
+        let (by, story) = (Some(Owner::Run(self.saved.run.clone())), Some(self.saved.run.clone()));
         let workspace = self.session.workspace();
         workspace.update_tasks(&TaskUpdate { by, story, begins_story: true, ..TaskUpdate::default() })?;
         drop(workspace.count_files());
         Ok(())
     }
 
-    fn is_used_up(&self) -> Option<(StopReason, String)> {
+    fn used_up_limit(&self) -> Option<(StopReason, String)> {
         let RunLimits { turns, tokens, cost } = self.settings.limits;
-        let usage = self.place.usage;
+        let usage = self.saved.usage;
         let taken = usage.input + usage.output;
         let used_up = |what: String| Some((StopReason::Budget, format!("{what}; go on with: surehand run --resume")));
-        if self.ports.cancel.is_set() {
+        if self.ports.cancel.is_cancelled() {
             return Some((StopReason::Cancelled, "stopped; go on with: surehand run --resume".to_owned()));
         }
-        if let Some(turns) = turns.filter(|turns| self.place.turn >= *turns) {
+        if let Some(turns) = turns.filter(|turns| self.saved.turn >= *turns) {
             return used_up(format!("{turns} turns are used up"));
         }
         if let Some(tokens) = tokens.filter(|tokens| taken >= *tokens) {
@@ -284,7 +284,7 @@ impl<'a> AgentRun<'a> {
         }
         match (cost, usage.cost) {
             (Some(most), Some(cost)) if cost >= most => used_up(format!("${cost:.4} of ${most:.4} are used up")),
-            (Some(_), None) if self.place.turn > 0 => used_up(
+            (Some(_), None) if self.saved.turn > 0 => used_up(
                 "what it costs is not known: set model.price_input and model.price_output in ~/.config/surehand/surehand.toml"
                     .to_owned(),
             ),
@@ -293,16 +293,16 @@ impl<'a> AgentRun<'a> {
     }
 
     /// One turn. Gives why the run is over, if it is.
-    fn turn(&mut self) -> Result<Option<(StopReason, String)>, RunError> {
+    fn run_turn(&mut self) -> Result<Option<(StopReason, String)>, RunError> {
         let started = Instant::now();
-        let turn = self.place.turn + 1;
+        let turn = self.saved.turn + 1;
         let state = self.session.snapshot();
-        let rendered = self.render(&state)?;
-        self.say_turn(turn, &state, rendered.tokens)?;
+        let rendered = self.render_prompt(&state)?;
+        self.report_turn(turn, &state, rendered.tokens)?;
         if !rendered.left.is_empty() {
-            self.tell(RunEvent::Left { what: rendered.left.clone() })?;
+            self.report(RunEvent::Left { what: rendered.left.clone() })?;
         }
-        let answer = match self.ask(&rendered) {
+        let answer = match self.ask_model(&rendered) {
             Ok(answer) => answer,
             Err(ModelError::Cancelled) => {
                 return Ok(Some((StopReason::Cancelled, "stopped; go on with: surehand run --resume".to_owned())));
@@ -310,24 +310,24 @@ impl<'a> AgentRun<'a> {
             Err(error) => return Ok(Some((StopReason::Model, error.to_string()))),
         };
         if let RunContext::Snapshot(context) = &mut self.context {
-            context.counted(rendered.tokens, answer.usage.input);
+            context.calibrate(rendered.tokens, answer.usage.input);
         }
-        self.tell(RunEvent::Said { text: answer.text.clone() })?;
-        let over = self.carry_out(turn, &answer)?;
-        self.place.turn = turn;
-        self.place.usage = self.place.usage.plus(answer.usage);
+        self.report(RunEvent::Said { text: answer.text.clone() })?;
+        let over = self.carry_out_calls(turn, &answer)?;
+        self.saved.turn = turn;
+        self.saved.usage = self.saved.usage.plus(answer.usage);
         let seconds = started.elapsed().as_secs_f64();
-        self.tell(RunEvent::TurnEnded { turn, usage: answer.usage, total: self.place.usage, seconds })?;
-        self.settle_phase();
+        self.report(RunEvent::TurnEnded { turn, usage: answer.usage, total: self.saved.usage, seconds })?;
+        self.update_phase();
         self.save()?;
         if let Some(summary) = over {
-            self.place.phase = RunPhase::Done;
+            self.saved.phase = RunPhase::Done;
             return Ok(Some((StopReason::Done, summary)));
         }
-        Ok(match self.guard.turn_ended() {
-            LoopAdvice::GoOn => None,
-            LoopAdvice::Say(note) => {
-                self.note(note);
+        Ok(match self.loop_detector.end_turn() {
+            LoopAdvice::Continue => None,
+            LoopAdvice::Warn(note) => {
+                self.tell_model(note);
                 None
             }
             LoopAdvice::Stop(why) => {
@@ -336,26 +336,26 @@ impl<'a> AgentRun<'a> {
         })
     }
 
-    fn render(&mut self, state: &RepoState) -> Result<RenderedPrompt, RunError> {
+    fn render_prompt(&mut self, state: &RepoState) -> Result<RenderedPrompt, RunError> {
         let template = self.template();
-        let tools = self.tools();
-        let scene = TurnInput { template: &template, state, phase: self.place.phase, tools: &tools };
+        let tools = self.tool_specs();
+        let input = TurnInput { template: &template, state, phase: self.saved.phase, tools: &tools };
         match &mut self.context {
             RunContext::Snapshot(context) => {
                 if let Some(told) = self.session.instructions_if_new(".") {
-                    context.instruct(told);
+                    context.add_instructions(told);
                 }
-                Ok(context.render(&mut self.session, &scene))
+                Ok(context.render(&mut self.session, &input))
             }
             RunContext::History(history) => {
-                let folded = history.is_full(&scene).then(|| history.fold(state, &scene));
-                let rendered = history.render(&scene);
+                let folded = history.is_full(&input).then(|| history.fold(state, &input));
+                let rendered = history.render(&input);
                 if let Some(folded) = folded {
                     self.session.reset();
                     if folded.is_last_kept {
                         self.session.prompt_views().show_only(&self.shown);
                     }
-                    self.tell(RunEvent::Folded { messages: folded.messages })?;
+                    self.report(RunEvent::Folded { messages: folded.messages })?;
                 }
                 Ok(rendered)
             }
@@ -365,71 +365,71 @@ impl<'a> AgentRun<'a> {
     /// The rules and the story. In snapshot mode the story has its share of the budget; a conversation has to have room for more than it.
     fn template(&self) -> PromptTemplate {
         let story = match self.settings.mode {
-            Mode::Snapshot => self.place.story.clone(),
-            Mode::History => cut(&self.place.story, self.settings.window / 4).into_owned(),
+            Mode::Snapshot => self.saved.story.clone(),
+            Mode::History => cut(&self.saved.story, self.settings.window / 4).into_owned(),
         };
         PromptTemplate { rules: prompt::rules(self.settings.mode, self.dialect), story, instructions: String::new() }
     }
 
-    fn tools(&self) -> Vec<ToolSpec> {
-        prompt::tool_specs(self.place.phase, self.dialect)
+    fn tool_specs(&self) -> Vec<ToolSpec> {
+        prompt::tool_specs(self.saved.phase, self.dialect)
     }
 
-    fn say_turn(&mut self, turn: u32, state: &RepoState, prompt_tokens: usize) -> Result<(), RunError> {
+    fn report_turn(&mut self, turn: u32, state: &RepoState, prompt_tokens: usize) -> Result<(), RunError> {
         let open = state.tasks.open();
         let event = RunEvent::Turn {
             turn,
-            phase: self.place.phase,
+            phase: self.saved.phase,
             task: open.first().map(|task| task.description.clone()),
             open: open.len(),
             completed: state.tasks.tasks.len() - open.len(),
             prompt_tokens,
         };
-        self.tell(event)
+        self.report(event)
     }
 
     /// Asks the model. Secrets are redacted on both ways: what the model is asked, in whatever part of the prompt it was, and what it
     /// answers, from where it would get into files, commands and the next prompt.
-    fn ask(&mut self, rendered: &RenderedPrompt) -> Result<ModelAnswer, ModelError> {
+    fn ask_model(&mut self, rendered: &RenderedPrompt) -> Result<ModelAnswer, ModelError> {
         let Ports { model, listener, cancel, .. } = &mut self.ports;
         let secrets = &self.settings.secrets;
         let mut redactor = secrets.redactor();
         let mut tell = |event: RunEvent| {
             if !matches!(&event, RunEvent::Text { text } if text.is_empty()) {
-                listener(&secrets.hide_in(event));
+                listener(&secrets.redact_in(event));
             }
         };
-        let answer = model.ask(&secrets.hide_in(rendered.prompt.clone()), cancel, &mut |heard| match heard {
+        let answer = model.ask(&secrets.redact_in(rendered.prompt.clone()), cancel, &mut |heard| match heard {
             StreamEvent::Text(text) => tell(RunEvent::Text { text: redactor.push(text).into_owned() }),
             StreamEvent::Thought(_) => {}
             StreamEvent::Calling(tool) => {
                 tell(RunEvent::Text { text: redactor.finish() });
                 tell(RunEvent::Calling { tool: tool.to_owned() });
             }
-            StreamEvent::Again { why, seconds } => {
+            StreamEvent::Retry { why, seconds } => {
                 redactor = secrets.redactor();
                 tell(RunEvent::Again { why: why.to_owned(), seconds });
             }
         })?;
         tell(RunEvent::Text { text: redactor.finish() });
-        Ok(secrets.hide_in(answer))
+        Ok(secrets.redact_in(answer))
     }
 
     /// Carries out what the model calls, in order. Gives the summary if it is done.
-    fn carry_out(&mut self, turn: u32, answer: &ModelAnswer) -> Result<Option<String>, RunError> {
+    fn carry_out_calls(&mut self, turn: u32, answer: &ModelAnswer) -> Result<Option<String>, RunError> {
         let mut over = None;
-        let mut blind = UnseenResults::before(&mut self.session, &answer.calls);
+        let mut unseen = UnseenResults::before_answer(&mut self.session, &answer.calls);
         let (mut did, mut results) = (Vec::new(), Vec::new());
         self.shown.clear();
         for call in &answer.calls {
-            let (arguments, CarriedOut { result, is_over }) = if self.ports.cancel.is_set() {
+            let (arguments, CarriedOut { result, is_over }) = if self.ports.cancel.is_cancelled() {
                 (json!({}), CallOutcome::refused("cancelled", "not carried out: the run was stopped").into())
             } else {
-                self.carry_out_one(call, answer.is_cut, &mut blind)?
+                self.carry_out_call(call, answer.is_cut, &mut unseen)?
             };
-            blind.saw(&mut self.session, &result);
-            self.guard.saw(&call.name, &result);
-            self.place.has_plan |= matches!(result.outcome().map(|outcome| &outcome.result), Some(Ok(Done::Tasks(_))));
+            unseen.observe(&mut self.session, &result);
+            self.loop_detector.observe(&call.name, &result);
+            self.saved.has_plan |= matches!(result.outcome().map(|outcome| &outcome.result), Some(Ok(Done::Tasks(_))));
             let (tool, is_error, is_noop) = (call.name.clone(), result.is_error(), result.is_noop());
             let ended = match &result.kind {
                 CallOutcomeKind::Command { ending, .. } => Some(ending.clone()),
@@ -441,26 +441,26 @@ impl<'a> AgentRun<'a> {
         }
         match &mut self.context {
             RunContext::Snapshot(context) => {
-                context.see(std::mem::take(&mut self.shown));
-                context.took(turn, &answer.text, did);
+                context.open_lines(std::mem::take(&mut self.shown));
+                context.end_turn(turn, &answer.text, did);
             }
             RunContext::History(history) => {
                 let noops = did.iter().zip(&answer.calls).filter(|(did, _)| did.is_noop).map(|(_, call)| call.id.clone());
-                history.took(&answer.text, answer.calls.clone(), results, noops.collect());
+                history.end_turn(&answer.text, answer.calls.clone(), results, noops.collect());
             }
         }
         if answer.calls.is_empty() {
-            self.note(if answer.is_cut { prompt::CUT.to_owned() } else { prompt::no_call() });
+            self.tell_model(if answer.is_cut { prompt::CUT.to_owned() } else { prompt::no_call_note() });
         }
         Ok(over)
     }
 
     /// Carries out one call, tells it, and repairs what can be repaired.
-    fn carry_out_one(
+    fn carry_out_call(
         &mut self,
         call: &ModelCall,
         is_cut: bool,
-        blind: &mut UnseenResults,
+        unseen: &mut UnseenResults,
     ) -> Result<(Value, CarriedOut), RunError> {
         let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
@@ -471,81 +471,87 @@ impl<'a> AgentRun<'a> {
             Err(error) => Err(format!("the arguments are not JSON: {error}")),
         };
         let shown = parsed.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
-        self.tell_call(&call.id, &call.name, shown.clone(), false)?;
+        self.report_call(&call.id, &call.name, shown.clone(), false)?;
         let arguments = match parsed {
             Ok(arguments) => arguments,
             Err(why) => {
                 let refused = CallOutcome::refused("bad_arguments", &format!("{}: {why}", call.name));
-                self.tell_result(&call.id, &call.name, &refused)?;
+                self.report_result(&call.id, &call.name, &refused)?;
                 return Ok((shown, refused.into()));
             }
         };
         let understood = Tool::named(&call.name).and_then(|tool| tools::parse(tool, &arguments).ok());
-        let carried = self.call(&call.name, &arguments, understood.as_ref(), blind);
-        self.tell_result(&call.id, &call.name, &carried.result)?;
+        let carried = self.call_tool(&call.name, &arguments, understood.as_ref(), unseen);
+        self.report_result(&call.id, &call.name, &carried.result)?;
         let repaired = match &understood {
-            Some(EngineCall::Edit(edit)) if carried.result.is_error() => self.repair(call, edit, &carried.result)?,
+            Some(EngineCall::Edit(edit)) if carried.result.is_error() => self.repair_edit(call, edit, &carried.result)?,
             _ => None,
         };
         Ok((shown, repaired.map_or(carried, CarriedOut::from)))
     }
 
     /// Calls a tool. `understood` is what a call of the workspace means, if it means anything.
-    fn call(&mut self, name: &str, arguments: &Value, understood: Option<&EngineCall>, blind: &mut UnseenResults) -> CarriedOut {
+    fn call_tool(
+        &mut self,
+        name: &str,
+        arguments: &Value,
+        understood: Option<&EngineCall>,
+        unseen: &mut UnseenResults,
+    ) -> CarriedOut {
         let tool = AgentTool::named(name);
-        if self.place.phase == RunPhase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
+        if self.saved.phase == RunPhase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
             let tasks = Tool::UpdateTasks.name();
             let why = format!("{name} is for later: first write the tasks with {tasks}. Nothing was changed.");
             return CallOutcome::refused("planning", &why).into();
         }
         if let Some(EngineCall::Edit(edit)) = understood
-            && let Some(why) = blind.objection(&mut self.session, edit)
+            && let Some(why) = unseen.objection(&mut self.session, edit)
         {
             return CallOutcome::refused("unseen", &why).into();
         }
         match tool {
-            Some(AgentTool::Done) => self.done(arguments, blind),
+            Some(AgentTool::Done) => self.finish(arguments, unseen),
             Some(AgentTool::RunCommand) => {
-                let names = self.names();
+                let names = self.tool_names();
                 let Ports { permission, cancel, .. } = &mut self.ports;
                 let (session, secrets) = (&mut self.session, &self.settings.secrets);
                 let outcome = command::run_command(session, arguments, &mut **permission, &self.commands, secrets, cancel);
-                self.take(outcome.into_result(&names)).into()
+                self.note_shown(outcome.into_result(&names)).into()
             }
             Some(AgentTool::Workspace(_)) | None => {
                 let outcome = match understood {
                     Some(call) => self.session.run(call),
                     None => self.session.run_tool(&CallProgress::default(), name, arguments),
                 };
-                self.take_outcome(outcome).into()
+                self.accept(outcome).into()
             }
         }
     }
 
     /// What the tools of the model are called now.
-    fn names(&self) -> ToolNames {
-        tool::names(self.place.phase, self.dialect)
+    fn tool_names(&self) -> ToolNames {
+        tool::tool_names(self.saved.phase, self.dialect)
     }
 
     /// Takes an answer of the workspace. A prompt that is rendered anew has its own place for instructions.
-    fn take_outcome(&mut self, mut outcome: Outcome) -> CallOutcome {
+    fn accept(&mut self, mut outcome: Outcome) -> CallOutcome {
         if let RunContext::Snapshot(context) = &mut self.context
             && let Some(told) = outcome.notes.instructions.take()
         {
-            context.instruct(told);
+            context.add_instructions(told);
         }
-        let result = CallOutcome::of(outcome, &self.names());
-        self.take(result)
+        let result = CallOutcome::from_outcome(outcome, &self.tool_names());
+        self.note_shown(result)
     }
 
     /// Remembers the lines that a result shows.
-    fn take(&mut self, result: CallOutcome) -> CallOutcome {
+    fn note_shown(&mut self, result: CallOutcome) -> CallOutcome {
         self.shown.extend(result.shown());
         result
     }
 
-    fn done(&mut self, arguments: &Value, blind: &UnseenResults) -> CarriedOut {
-        if let Some(why) = blind.is_done_too_early() {
+    fn finish(&mut self, arguments: &Value, unseen: &UnseenResults) -> CarriedOut {
+        if let Some(why) = unseen.is_done_too_early() {
             return CallOutcome::refused("failed_calls", &why).into();
         }
         let state = self.session.snapshot();
@@ -570,19 +576,19 @@ impl<'a> AgentRun<'a> {
     ///
     /// The proof holds for the version that the refusal speaks of. If the read finds another one, the edit is left to the model: in
     /// that one an anchor may fit another line that looks the same.
-    fn repair(&mut self, call: &ModelCall, edit: &Edit, refused: &CallOutcome) -> Result<Option<CallOutcome>, RunError> {
+    fn repair_edit(&mut self, call: &ModelCall, edit: &Edit, refused: &CallOutcome) -> Result<Option<CallOutcome>, RunError> {
         let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
-        let Some(repair) = repair(edit, refusal) else { return Ok(None) };
+        let Some(repair) = plan_repair(edit, refusal) else { return Ok(None) };
         let read = Tool::ReadFile.name();
         let again = EngineCall::Read(repair.read);
-        self.tell_call(&call.id, read, tools::written_arguments(&again), true)?;
+        self.report_call(&call.id, read, tools::written_arguments(&again), true)?;
         let fresh = self.session.run(&again);
         let reading = match &fresh.result {
             Ok(Done::Read(reading)) => Some(reading.clone()),
             _ => None,
         };
-        let fresh = self.take_outcome(fresh);
-        self.tell_result(&call.id, read, &fresh)?;
+        let fresh = self.accept(fresh);
+        self.report_result(&call.id, read, &fresh)?;
         // If the file has changed once more, the proof is of another text, and a fresh anchor may fit a line that only looks the same.
         let proven = refusal.view_after.as_ref().map(|view| view.version());
         let is_proven = reading.as_ref().is_some_and(|reading| Some(reading.text.version()) == proven);
@@ -593,9 +599,9 @@ impl<'a> AgentRun<'a> {
             return Ok(Some(CallOutcome { text, text_beside_files, kind, is_repaired: false }));
         };
         let retry = EngineCall::Edit(retry);
-        self.tell_call(&call.id, &call.name, tools::written_arguments(&retry), true)?;
+        self.report_call(&call.id, &call.name, tools::written_arguments(&retry), true)?;
         let again = self.session.run(&retry);
-        let mut again = self.take_outcome(again);
+        let mut again = self.accept(again);
         if !again.is_error() {
             let proven = "The lines you meant were found by proof, and the edit was made there. What had changed before";
             let rows = reading.as_ref().map(render::read::rows).unwrap_or_default();
@@ -603,56 +609,56 @@ impl<'a> AgentRun<'a> {
             again.text_beside_files = format!("{proven}: (see the open files)\n{}", again.text_beside_files);
             again.is_repaired = true;
         }
-        self.tell_result(&call.id, &call.name, &again)?;
+        self.report_result(&call.id, &call.name, &again)?;
         // What it shows counts as read, so the model must get it, also if it is a refusal.
         Ok(Some(again))
     }
 
-    fn note(&mut self, note: impl Into<String>) {
+    fn tell_model(&mut self, note: impl Into<String>) {
         match &mut self.context {
-            RunContext::Snapshot(context) => context.note(note),
-            RunContext::History(history) => history.say(note),
+            RunContext::Snapshot(context) => context.add_note(note),
+            RunContext::History(history) => history.add_user_message(note),
         }
     }
 
     /// Planning is over when there are tasks, and not only those of an earlier story.
-    fn settle_phase(&mut self) {
-        if self.place.phase == RunPhase::Planning && self.place.has_plan && !self.session.snapshot().tasks.open().is_empty() {
-            self.place.phase = RunPhase::Coding;
+    fn update_phase(&mut self) {
+        if self.saved.phase == RunPhase::Planning && self.saved.has_plan && !self.session.snapshot().tasks.open().is_empty() {
+            self.saved.phase = RunPhase::Coding;
         }
     }
 
     fn save(&mut self) -> Result<(), RunError> {
         if let RunContext::Snapshot(context) = &self.context {
-            self.place.memory = context.memory();
+            self.saved.memory = context.memory();
         }
-        Ok(self.record.save(&self.settings.secrets.hide_in(self.place.clone()))?)
+        Ok(self.transcript.save(&self.settings.secrets.redact_in(self.saved.clone()))?)
     }
 
-    fn tell_call(&mut self, id: &str, tool: &str, arguments: Value, repair: bool) -> Result<(), RunError> {
-        self.tell(RunEvent::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair })
+    fn report_call(&mut self, id: &str, tool: &str, arguments: Value, repair: bool) -> Result<(), RunError> {
+        self.report(RunEvent::Call { id: id.to_owned(), tool: tool.to_owned(), arguments, repair })
     }
 
-    fn tell_result(&mut self, id: &str, tool: &str, result: &CallOutcome) -> Result<(), RunError> {
+    fn report_result(&mut self, id: &str, tool: &str, result: &CallOutcome) -> Result<(), RunError> {
         let changed = result.outcome().and_then(|outcome| outcome.changed());
-        let diff = changed.map(|changed| self.diff(changed)).unwrap_or_default();
+        let diff = changed.map(|changed| self.redacted_diffs(changed)).unwrap_or_default();
         let (id, tool, is_error) = (id.to_owned(), tool.to_owned(), result.is_error());
         // `tell` redacts through JSON, and a diff does not come back from there. So no secret may be left for it to find: text
         // and diff are redacted here, and the call was when the model answered.
-        let text = self.settings.secrets.hide(&result.text).into_owned();
-        self.tell(RunEvent::Result { id, tool, is_error, text, diff })
+        let text = self.settings.secrets.redact(&result.text).into_owned();
+        self.report(RunEvent::Result { id, tool, is_error, text, diff })
     }
 
     /// What a change did, for people, without secrets.
-    fn diff(&self, changed: &ChangeOutcome) -> Vec<FileDiff> {
+    fn redacted_diffs(&self, changed: &ChangeOutcome) -> Vec<FileDiff> {
         let diffs = changed.told().map(|file| file.unified_diff()).filter(|diff| diff.kind() != DiffKind::Unchanged);
-        diffs.map(|diff| diff.redacted(|text| self.settings.secrets.hide(text))).collect()
+        diffs.map(|diff| diff.redacted(|text| self.settings.secrets.redact(text))).collect()
     }
 
-    /// Every event goes through here, or through [`Self::ask`] while the model answers, and none carries a secret.
-    fn tell(&mut self, event: RunEvent) -> Result<(), RunError> {
-        let event = self.settings.secrets.hide_in(event);
-        self.record.add(&event)?;
+    /// Every event goes through here, or through [`Self::ask_model`] while the model answers, and none carries a secret.
+    fn report(&mut self, event: RunEvent) -> Result<(), RunError> {
+        let event = self.settings.secrets.redact_in(event);
+        self.transcript.append(&event)?;
         (self.ports.listener)(&event);
         Ok(())
     }

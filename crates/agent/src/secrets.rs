@@ -46,7 +46,7 @@ impl Secrets {
     }
 
     /// The text with each secret redacted.
-    pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.first_in(text).is_none() {
             return Cow::Borrowed(text);
         }
@@ -56,12 +56,12 @@ impl Secrets {
     }
 
     /// The value with each secret redacted in all its strings, whatever fields it has.
-    pub fn hide_in<T: Serialize + DeserializeOwned>(&self, value: T) -> T {
+    pub fn redact_in<T: Serialize + DeserializeOwned>(&self, value: T) -> T {
         if self.0.is_empty() {
             return value;
         }
         let Ok(mut json) = serde_json::to_value(&value) else { return value };
-        if !self.hide_in_json(&mut json) {
+        if !self.redact_json(&mut json) {
             return value;
         }
         // It can only fail if the secret is a word of our own format, and that is no secret.
@@ -69,21 +69,22 @@ impl Secrets {
     }
 
     /// Says whether anything was redacted.
-    fn hide_in_json(&self, json: &mut Value) -> bool {
+    fn redact_json(&self, json: &mut Value) -> bool {
         match json {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
-            Value::String(text) => match self.hide(text) {
+            Value::String(text) => match self.redact(text) {
                 Cow::Borrowed(_) => false,
                 Cow::Owned(hidden) => {
                     *text = hidden;
                     true
                 }
             },
-            Value::Array(items) => items.iter_mut().fold(false, |found, item| self.hide_in_json(item) | found),
+            Value::Array(items) => items.iter_mut().fold(false, |found, item| self.redact_json(item) | found),
             Value::Object(fields) => {
-                let mut found = fields.values_mut().fold(false, |found, field| self.hide_in_json(field) | found);
+                let mut found = fields.values_mut().fold(false, |found, field| self.redact_json(field) | found);
                 if fields.keys().any(|name| self.first_in(name).is_some()) {
-                    let renamed = std::mem::take(fields).into_iter().map(|(name, field)| (self.hide(&name).into_owned(), field));
+                    let renamed =
+                        std::mem::take(fields).into_iter().map(|(name, field)| (self.redact(&name).into_owned(), field));
                     *fields = renamed.collect();
                     found = true;
                 }
@@ -177,7 +178,7 @@ mod tests {
     #[track_caller]
     fn check(texts: &[&str], text: &str, expected: &str) {
         let secrets = secrets(texts);
-        assert_eq!(secrets.hide(text), expected);
+        assert_eq!(secrets.redact(text), expected);
         let mut redactor = secrets.redactor();
         let pieces: String = text.chars().map(|c| redactor.push(&c.to_string()).into_owned()).collect();
         assert_eq!(pieces + &redactor.finish(), expected, "character by character");
@@ -214,9 +215,9 @@ mod tests {
     fn every_string_of_a_value_is_searched() {
         let value = json!({ "a": ["sk-12345", 1, null], "b": { "x sk-12345": "y" }, "c": "sk-12345\"" });
         let hidden = json!({ "a": ["…", 1, null], "b": { "x …": "y" }, "c": "…\"" });
-        assert_eq!(secrets(&["sk-12345"]).hide_in(value.clone()), hidden);
-        assert_eq!(secrets(&["sk-\\12345\""]).hide_in(json!(["a sk-\\12345\""])), json!(["a …"]));
-        assert_eq!(Secrets::default().hide_in(value.clone()), value);
+        assert_eq!(secrets(&["sk-12345"]).redact_in(value.clone()), hidden);
+        assert_eq!(secrets(&["sk-\\12345\""]).redact_in(json!(["a sk-\\12345\""])), json!(["a …"]));
+        assert_eq!(Secrets::default().redact_in(value.clone()), value);
     }
 
     #[test]
@@ -230,7 +231,7 @@ mod tests {
         #[test]
         fn how_it_comes_in_pieces_makes_no_difference(text in "[ab ]{0,60}", size in 1usize..9) {
             let secrets = secrets(&["abababab", "aabbaabba", "bbbbbbbb"]);
-            let whole = secrets.hide(&text).into_owned();
+            let whole = secrets.redact(&text).into_owned();
             prop_assert!(!secrets.are_in(OsStr::new(&whole)));
             let mut redactor = secrets.redactor();
             let pieces = text.as_bytes().chunks(size).map(|piece| std::str::from_utf8(piece).unwrap());

@@ -116,7 +116,7 @@ impl SnapshotContext {
         let told: Vec<ToldInstructions> =
             memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
         let mut context = Self { open, memory, notes: Vec::new(), budget, over: 0, dialect };
-        told.into_iter().for_each(|told| context.instruct(told));
+        told.into_iter().for_each(|told| context.add_instructions(told));
         context
     }
 
@@ -126,34 +126,34 @@ impl SnapshotContext {
     }
 
     /// Says something to the model with the next prompt.
-    pub fn note(&mut self, note: impl Into<String>) {
+    pub fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
     /// The provider counted so many tokens where we estimated so many: the next prompts are made for its count, as far as that leaves
     /// room for work.
-    pub fn counted(&mut self, estimated: usize, counted: u64) {
+    pub fn calibrate(&mut self, estimated: usize, counted: u64) {
         self.over = (counted as usize).saturating_sub(estimated).min(self.budget / 5);
     }
 
     /// Instructions have come that the model is to be given.
-    pub fn instruct(&mut self, told: ToldInstructions) {
+    pub fn add_instructions(&mut self, told: ToldInstructions) {
         // What changed takes the place of what it was.
         let paths = told.paths();
         self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
-        let text = render::instructions::instructions(&told, &tool::names(RunPhase::Coding, self.dialect));
+        let text = render::instructions::instructions(&told, &tool::tool_names(RunPhase::Coding, self.dialect));
         self.memory.instructions.push(GivenInstructions { paths, text });
     }
 
     /// Lines were shown to the model, or it wrote them.
-    pub fn see(&mut self, shown: Vec<Lines>) {
+    pub fn open_lines(&mut self, shown: Vec<Lines>) {
         for lines in shown {
             self.open.used(&lines.path, &lines.text, &lines.lines);
         }
     }
 
     /// A turn is over.
-    pub fn took(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
+    pub fn end_turn(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
         const TURNS: usize = 12;
         let line = turn_line(turn.saturating_sub(1), &self.memory.did);
         self.memory.earlier.extend(line);
@@ -165,31 +165,31 @@ impl SnapshotContext {
     }
 
     /// The prompt of the next turn. From here on the session knows what it shows, and nothing else.
-    pub fn render(&mut self, session: &mut Session, scene: &TurnInput<'_>) -> RenderedPrompt {
+    pub fn render(&mut self, session: &mut Session, input: &TurnInput<'_>) -> RenderedPrompt {
         self.refresh(session);
         let budget = self.budget - self.over;
-        let free = budget.saturating_sub(fixed(scene));
-        let template = self.template(session, scene, free);
+        let free = budget.saturating_sub(fixed_tokens(input));
+        let template = self.template(session, input, free);
         let notes_room = free / 16;
         let mut extra = PromptExtra {
             open_files: String::new(),
-            earlier: self.earlier(free / 16),
+            earlier: self.earlier_turns(free / 16),
             last_turn: self.last_turn(free / 4),
             notes: String::new(),
-            phase: scene.phase,
+            phase: input.phase,
         };
-        let mut prompt = build_snapshot_prompt(&template, scene.state, &extra);
-        prompt.tools = scene.tools.to_vec();
+        let mut prompt = build_snapshot_prompt(&template, input.state, &extra);
+        prompt.tools = input.tools.to_vec();
         // The titles of the two parts that are still to come.
         let room = budget.saturating_sub(prompt.tokens() + notes_room + 24);
         let limits = session.workspace().config().limits.clone();
         let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == EditDialect::Lines), &limits);
         session.prompt_views().show_only(&fitted.shown);
-        let left: Vec<String> = fitted.left.iter().map(name).collect();
+        let left: Vec<String> = fitted.left.iter().map(describe_lines).collect();
         extra.open_files = fitted.text;
-        extra.notes = notes(std::mem::take(&mut self.notes), &left, notes_room);
+        extra.notes = notes_text(std::mem::take(&mut self.notes), &left, notes_room);
         let tools = prompt.tools;
-        let prompt = Prompt { tools, ..build_snapshot_prompt(&template, scene.state, &extra) };
+        let prompt = Prompt { tools, ..build_snapshot_prompt(&template, input.state, &extra) };
         RenderedPrompt { tokens: prompt.tokens(), prompt, left }
     }
 
@@ -213,12 +213,12 @@ impl SnapshotContext {
     }
 
     /// Rules, story and instructions, each within its share of what is free. All shares together leave an eighth of it.
-    fn template(&mut self, session: &mut Session, scene: &TurnInput<'_>, free: usize) -> PromptTemplate {
+    fn template(&mut self, session: &mut Session, input: &TurnInput<'_>, free: usize) -> PromptTemplate {
         // Who plans needs the whole story; who works on a task has that.
-        let share = if scene.phase == RunPhase::Planning { 3 } else { 6 };
-        let story = cut(&scene.template.story, free / share).into_owned();
+        let share = if input.phase == RunPhase::Planning { 3 } else { 6 };
+        let story = cut(&input.template.story, free / share).into_owned();
         let room = free / 6;
-        while self.memory.instructions.len() > 1 && instructions_cost(&self.memory.instructions) > room {
+        while self.memory.instructions.len() > 1 && instructions_tokens(&self.memory.instructions) > room {
             // The first one is the root's, which holds everywhere; the next one was needed longest ago. It comes again when it is.
             let gone = self.memory.instructions.remove(1);
             let files: Vec<&str> = gone.paths.iter().map(RelPath::as_str).collect();
@@ -229,10 +229,10 @@ impl SnapshotContext {
             }
         }
         let all: String = self.memory.instructions.iter().map(|given| given.text.as_str()).collect();
-        PromptTemplate { rules: scene.template.rules.clone(), story, instructions: cut(&all, room).into_owned() }
+        PromptTemplate { rules: input.template.rules.clone(), story, instructions: cut(&all, room).into_owned() }
     }
 
-    fn earlier(&self, tokens: usize) -> String {
+    fn earlier_turns(&self, tokens: usize) -> String {
         let mut room = tokens;
         let mut lines: Vec<&str> = Vec::new();
         for line in self.memory.earlier.iter().rev() {
@@ -261,7 +261,7 @@ impl SnapshotContext {
         if heads > room / 2 {
             calls = self.memory.did.iter().map(|did| did.tool.clone()).collect();
         }
-        let shares = shares(&costs, room.saturating_sub(calls.iter().map(|call| estimate(call) + 4).sum()));
+        let shares = split_budget(&costs, room.saturating_sub(calls.iter().map(|call| estimate(call) + 4).sum()));
         for ((call, did), share) in calls.iter().zip(&self.memory.did).zip(shares) {
             let outcome = prompt::within(&did.outcome, share);
             let refused = if did.is_error { "refused: " } else { "" };
@@ -273,20 +273,20 @@ impl SnapshotContext {
 }
 
 /// What a prompt takes in which nothing stands that could be shortened, with the titles of all parts.
-fn fixed(scene: &TurnInput<'_>) -> usize {
+fn fixed_tokens(input: &TurnInput<'_>) -> usize {
     const TITLES: usize = 64;
-    let template = PromptTemplate { rules: scene.template.rules.clone(), ..PromptTemplate::default() };
-    let extra = PromptExtra { phase: scene.phase, ..PromptExtra::default() };
-    build_snapshot_prompt(&template, scene.state, &extra).tokens() + prompt::tools_tokens(scene.tools) + TITLES
+    let template = PromptTemplate { rules: input.template.rules.clone(), ..PromptTemplate::default() };
+    let extra = PromptExtra { phase: input.phase, ..PromptExtra::default() };
+    build_snapshot_prompt(&template, input.state, &extra).tokens() + prompt::tools_tokens(input.tools) + TITLES
 }
 
 /// What leaves, in words; an empty file has no lines.
-fn name(left: &Lines) -> String {
+fn describe_lines(left: &Lines) -> String {
     if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, which(&left.lines)) }
 }
 
 /// How many tokens each text gets of so many in all: those that need little get it, the others share the rest.
-fn shares(costs: &[usize], tokens: usize) -> Vec<usize> {
+fn split_budget(costs: &[usize], tokens: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     order.sort_by_key(|index| costs[*index]);
     let mut shares = vec![0; costs.len()];
@@ -299,12 +299,12 @@ fn shares(costs: &[usize], tokens: usize) -> Vec<usize> {
     shares
 }
 
-fn instructions_cost(given: &[GivenInstructions]) -> usize {
+fn instructions_tokens(given: &[GivenInstructions]) -> usize {
     given.iter().map(|given| estimate(&given.text)).sum()
 }
 
 /// What the model should know besides, within so many tokens: first what left, which it must know.
-fn notes(notes: Vec<String>, left: &[String], tokens: usize) -> String {
+fn notes_text(notes: Vec<String>, left: &[String], tokens: usize) -> String {
     let mut text = String::new();
     if !left.is_empty() {
         let all = format!("No room for: {}", left.join("; "));

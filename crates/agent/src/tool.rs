@@ -44,7 +44,7 @@ impl AgentTool {
 }
 
 /// The tools of the workspace that are offered to a model.
-pub fn offered(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Item = Tool> {
+pub fn offered_tools(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Item = Tool> {
     let is_offered = move |tool: &Tool| match tool {
         Tool::ReadFile | Tool::ListFiles | Tool::SearchFiles | Tool::UpdateTasks => true,
         Tool::EditFile | Tool::EditLines | Tool::ApplyPatch => tool.dialect() == Some(dialect),
@@ -58,6 +58,6 @@ pub fn offered(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Item = To
 }
 
 /// The names of all tools that are offered to a model.
-pub fn names(phase: RunPhase, dialect: EditDialect) -> ToolNames {
-    ToolNames::offering(offered(phase, dialect)).with_other(command::NAME).with_done(DONE)
+pub fn tool_names(phase: RunPhase, dialect: EditDialect) -> ToolNames {
+    ToolNames::offering(offered_tools(phase, dialect)).with_other(command::NAME).with_done(DONE)
 }

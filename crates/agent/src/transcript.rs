@@ -117,7 +117,7 @@ impl RunTranscript {
     }
 
     /// Adds to the transcript. Pieces of text are not written down: the whole text follows.
-    pub fn add(&mut self, event: &RunEvent) -> io::Result<()> {
+    pub fn append(&mut self, event: &RunEvent) -> io::Result<()> {
         if matches!(event, RunEvent::Text { .. } | RunEvent::Calling { .. }) {
             return Ok(());
         }
@@ -127,11 +127,11 @@ impl RunTranscript {
     }
 
     /// Writes down where the run is: whoever looks sees the old place or the new one, whole.
-    pub fn save(&mut self, place: &SavedRun) -> io::Result<()> {
+    pub fn save(&mut self, saved: &SavedRun) -> io::Result<()> {
         let new = format!("{PLACE}.new");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = File::from(sys::openat(&self.dir, &new, flags, Permissions::from_raw_mode(0o600))?);
-        file.write_all(&serde_json::to_vec(place).map_err(io::Error::other)?)?;
+        file.write_all(&serde_json::to_vec(saved).map_err(io::Error::other)?)?;
         // A turn takes longer than this, and after a power cut the name may be there before the content is.
         file.sync_data()?;
         sys::renameat(&self.dir, &new, &self.dir, PLACE)?;
@@ -157,33 +157,33 @@ fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
 }
 
 /// Where a run was that can be gone on with: the named one, or the last one that is not done and that nobody works on.
-pub fn find(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
+pub fn find_resumable(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
     let state = workspace.state_folder()?;
     let runs = match open_dir(&*state, RUNS) {
         Ok(runs) => runs,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ResumeError::Nothing),
         Err(error) => return Err(error.into()),
     };
-    let names = names(&runs)?;
+    let names = run_names(&runs)?;
     match run {
-        Some(run) => named(&runs, run, &names),
-        None => last(&runs, &names),
+        Some(run) => find_named(&runs, run, &names),
+        None => find_last(&runs, &names),
     }
 }
 
-fn named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<SavedRun, ResumeError> {
+fn find_named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<SavedRun, ResumeError> {
     const SHOWN: usize = 5;
     let known = || names.iter().rev().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let unknown = || ResumeError::Unknown { run: run.to_owned(), known: known() };
     if !names.iter().any(|name| name == run) {
         return Err(if names.is_empty() { ResumeError::Nothing } else { unknown() });
     }
-    let place = read_place(runs, run)?.ok_or_else(unknown)?;
+    let place = read_saved(runs, run)?.ok_or_else(unknown)?;
     let run = run.to_owned();
     if place.stop == Some(StopReason::Done) { Err(ResumeError::Done { run }) } else { Ok(place) }
 }
 
-fn last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> {
+fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> {
     let mut none = ResumeError::Nothing;
     for name in names.iter().rev() {
         if is_busy(runs, name) {
@@ -191,7 +191,7 @@ fn last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> {
             continue;
         }
         // A damaged one may be the very one that is meant, so an older one is not taken in its place.
-        match read_place(runs, name)? {
+        match read_saved(runs, name)? {
             Some(place) if place.stop != Some(StopReason::Done) => return Ok(place),
             _ => {}
         }
@@ -207,10 +207,10 @@ fn is_busy(runs: &OwnedFd, run: &str) -> bool {
 }
 
 /// What was said in a run, from its transcript. A line that a kill has torn is passed over.
-pub fn said(workspace: &Workspace, run: &str) -> io::Result<Vec<TranscriptEntry>> {
+pub fn read_messages(workspace: &Workspace, run: &str) -> io::Result<Vec<TranscriptEntry>> {
     let state = workspace.state_folder()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
-    let Some(content) = read(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
+    let Some(content) = read_file(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
     Ok(lines(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
 }
 
@@ -282,8 +282,8 @@ impl TranscriptTurn {
     }
 }
 
-fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
-    let Some(content) = read(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
+fn read_saved(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
+    let Some(content) = read_file(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
     let place = serde_json::from_str::<SavedRun>(&content);
     // What the file says about its own name may lead anywhere.
     place
@@ -291,7 +291,7 @@ fn read_place(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError
         .map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
 }
 
-fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
+fn read_file(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
     match sys::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK, Permissions::empty()) {
         Ok(file) => {
             let mut content = Vec::new();
@@ -304,7 +304,7 @@ fn read(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
 }
 
 /// The names of the runs, the oldest first.
-fn names(runs: &OwnedFd) -> io::Result<Vec<String>> {
+fn run_names(runs: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in sys::Dir::read_from(runs)? {
         let entry = entry?;

@@ -32,13 +32,13 @@ struct OverwriteTarget {
 
 impl UnseenResults {
     /// Before an answer is carried out.
-    pub(crate) fn before(session: &mut Session, calls: &[model::ModelCall]) -> Self {
+    pub(crate) fn before_answer(session: &mut Session, calls: &[model::ModelCall]) -> Self {
         let mut whole = HashMap::new();
         for call in calls.iter().filter(|call| Tool::named(&call.name) == Some(Tool::WriteFile)) {
             let Ok(arguments) = serde_json::from_str(&call.arguments) else { continue };
             let Ok(Call::Edit(edit)) = tools::parse(Tool::WriteFile, &arguments) else { continue };
             for path in targets(session, &edit) {
-                let version = seen_in_whole(session, &path);
+                let version = fully_seen_version(session, &path);
                 whole.insert(path, OverwriteTarget { version, is_news: false });
             }
         }
@@ -47,7 +47,7 @@ impl UnseenResults {
 
     /// Why the next call must not be carried out: it would change what the model has not seen.
     pub(crate) fn objection(&mut self, session: &mut Session, edit: &Edit) -> Option<String> {
-        self.look(session, |whole, now| whole.is_news |= whole.version != now);
+        self.refresh(session, |whole, now| whole.is_news |= whole.version != now);
         let is_write = matches!(edit, Edit::Write { .. });
         let is_unseen = |path: &RelPath| {
             let is_news = || self.whole.get(path).is_some_and(|whole| whole.is_news && whole.version.is_some());
@@ -68,7 +68,7 @@ impl UnseenResults {
     }
 
     /// A call has come to this.
-    pub(crate) fn saw(&mut self, session: &mut Session, result: &CallOutcome) {
+    pub(crate) fn observe(&mut self, session: &mut Session, result: &CallOutcome) {
         self.has_failed |= result.has_failed();
         let Some(outcome) = result.outcome() else { return };
         if let Some(refusal) = outcome.refusal()
@@ -78,7 +78,7 @@ impl UnseenResults {
         }
         let Some(changed) = outcome.changed() else { return };
         // What the model made of a file it knows. But an edit that was made in spite of somebody else's change has left that in the file.
-        self.look(session, |_, _| ());
+        self.refresh(session, |_, _| ());
         for file in &changed.files {
             let Some(whole) = self.whole.get_mut(file.path()) else { continue };
             let has_others = result.is_repaired || file.planned.rebased().is_some();
@@ -87,16 +87,16 @@ impl UnseenResults {
     }
 
     /// Looks at what the session has seen by now.
-    fn look(&mut self, session: &mut Session, judge: impl Fn(&mut OverwriteTarget, Option<ContentHash>)) {
+    fn refresh(&mut self, session: &mut Session, judge: impl Fn(&mut OverwriteTarget, Option<ContentHash>)) {
         for (path, whole) in &mut self.whole {
-            let now = seen_in_whole(session, path);
+            let now = fully_seen_version(session, path);
             judge(whole, now);
             whole.version = now;
         }
     }
 }
 
-fn seen_in_whole(session: &mut Session, path: &RelPath) -> Option<ContentHash> {
+fn fully_seen_version(session: &mut Session, path: &RelPath) -> Option<ContentHash> {
     let workspace = session.workspace().clone();
     let view = session.tracker()?.view(&workspace, path)?;
     view.is_whole().then(|| view.version())

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_agent::{
     CancelToken, Secrets,
-    command::{Approval, ApprovalMode, ApprovalRules, Approver, CommandLimits, NoApprover, RuleApprover, run_command, spec},
+    command::{Approval, ApprovalMode, ApprovalRules, Approver, CommandLimits, NoApprover, RuleApprover, run_command, tool_spec},
 };
 use surehand_engine::{Config, Durability, Reply, Session, ToolNames, Workspace, core::shell};
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ const HANGS: Duration = Duration::from_secs(50);
 struct Anything;
 
 impl Approver for Anything {
-    fn may_run(&mut self, _: &str) -> Approval {
+    fn approve(&mut self, _: &str) -> Approval {
         Approval::Yes
     }
 }
@@ -235,7 +235,7 @@ fn the_wish_to_stop_is_heard() {
     // Reading waits until the command has opened the other side.
     let thread = thread::spawn(move || {
         fs::read(fifo).unwrap();
-        from_thread.set();
+        from_thread.cancel();
     });
     let arguments = json!({ "command": "echo first; echo $$ > pid; echo > begun; sleep 60" });
     let reply = run_command(&mut session, &arguments, &mut Anything, &CommandLimits::default(), &Secrets::default(), &cancel)
@@ -410,7 +410,7 @@ fn what_it_printed_of_a_file_counts_as_read() {
 fn what_is_declined_does_not_run() {
     struct Person;
     impl Approver for Person {
-        fn may_run(&mut self, _: &str) -> Approval {
+        fn approve(&mut self, _: &str) -> Approval {
             Approval::No(None)
         }
     }
@@ -470,7 +470,7 @@ fn a_root_that_is_gone_is_told() {
 
 #[test]
 fn the_tool_is_described_in_few_words() {
-    let spec = spec();
+    let spec = tool_spec();
     assert!(spec.description.split_whitespace().count() < 60, "{}", spec.description);
     assert_eq!((spec.name.as_str(), &spec.schema["required"]), ("run_command", &json!(["command"])));
 }

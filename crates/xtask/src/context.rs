@@ -77,7 +77,7 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
     let areas = sources::lay_out(root, files, &mut Dice::new(SEED))?;
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let workspace = Workspace::open(root, config)?;
-    let settings = RunSettings::of(&workspace);
+    let settings = RunSettings::for_workspace(&workspace);
     let settings = RunSettings { mode, limits: RunLimits { turns: None, ..settings.limits }, ..settings };
     let story = Story::new(root.to_owned(), areas, turns, Dice::new(SEED + 1));
     let tasks = story.tasks();
@@ -103,7 +103,7 @@ fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player,
         }
     };
     let ports = Ports { model: player, permission: &mut Everything, listener: &mut listener, cancel: CancelToken::default() };
-    let outcome = AgentRun::new(workspace, Story::told(), settings, ports)?.go()?;
+    let outcome = AgentRun::new(workspace, Story::told(), settings, ports)?.run()?;
     ensure!(outcome.stop == StopReason::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
     work.outside = other.changes;
     Ok(work)
@@ -147,7 +147,7 @@ impl ChatModel for Player {
 struct Everything;
 
 impl Approver for Everything {
-    fn may_run(&mut self, _: &str) -> Approval {
+    fn approve(&mut self, _: &str) -> Approval {
         Approval::Yes
     }
 }

@@ -7,12 +7,12 @@ use surehand_engine::core::shell;
 /// Somebody who may allow commands.
 pub trait Approver {
     /// Whether this command may run.
-    fn may_run(&mut self, command: &str) -> Approval;
+    fn approve(&mut self, command: &str) -> Approval;
 }
 
 impl<P: Approver + ?Sized> Approver for Box<P> {
-    fn may_run(&mut self, command: &str) -> Approval {
-        (**self).may_run(command)
+    fn approve(&mut self, command: &str) -> Approval {
+        (**self).approve(command)
     }
 }
 
@@ -65,13 +65,13 @@ impl<P: Approver> RuleApprover<P> {
 }
 
 impl<P: Approver> Approver for RuleApprover<P> {
-    fn may_run(&mut self, command: &str) -> Approval {
+    fn approve(&mut self, command: &str) -> Approval {
         if self.rules.mode == ApprovalMode::All || self.always.contains(command) || shell::covered(command, &self.rules.allow) {
             return Approval::Yes;
         }
         let verdict = match self.rules.mode {
-            ApprovalMode::All | ApprovalMode::Ask => self.person.may_run(command),
-            ApprovalMode::None => NoApprover.may_run(command),
+            ApprovalMode::All | ApprovalMode::Ask => self.person.approve(command),
+            ApprovalMode::None => NoApprover.approve(command),
         };
         if verdict == Approval::Always {
             self.always.insert(command.to_owned());
@@ -86,7 +86,7 @@ pub struct NoApprover;
 
 impl Approver for NoApprover {
     /// The model reads this, and the person who finds out why the run did not get on.
-    fn may_run(&mut self, _: &str) -> Approval {
+    fn approve(&mut self, _: &str) -> Approval {
         let why = "it is not in the list of allowed commands, and nobody is there to ask. Go on without it. (Whoever started the run can allow it in commands.allow of ~/.config/surehand/surehand.toml, or everything with --yes.)";
         Approval::No(Some(why.to_owned()))
     }
@@ -100,7 +100,7 @@ mod tests {
     struct Person(Approval, usize);
 
     impl Approver for Person {
-        fn may_run(&mut self, _: &str) -> Approval {
+        fn approve(&mut self, _: &str) -> Approval {
             self.1 += 1;
             self.0.clone()
         }
@@ -110,7 +110,7 @@ mod tests {
     fn check(mode: ApprovalMode, says: Approval, commands: &[&str], expected: &[Approval], asked: usize) {
         let rules = ApprovalRules { allow: vec!["cargo test".to_owned()], mode };
         let mut ruled = RuleApprover::new(rules, Person(says, 0));
-        let verdicts: Vec<Approval> = commands.iter().map(|command| ruled.may_run(command)).collect();
+        let verdicts: Vec<Approval> = commands.iter().map(|command| ruled.approve(command)).collect();
         assert_eq!((&verdicts[..], ruled.person.1), (expected, asked));
     }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn where_nobody_is_there_the_way_out_is_told() {
-        let nobody = NoApprover.may_run("make");
+        let nobody = NoApprover.approve("make");
         let Approval::No(Some(why)) = &nobody else { panic!("{nobody:?}") };
         assert!(why.contains("--yes") && why.contains("commands.allow") && why.contains("surehand.toml"), "{why}");
         check(ApprovalMode::None, Approval::Yes, &["cargo test", "make"], &[Approval::Yes, nobody.clone()], 0);

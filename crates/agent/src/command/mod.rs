@@ -18,7 +18,7 @@ use surehand_engine::{
 };
 
 pub use self::approval::{Approval, ApprovalMode, ApprovalRules, Approver, NoApprover, RuleApprover};
-use self::process::{CommandEnd, FinishedCommand, LeftProcesses, run};
+use self::process::{CommandEnd, FinishedCommand, LeftProcesses, run_shell};
 use crate::{
     call_outcome::{CallOutcome, CallOutcomeKind},
     cancel::CancelToken,
@@ -67,7 +67,7 @@ impl From<&CommandConfig> for CommandLimits {
 }
 
 /// The tool as the model is told about it.
-pub fn spec() -> ToolSpec {
+pub fn tool_spec() -> ToolSpec {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -135,28 +135,28 @@ pub fn run_command(
     cancel: &CancelToken,
 ) -> CommandOutcome {
     let not_run = |session: &mut Session, why: NotRun| {
-        let repeat = count(session, arguments);
+        let repeat = count_refusal(session, arguments);
         CommandOutcome::NotRun { why, repeat }
     };
     let refused = |refusal: Refusal| NotRun::Refused(Box::new(refusal));
-    let (command, time) = match understand(arguments, limits) {
+    let (command, time) = match parse_arguments(arguments, limits) {
         Ok(understood) => understood,
         Err(refusal) => return not_run(session, refused(refusal)),
     };
-    if cancel.is_set() {
+    if cancel.is_cancelled() {
         return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
-    match permission.may_run(&command) {
+    match permission.approve(&command) {
         Approval::Yes | Approval::Always => {}
         Approval::No(said) => return not_run(session, NotRun::Declined(said)),
     }
-    if cancel.is_set() {
+    if cancel.is_cancelled() {
         return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
     }
     let root = session.workspace().path().to_owned();
     let directory = root.to_string_lossy();
-    let begun = session.command_begins(&ShellCommand { line: &command, directory: &directory, output: "" });
-    let ran = match run(&command, &root, time, limits, secrets, cancel) {
+    let begun = session.command_begins(&Command { line: &command, directory: &directory, output: "" });
+    let ran = match run_shell(&command, &root, time, limits, secrets, cancel) {
         Ok(ran) => ran,
         Err(error) => {
             let why = format!("the command could not be started: {error}");
@@ -168,7 +168,7 @@ pub fn run_command(
 }
 
 /// The command and its time.
-fn understand(arguments: &Value, limits: &CommandLimits) -> Result<(String, Duration), Refusal> {
+fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<(String, Duration), Refusal> {
     let bad = |why: &str| Refusal::of_call(Cause::BadArguments { why: format!("{NAME}: {why}") });
     let CommandArguments { command, timeout } = tools::arguments(NAME, arguments)?;
     if command.trim().is_empty() {
@@ -193,7 +193,7 @@ impl CommandOutcome {
             CommandOutcome::NotRun { why: NotRun::Refused(refusal), repeat } => {
                 render::refusal::refusal(refusal, *repeat, Audience::new(names))
             }
-            CommandOutcome::NotRun { why: NotRun::Declined(said), repeat } => declined(said.as_deref(), *repeat),
+            CommandOutcome::NotRun { why: NotRun::Declined(said), repeat } => declined_text(said.as_deref(), *repeat),
             CommandOutcome::NotRun { why: NotRun::Interrupted, .. } => {
                 "Error: the command was not run: the run was interrupted.\n".to_owned()
             }
@@ -212,7 +212,7 @@ impl CommandOutcome {
         let kind = match self {
             CommandOutcome::Ran(run) => CallOutcomeKind::Command {
                 succeeded: run.has_succeeded(),
-                ending: ending(run.ran.ended, &run.limits),
+                ending: ending_text(run.ran.ended, &run.limits),
                 read: run.effects.read,
             },
             CommandOutcome::NotRun { why, repeat } => CallOutcomeKind::Refused { code: why.code(), repeat },
@@ -259,7 +259,7 @@ impl CommandRun {
     /// First how it ended, then what it printed, then what else there is to know.
     fn text(&self) -> String {
         let ran = &self.ran;
-        let mut text = ending(ran.ended, &self.limits);
+        let mut text = ending_text(ran.ended, &self.limits);
         text.push('\n');
         text.push_str(if ran.output.text.is_empty() { "(no output)" } else { &ran.output.text });
         if !text.ends_with('\n') {
@@ -305,7 +305,7 @@ impl CommandRun {
     }
 }
 
-fn ending(ended: CommandEnd, limits: &CommandLimits) -> String {
+fn ending_text(ended: CommandEnd, limits: &CommandLimits) -> String {
     match ended {
         CommandEnd::Code(code) => format!("exit code {code}"),
         CommandEnd::Signal(signal) => format!("ended by signal {signal}"),
@@ -319,7 +319,7 @@ fn ending(ended: CommandEnd, limits: &CommandLimits) -> String {
     }
 }
 
-fn declined(said: Option<&str>, repeat: u32) -> String {
+fn declined_text(said: Option<&str>, repeat: u32) -> String {
     let mut text = match said {
         Some(said) => format!("Error: the command was declined: {}\n", said.trim()),
         None => "Error: the command was declined by the person. Go on without it, or in another way.\n".to_owned(),
@@ -331,7 +331,7 @@ fn declined(said: Option<&str>, repeat: u32) -> String {
 }
 
 /// How often this very call has been refused, this time included.
-fn count(session: &mut Session, arguments: &Value) -> u32 {
+fn count_refusal(session: &mut Session, arguments: &Value) -> u32 {
     let workspace = Arc::clone(session.workspace());
     let call = ContentHash::of(format!("{NAME} {arguments}").as_bytes());
     session.tracker().map_or(1, |tracker| tracker.count_refusal(&workspace, call, None))

@@ -110,7 +110,7 @@ impl TerminalFilter {
             let Some(c) = rest.chars().next() else { break };
             rest = &rest[c.len_utf8()..];
             if !self.is_hidden(c) {
-                self.take(c, kept);
+                self.handle(c, kept);
             }
         }
     }
@@ -137,7 +137,7 @@ impl TerminalFilter {
         next.is_some()
     }
 
-    fn take(&mut self, c: char, kept: &mut HeadAndTail) {
+    fn handle(&mut self, c: char, kept: &mut HeadAndTail) {
         match c {
             '\u{1b}' => self.state = EscapeState::Escape,
             '\r' => self.is_returned = true,
@@ -235,7 +235,7 @@ impl HeadAndTail {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&self.left_out.say());
+        text.push_str(&self.left_out.note());
         text.push_str(&self.tail);
         ShownOutput { text, cut: Some(self.left_out) }
     }
@@ -260,18 +260,18 @@ impl OmittedOutput {
         self.lines += text.bytes().filter(|byte| *byte == b'\n').count();
     }
 
-    fn say(&self) -> String {
-        let bytes = grouped(self.bytes);
+    fn note(&self) -> String {
+        let bytes = with_commas(self.bytes);
         match self.lines {
             0 => format!("[… {bytes} bytes left out …]\n"),
             1 => format!("[… {bytes} bytes (1 line) left out …]\n"),
-            lines => format!("[… {bytes} bytes ({} lines) left out …]\n", grouped(lines)),
+            lines => format!("[… {bytes} bytes ({} lines) left out …]\n", with_commas(lines)),
         }
     }
 }
 
 /// A number with commas: `1,234,567`.
-fn grouped(number: usize) -> String {
+fn with_commas(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn large_numbers_can_be_read() {
-        assert_eq!([1, 999, 1000, 123_456, 1_234_567].map(grouped), ["1", "999", "1,000", "123,456", "1,234,567"]);
+        assert_eq!([1, 999, 1000, 123_456, 1_234_567].map(with_commas), ["1", "999", "1,000", "123,456", "1,234,567"]);
         let text = shown(&["x\n".repeat(1_000_000).as_bytes()], 4, 4).text;
         assert_eq!(text, "x\nx\n[… 1,999,992 bytes (999,996 lines) left out …]\nx\nx\n");
     }
@@ -440,7 +440,7 @@ mod tests {
                 prop_assert_eq!(shown.text, text);
                 return Ok(());
             };
-            let note = cut.say();
+            let note = cut.note();
             let (before, after) = shown.text.split_once(&note).unwrap();
             prop_assert!(before.len() <= head + 1 && after.len() <= tail);
             prop_assert!(text.ends_with(after));

@@ -70,7 +70,7 @@ const NAP: Duration = Duration::from_millis(2);
 const REAP: Duration = Duration::from_secs(1);
 
 /// Runs a command line in a directory, for so long at most.
-pub(super) fn run(
+pub(super) fn run_shell(
     line: &str,
     directory: &Path,
     time: Duration,
@@ -80,18 +80,19 @@ pub(super) fn run(
 ) -> io::Result<FinishedCommand> {
     let reaper = Subreaper::begin();
     let start = Instant::now();
-    let mut running = RunningCommand::start(shell(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
+    let mut running =
+        RunningCommand::start(shell_command(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
     let stopped = running.watch(start + time, cancel)?;
     let ended = match (stopped, running.ended) {
         (None, Some(ended)) => ended,
         (Some(StopCause::ByUser), _) => CommandEnd::Cancelled,
         (Some(StopCause::ByTime) | None, _) => CommandEnd::TimedOut(time),
     };
-    let left = running.clear_up(limits)?;
+    let left = running.end_leftovers(limits)?;
     Ok(FinishedCommand { ended, left, took: start.elapsed(), output: running.finish() })
 }
 
-fn how(status: &WaitIdStatus) -> CommandEnd {
+fn command_end(status: &WaitIdStatus) -> CommandEnd {
     match status.exit_status() {
         Some(code) => CommandEnd::Code(code),
         None => CommandEnd::Signal(status.terminating_signal().expect("what has no code was ended by a signal")),
@@ -126,13 +127,13 @@ impl RunningCommand {
         // It holds the other end of the pipe.
         drop(shell);
         let tree = ProcessTree::new(Pid::from_child(&child), reaper);
-        Ok(Self { child, tree, pieces: listen(reader), is_open: true, output, ended: None, reaped: Instant::now() })
+        Ok(Self { child, tree, pieces: read_in_background(reader), is_open: true, output, ended: None, reaped: Instant::now() })
     }
 
     /// Waits until the shell has ended or must be.
     fn watch(&mut self, deadline: Instant, cancel: &CancelToken) -> io::Result<Option<StopCause>> {
         loop {
-            if cancel.is_set() {
+            if cancel.is_cancelled() {
                 return Ok(Some(StopCause::ByUser));
             }
             if self.step()? {
@@ -157,8 +158,8 @@ impl RunningCommand {
         }
         if self.ended.is_none() {
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            self.ended = waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?.as_ref().map(how);
-            if self.ended.is_some() && !self.tree.is_shown() {
+            self.ended = waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?.as_ref().map(command_end);
+            if self.ended.is_some() && !self.tree.is_visible() {
                 // Else it would count as a living process of its group.
                 self.child.wait()?;
             }
@@ -175,12 +176,12 @@ impl RunningCommand {
     /// That is also what it has put into the background. A process that outlives its command goes on changing files when nobody
     /// counts that as the command's doing any more, so that it could neither be told nor undone; and a run that is over should
     /// leave nothing behind. Whoever wants a server runs and uses it in one command.
-    fn clear_up(&mut self, limits: &CommandLimits) -> io::Result<LeftProcesses> {
+    fn end_leftovers(&mut self, limits: &CommandLimits) -> io::Result<LeftProcesses> {
         if self.ended.is_some() {
             // What was written before the end may still be on its way.
             self.step_for(limits.linger, |running| !running.is_open)?;
         }
-        let lived = self.tree.lives();
+        let lived = self.tree.is_alive();
         let is_left = lived && self.end(limits)?;
         self.tree.reap();
         Ok(match (is_left || self.is_open, lived && self.ended.is_some()) {
@@ -195,7 +196,7 @@ impl RunningCommand {
         self.tree.signal(Signal::TERM);
         // Who is stopped, because of a read from the terminal say, hears nothing else.
         self.tree.signal(Signal::CONT);
-        self.step_for(limits.grace, |running| !running.tree.lives())?;
+        self.step_for(limits.grace, |running| !running.tree.is_alive())?;
         let is_left = !self.kill()?;
         self.step_for(limits.linger, |running| !running.is_open)?;
         Ok(is_left)
@@ -242,7 +243,7 @@ impl Drop for RunningCommand {
     }
 }
 
-fn shell(line: &str, directory: &Path, secrets: &Secrets) -> Command {
+fn shell_command(line: &str, directory: &Path, secrets: &Secrets) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "--", line]).current_dir(directory).stdin(Stdio::null());
     // A command has no need of our keys, and what it prints goes to a provider and into logs.
@@ -251,13 +252,13 @@ fn shell(line: &str, directory: &Path, secrets: &Secrets) -> Command {
         shell.env_remove(name);
     }
     shell.envs(SETTINGS);
-    before_exec(&mut shell);
+    prepare_exec(&mut shell);
     shell
 }
 
 /// Gives the shell a session of its own, see [`ProcessTree`], and takes from it the right to look into our memory.
 #[expect(unsafe_code, reason = "what is done between fork and exec is unsafe by its nature")]
-fn before_exec(shell: &mut Command) {
+fn prepare_exec(shell: &mut Command) {
     let prepare = || {
         setsid()?;
         give_up_ptrace();
@@ -287,7 +288,7 @@ fn give_up_ptrace() {}
 
 /// What comes through the pipe. The thread ends when nobody writes or nobody listens any more; a process that made itself
 /// independent and holds the pipe may keep it waiting, for nothing but a write.
-fn listen(mut reader: PipeReader) -> Receiver<Vec<u8>> {
+fn read_in_background(mut reader: PipeReader) -> Receiver<Vec<u8>> {
     // Few pieces wait, so that whoever writes faster than we read is slowed down instead of filling memory.
     let (sender, pieces) = sync_channel(4);
     thread::spawn(move || {

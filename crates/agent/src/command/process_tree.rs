@@ -104,12 +104,12 @@ impl ProcessTree {
     }
 
     /// Whether the system shows its processes. Where it does not, all that is in the group of the shell counts, dead or alive.
-    pub(super) fn is_shown(&self) -> bool {
+    pub(super) fn is_visible(&self) -> bool {
         ProcessInfo::read(getpid()).is_some()
     }
 
     /// Whether any process of the command is alive.
-    pub(super) fn lives(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         match self.members() {
             Some(members) => members.iter().any(|member| member.is_alive),
             None => !matches!(test_kill_process_group(self.shell), Err(Errno::SRCH)),
@@ -130,7 +130,7 @@ impl ProcessTree {
         let mut done = HashSet::new();
         for member in &members {
             if !done.contains(&member.group)
-                && let Some(group) = Pid::from_raw(member.group).filter(|_| member.is_there())
+                && let Some(group) = Pid::from_raw(member.group).filter(|_| member.is_same_process())
             {
                 // Whoever is not ours to signal gets none.
                 let _ = kill_process_group(group, signal);
@@ -144,13 +144,13 @@ impl ProcessTree {
     /// for the next round.
     pub(super) fn kill(&self) -> bool {
         let lived = self.signal(Signal::KILL);
-        self.chase();
+        self.kill_orphans();
         lived
     }
 
     /// Kills orphans as fast as they come to us. A process that starts another one and ends, again and again, each time in a new session,
     /// is gone before a look at all processes is over; but each time it is our child that is alive, and we know our children at once.
-    fn chase(&self) {
+    fn kill_orphans(&self) {
         /// Then it is time for a look at the others.
         const LOOKS: usize = 1000;
         let pid = getpid();
@@ -233,7 +233,7 @@ impl ProcessInfo {
     }
 
     /// Whether it is still this process that has the number.
-    fn is_there(&self) -> bool {
+    fn is_same_process(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.started == self.started)
     }
 }
@@ -290,9 +290,9 @@ mod tests {
     #[test]
     fn a_number_that_came_again_is_another_process() {
         let ours = ProcessInfo::read(getpid()).unwrap();
-        assert!(ours.is_alive && ours.is_there());
+        assert!(ours.is_alive && ours.is_same_process());
         let another = ProcessInfo { started: ours.started + 1, ..ours };
-        assert!(!another.is_there());
+        assert!(!another.is_same_process());
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl AnthropicProtocol {
 }
 
 impl WireProtocol for AnthropicProtocol {
-    fn body(&self, model: &str, prompt: &Prompt) -> Value {
+    fn request_body(&self, model: &str, prompt: &Prompt) -> Value {
         let mut body = json!({ "model": model, "max_tokens": self.max_tokens, "stream": true, "messages": messages(prompt) });
         let mut tools = tools(prompt);
         // The provider caches all that comes before a mark, in the order tools, system, messages. What comes after the system
@@ -41,7 +41,7 @@ impl WireProtocol for AnthropicProtocol {
         body
     }
 
-    fn reader(&self) -> Box<dyn AnswerReader> {
+    fn answer_reader(&self) -> Box<dyn AnswerReader> {
         Box::new(AnthropicReader::default())
     }
 }
@@ -123,51 +123,55 @@ struct AnthropicUsage {
 }
 
 impl AnswerReader for AnthropicReader {
-    fn event(&mut self, event: &sse::SseEvent, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<AnswerProgress, RequestError> {
+    fn read_event(
+        &mut self,
+        event: &sse::SseEvent,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<AnswerProgress, RequestError> {
         let data: Value =
-            serde_json::from_str(&event.data).map_err(|_| RequestError::broken(format!("this is no JSON: {}", event.data)))?;
+            serde_json::from_str(&event.data).map_err(|_| RequestError::malformed(format!("this is no JSON: {}", event.data)))?;
         let index = data["index"].as_u64().unwrap_or_default();
         match data["type"].as_str().unwrap_or(&event.name) {
             "message_start" => self.tokens.update(&data["message"]["usage"]),
-            "content_block_start" => self.begin(index, &data["content_block"], hear),
-            "content_block_delta" => self.delta(index, &data["delta"], hear)?,
+            "content_block_start" => self.begin_block(index, &data["content_block"], hear),
+            "content_block_delta" => self.apply_delta(index, &data["delta"], hear)?,
             "message_delta" => {
                 self.tokens.update(&data["usage"]);
-                self.stop(&data["delta"]);
+                self.set_stop_reason(&data["delta"]);
             }
             "message_stop" => {
                 self.is_ended = true;
                 return Ok(AnswerProgress::Ended);
             }
-            "error" => return Err(RequestError::of_error(if data["error"].is_null() { &data } else { &data["error"] })),
+            "error" => return Err(RequestError::from_stream_error(if data["error"].is_null() { &data } else { &data["error"] })),
             // Pings, the ends of blocks, and what may be added to the protocol.
             _ => {}
         }
         Ok(AnswerProgress::Open)
     }
 
-    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         if !body["error"].is_null() {
-            return Err(RequestError::of_error(&body["error"]));
+            return Err(RequestError::from_stream_error(&body["error"]));
         }
-        let Some(blocks) = body["content"].as_array() else { return Err(RequestError::broken("there is no answer in it")) };
+        let Some(blocks) = body["content"].as_array() else { return Err(RequestError::malformed("there is no answer in it")) };
         for (index, block) in (0..).zip(blocks) {
-            self.begin(index, block, hear);
+            self.begin_block(index, block, hear);
         }
         self.tokens.update(&body["usage"]);
-        self.stop(body);
+        self.set_stop_reason(body);
         self.is_ended = true;
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         if !self.is_ended {
-            return Err(RequestError::broken("the answer broke off"));
+            return Err(RequestError::malformed("the answer broke off"));
         }
         if self.stop_reason == "refusal" {
             return Err(RequestError::Refused { status: 200, why: "the model declines to answer this".to_owned() });
         }
-        let calls = self.calls.into_values().map(ToolUseBlock::complete).collect::<Result<_, _>>()?;
+        let calls = self.calls.into_values().map(ToolUseBlock::into_call).collect::<Result<_, _>>()?;
         let is_cut = matches!(self.stop_reason.as_str(), "max_tokens" | "model_context_window_exceeded");
         let answer = ModelAnswer { text: self.text, calls, usage: self.tokens.usage(), is_cut };
         Ok(CompleteAnswer { answer, cache_written: self.tokens.cache_written })
@@ -175,10 +179,10 @@ impl AnswerReader for AnthropicReader {
 }
 
 impl AnthropicReader {
-    fn begin(&mut self, index: u64, block: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn begin_block(&mut self, index: u64, block: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         let field = |name: &str| block[name].as_str().unwrap_or_default();
         match field("type") {
-            "text" => self.say(field("text"), hear),
+            "text" => self.add_text(field("text"), hear),
             "thinking" => think(field("thinking"), hear),
             "tool_use" => {
                 let (id, name) = (field("id").to_owned(), field("name").to_owned());
@@ -189,14 +193,14 @@ impl AnthropicReader {
         }
     }
 
-    fn delta(&mut self, index: u64, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn apply_delta(&mut self, index: u64, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         let field = |name: &str| delta[name].as_str().unwrap_or_default();
         match field("type") {
-            "text_delta" => self.say(field("text"), hear),
+            "text_delta" => self.add_text(field("text"), hear),
             "thinking_delta" => think(field("thinking"), hear),
             "input_json_delta" => {
                 let Some(call) = self.calls.get_mut(&index) else {
-                    return Err(RequestError::broken("arguments of a call that has not begun"));
+                    return Err(RequestError::malformed("arguments of a call that has not begun"));
                 };
                 call.written.push_str(field("partial_json"));
             }
@@ -205,14 +209,14 @@ impl AnthropicReader {
         Ok(())
     }
 
-    fn say(&mut self, text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn add_text(&mut self, text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         if !text.is_empty() {
             hear(StreamEvent::Text(text));
             self.text.push_str(text);
         }
     }
 
-    fn stop(&mut self, holder: &Value) {
+    fn set_stop_reason(&mut self, holder: &Value) {
         if let Some(reason) = holder["stop_reason"].as_str() {
             reason.clone_into(&mut self.stop_reason);
         }
@@ -226,9 +230,9 @@ fn think(text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
 }
 
 impl ToolUseBlock {
-    fn complete(self) -> Result<ModelCall, RequestError> {
+    fn into_call(self) -> Result<ModelCall, RequestError> {
         if self.id.is_empty() || self.name.is_empty() {
-            return Err(RequestError::broken("a call has no name"));
+            return Err(RequestError::malformed("a call has no name"));
         }
         let arguments = match self.written.trim() {
             "" if self.given.is_object() => self.given.to_string(),
@@ -269,8 +273,8 @@ mod tests {
         let mut hear = |piece: StreamEvent<'_>| heard.push(format!("{piece:?}"));
         for event in events {
             let event = sse::SseEvent { name: String::new(), data: event.to_string() };
-            if let Err(fault) = reader.event(&event, &mut hear) {
-                return (Err(fault), heard);
+            if let Err(error) = reader.read_event(&event, &mut hear) {
+                return (Err(error), heard);
             }
         }
         (reader.finish(), heard)
@@ -333,27 +337,27 @@ mod tests {
     fn only_a_stop_is_an_end() {
         ends(&end("end_turn"), Ok(false));
         ends(&end("max_tokens"), Ok(true));
-        ends(&end("end_turn")[..1], Err(RequestError::broken("the answer broke off")));
-        ends(&[], Err(RequestError::broken("the answer broke off")));
+        ends(&end("end_turn")[..1], Err(RequestError::malformed("the answer broke off")));
+        ends(&[], Err(RequestError::malformed("the answer broke off")));
         ends(&end("refusal"), Err(RequestError::Refused { status: 200, why: "the model declines to answer this".into() }));
     }
 
     #[test]
     fn an_error_event_is_a_fault() {
         let error = |kind: &str| json!({ "type": "error", "error": { "type": kind, "message": "words" } });
-        ends(&[error("overloaded_error")], Err(RequestError::passing(TransientKind::Busy, "529: words")));
-        ends(&[error("api_error")], Err(RequestError::passing(TransientKind::Busy, "words")));
+        ends(&[error("overloaded_error")], Err(RequestError::transient(TransientKind::Busy, "529: words")));
+        ends(&[error("api_error")], Err(RequestError::transient(TransientKind::Busy, "words")));
         ends(&[error("invalid_request_error")], Err(RequestError::Refused { status: 400, why: "words".into() }));
     }
 
     #[test]
     fn arguments_without_a_call_are_broken() {
         let stray = delta(7, &json!({ "type": "input_json_delta", "partial_json": "{" }));
-        ends(&[stray], Err(RequestError::broken("arguments of a call that has not begun")));
+        ends(&[stray], Err(RequestError::malformed("arguments of a call that has not begun")));
     }
 
     fn said(messages: Vec<ChatMessage>) -> Value {
-        AnthropicProtocol::new(100).body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
+        AnthropicProtocol::new(100).request_body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
     }
 
     #[test]
@@ -398,10 +402,10 @@ mod tests {
     fn what_stays_the_same_is_marked_for_the_cache() {
         let tool = super::super::ToolSpec { name: "read".into(), description: "reads".into(), schema: Map::new() };
         let prompt = |system: &str| Prompt { system: system.into(), tools: vec![tool.clone()], ..Prompt::default() };
-        let with = AnthropicProtocol::new(1).body("m", &prompt("be good"));
+        let with = AnthropicProtocol::new(1).request_body("m", &prompt("be good"));
         assert_eq!(with["system"], json!([{ "type": "text", "text": "be good", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(with["tools"][0].get("cache_control"), None);
-        let without = AnthropicProtocol::new(1).body("m", &prompt(""));
+        let without = AnthropicProtocol::new(1).request_body("m", &prompt(""));
         assert_eq!(without.get("system"), None);
         assert_eq!(without["tools"][0]["cache_control"], json!({ "type": "ephemeral" }));
     }

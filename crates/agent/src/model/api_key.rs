@@ -18,7 +18,7 @@ use rustix::{
 
 use super::connection::ModelProtocol;
 
-/// A secret of the user. It is shown nowhere: what is told to anybody goes through [`ApiKey::hide`] first.
+/// A secret of the user. It is shown nowhere: what is told to anybody goes through [`ApiKey::redact`] first.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -38,7 +38,7 @@ impl ApiKey {
     }
 
     /// The text without the key, for words of a provider that echo it.
-    pub fn hide(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         if self.0.len() < SHORTEST_SECRET { text.to_owned() } else { text.replace(&self.0, "…") }
     }
 }
@@ -65,7 +65,7 @@ pub(super) const OUR_VARIABLE: &str = "SUREHAND_API_KEY";
 pub const KEY_VARIABLES: [&str; 3] = [OUR_VARIABLE, "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 /// The variable in which a provider's users keep their key.
-pub(super) fn variable_of(protocol: ModelProtocol) -> &'static str {
+pub(super) fn provider_variable(protocol: ModelProtocol) -> &'static str {
     match protocol {
         ModelProtocol::OpenAi => "OPENAI_API_KEY",
         ModelProtocol::Anthropic => "ANTHROPIC_API_KEY",
@@ -168,7 +168,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// The key: from our own variable, from the store, or from the first of the provider's variables that holds one. A store that is
 /// set and gives no key is an error: to go on with another key would bill another account.
-pub(super) fn find(
+pub(super) fn find_key(
     store: &KeyStore,
     providers: Option<&'static str>,
     env: &dyn Fn(&str) -> Option<String>,
@@ -297,7 +297,7 @@ mod tests {
     #[track_caller]
     fn check_store(store: &KeyStore, set: &[(&str, &str)], protocol: ModelProtocol, expected: Option<(&str, &'static str)>) {
         let env = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let found = find(store, Some(variable_of(protocol)), &env).unwrap();
+        let found = find_key(store, Some(provider_variable(protocol)), &env).unwrap();
         assert_eq!(found.as_ref().map(|found| (found.key.reveal(), found.source)), expected);
     }
 
@@ -320,7 +320,7 @@ mod tests {
     fn a_key_is_never_shown() {
         let key = ApiKey::new("sk-secret").unwrap();
         assert_eq!(format!("{key:?} {:?}", Some(&key)), "Key(…) Some(Key(…))");
-        assert_eq!(key.hide("wrong key sk-secret, sk-secret"), "wrong key …, …");
+        assert_eq!(key.redact("wrong key sk-secret, sk-secret"), "wrong key …, …");
     }
 
     /// A file of ours with this mode.
@@ -389,7 +389,7 @@ mod tests {
     fn store_fails(command: &str, expected: &str) {
         let store = KeyStore { command: Some(command.to_owned()), file: None };
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "another".to_owned());
-        assert_eq!(find(&store, Some("OPENAI_API_KEY"), &env).unwrap_err().to_string(), expected);
+        assert_eq!(find_key(&store, Some("OPENAI_API_KEY"), &env).unwrap_err().to_string(), expected);
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
         store_fails("head -c 5000 /dev/zero", "model.key_command gives more than 4096 bytes, which is no key");
         let dir = tempfile::tempdir().unwrap();
         let too_long = KeyStore { command: None, file: Some(key_file(dir.path(), &[b'x'; 5000], 0o600)) };
-        let error = find(&too_long, None, &|_| None).unwrap_err().to_string();
+        let error = find_key(&too_long, None, &|_| None).unwrap_err().to_string();
         assert_eq!(error, "model.key_file gives more than 4096 bytes, which is no key");
     }
 

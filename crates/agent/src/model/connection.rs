@@ -43,7 +43,7 @@ pub struct ModelConnection {
     /// What tokens cost, for providers that do not say it.
     pub prices: TokenPrices,
     /// How patient we are.
-    pub settings: RetryPolicy,
+    pub retry: RetryPolicy,
 }
 
 /// Dollars for a million tokens.
@@ -60,7 +60,7 @@ pub struct TokenPrices {
 impl TokenPrices {
     /// What an answer cost; nothing unless both prompt and answer have a price. Putting tokens into the cache costs a quarter more
     /// than reading them (so at Anthropic, the only one who counts them).
-    pub(super) fn of(&self, usage: &TokenUsage, cache_written: u64) -> Option<f64> {
+    pub(super) fn cost_of(&self, usage: &TokenUsage, cache_written: u64) -> Option<f64> {
         let (input, output) = (self.input?, self.output?);
         let fresh = tokens(usage.input.saturating_sub(usage.cached)) + tokens(cache_written) / 4.0;
         let cached = tokens(usage.cached) * self.cached.unwrap_or(input);
@@ -82,31 +82,31 @@ pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String
     if connection.model.trim().is_empty() {
         return Err(ModelError::Setup("no model is named".to_owned()));
     }
-    let protocol = connection.protocol.unwrap_or_else(|| protocol_of(&connection.model));
-    let address = ProviderAddress::find(protocol, connection.url.as_deref(), env)?;
-    let key = address.key(protocol, &connection.key_store, env)?;
+    let protocol = connection.protocol.unwrap_or_else(|| protocol_for(&connection.model));
+    let address = ProviderAddress::resolve(protocol, connection.url.as_deref(), env)?;
+    let key = address.find_key(protocol, &connection.key_store, env)?;
     let client = HttpClient::new(
         address.endpoint(protocol)?,
-        headers(protocol, key.as_ref())?,
-        connection.settings.idle,
-        proxy(&address, env)?,
+        request_headers(protocol, key.as_ref())?,
+        connection.retry.idle,
+        find_proxy(&address, env)?,
     );
-    let dialect: Box<dyn WireProtocol> = match protocol {
+    let wire_protocol: Box<dyn WireProtocol> = match protocol {
         ModelProtocol::OpenAi => Box::new(OpenAiProtocol::new(connection.max_output_tokens, address.limit_name())),
         ModelProtocol::Anthropic => Box::new(AnthropicProtocol::new(connection.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS))),
     };
     Ok(Box::new(HttpModel {
         model: connection.model.clone(),
         client,
-        dialect,
+        protocol: wire_protocol,
         key,
-        key_variable: address.providers_variable(protocol).unwrap_or(api_key::OUR_VARIABLE),
-        settings: connection.settings,
+        key_variable: address.provider_variable(protocol).unwrap_or(api_key::OUR_VARIABLE),
+        retry: connection.retry,
         prices: connection.prices,
     }))
 }
 
-fn protocol_of(model: &str) -> ModelProtocol {
+fn protocol_for(model: &str) -> ModelProtocol {
     if model.starts_with("claude") { ModelProtocol::Anthropic } else { ModelProtocol::OpenAi }
 }
 
@@ -118,14 +118,14 @@ struct ProviderAddress {
 }
 
 impl ProviderAddress {
-    fn find(protocol: ModelProtocol, url: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+    fn resolve(protocol: ModelProtocol, url: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let (variable, default) = match protocol {
             ModelProtocol::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
             ModelProtocol::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         };
         let given = url.map(str::to_owned).or_else(|| env(variable)).filter(|url| !url.trim().is_empty());
-        let uri = parse(given.as_deref().unwrap_or(default))?;
-        let is_default = parse(default)?.authority() == uri.authority();
+        let uri = parse_url(given.as_deref().unwrap_or(default))?;
+        let is_default = parse_url(default)?.authority() == uri.authority();
         Ok(Self { uri, is_default })
     }
 
@@ -158,21 +158,21 @@ impl ProviderAddress {
 
     /// The provider's variable, if its key may go to this address. A provider's key does not travel where everybody can read it; whoever
     /// wants a key sent there says so with our own variable or settings.
-    fn providers_variable(&self, protocol: ModelProtocol) -> Option<&'static str> {
+    fn provider_variable(&self, protocol: ModelProtocol) -> Option<&'static str> {
         let is_safe = self.uri.scheme_str() == Some("https") || self.is_local();
-        is_safe.then(|| api_key::variable_of(protocol))
+        is_safe.then(|| api_key::provider_variable(protocol))
     }
 
-    fn key(
+    fn find_key(
         &self,
         protocol: ModelProtocol,
         store: &KeyStore,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<FoundKey>, ModelError> {
-        let found = api_key::find(store, self.providers_variable(protocol), env);
+        let found = api_key::find_key(store, self.provider_variable(protocol), env);
         let found = found.map_err(|error| ModelError::Setup(error.to_string()))?;
         if found.is_none() && self.is_default {
-            let (host, theirs, ours) = (self.host(), api_key::variable_of(protocol), api_key::OUR_VARIABLE);
+            let (host, theirs, ours) = (self.host(), api_key::provider_variable(protocol), api_key::OUR_VARIABLE);
             return Err(ModelError::Setup(format!(
                 "there is no key for {host}\nset model.key_file or model.key_command, or {theirs} (or {ours}) in the environment, or give the \
                  address of a local server"
@@ -188,7 +188,7 @@ impl ProviderAddress {
     }
 }
 
-fn parse(url: &str) -> Result<Uri, ModelError> {
+fn parse_url(url: &str) -> Result<Uri, ModelError> {
     let url = url.trim();
     // What it says is not repeated where it may hold a password.
     let wrong = |what: &str| {
@@ -213,7 +213,7 @@ fn parse(url: &str) -> Result<Uri, ModelError> {
     Ok(uri)
 }
 
-fn headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<HeaderMap, ModelError> {
+fn request_headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
@@ -222,8 +222,8 @@ fn headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<HeaderMap,
     }
     if let Some(found) = key {
         let secret = match protocol {
-            ModelProtocol::OpenAi => http_client::secret("authorization", &format!("Bearer {}", found.key.reveal())),
-            ModelProtocol::Anthropic => http_client::secret("x-api-key", found.key.reveal()),
+            ModelProtocol::OpenAi => http_client::secret_header("authorization", &format!("Bearer {}", found.key.reveal())),
+            ModelProtocol::Anthropic => http_client::secret_header("x-api-key", found.key.reveal()),
         };
         let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.source));
         let (name, value) = secret.ok_or_else(unfit)?;
@@ -233,7 +233,7 @@ fn headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<HeaderMap,
 }
 
 /// The proxy between us and the address. To this very machine there is none.
-fn proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>, ModelError> {
+fn find_proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>, ModelError> {
     if address.is_local() {
         return Ok(None);
     }
@@ -243,7 +243,7 @@ fn proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -> Res
     };
     let set = |name: &&str| env(name).filter(|value| !value.trim().is_empty());
     let Some((name, value)) = names.iter().find_map(|name| Some((name, set(name)?))) else { return Ok(None) };
-    if ["NO_PROXY", "no_proxy"].iter().find_map(set).is_some_and(|list| is_exempt(address.host(), &list)) {
+    if ["NO_PROXY", "no_proxy"].iter().find_map(set).is_some_and(|list| bypasses_proxy(address.host(), &list)) {
         return Ok(None);
     }
     // The value is not repeated: it may hold a password.
@@ -252,7 +252,7 @@ fn proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -> Res
 }
 
 /// Whether a list of hosts without a proxy has this one: by its name, or by a domain that it is in.
-fn is_exempt(host: &str, list: &str) -> bool {
+fn bypasses_proxy(host: &str, list: &str) -> bool {
     let host = host.to_ascii_lowercase();
     list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {
         let domain = entry.trim_start_matches('*').trim_start_matches('.');
@@ -270,7 +270,7 @@ mod tests {
 
     #[track_caller]
     fn endpoint(protocol: ModelProtocol, url: &str, expected: &str) {
-        let address = ProviderAddress::find(protocol, Some(url), &nothing).unwrap();
+        let address = ProviderAddress::resolve(protocol, Some(url), &nothing).unwrap();
         assert_eq!(address.endpoint(protocol).unwrap().to_string(), expected);
     }
 
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn the_environment_knows_addresses() {
         let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| "http://box:8000/v1".to_owned());
-        let found = |protocol, url| ProviderAddress::find(protocol, url, &env).unwrap().uri.to_string();
+        let found = |protocol, url| ProviderAddress::resolve(protocol, url, &env).unwrap().uri.to_string();
         assert_eq!(found(ModelProtocol::OpenAi, None), "http://box:8000/v1");
         assert_eq!(found(ModelProtocol::OpenAi, Some("http://other/v1")), "http://other/v1");
         assert_eq!(found(ModelProtocol::Anthropic, None), "https://api.anthropic.com/");
@@ -301,7 +301,7 @@ mod tests {
 
     #[track_caller]
     fn refuses(url: &str, expected: &str) {
-        let Err(ModelError::Setup(why)) = parse(url) else { panic!("{url} is accepted") };
+        let Err(ModelError::Setup(why)) = parse_url(url) else { panic!("{url} is accepted") };
         assert_eq!(why.lines().next(), Some(expected));
     }
 
@@ -320,17 +320,18 @@ mod tests {
 
     #[test]
     fn the_name_tells_the_protocol() {
-        assert_eq!(protocol_of("claude-sonnet-4-5"), ModelProtocol::Anthropic);
-        assert_eq!(protocol_of("gpt-5"), ModelProtocol::OpenAi);
-        assert_eq!(protocol_of("anthropic/claude-sonnet-4.5"), ModelProtocol::OpenAi);
-        assert_eq!(protocol_of("qwen3:32b"), ModelProtocol::OpenAi);
+        assert_eq!(protocol_for("claude-sonnet-4-5"), ModelProtocol::Anthropic);
+        assert_eq!(protocol_for("gpt-5"), ModelProtocol::OpenAi);
+        assert_eq!(protocol_for("anthropic/claude-sonnet-4.5"), ModelProtocol::OpenAi);
+        assert_eq!(protocol_for("qwen3:32b"), ModelProtocol::OpenAi);
     }
 
     #[track_caller]
     fn key(url: &str, set: &[&str], expected: Result<Option<&'static str>, &str>) {
         let env = |name: &str| set.contains(&name).then(|| "secret".to_owned());
-        let address = ProviderAddress::find(ModelProtocol::OpenAi, Some(url), &env).unwrap();
-        let found = address.key(ModelProtocol::OpenAi, &KeyStore::default(), &env).map(|found| found.map(|found| found.source));
+        let address = ProviderAddress::resolve(ModelProtocol::OpenAi, Some(url), &env).unwrap();
+        let found =
+            address.find_key(ModelProtocol::OpenAi, &KeyStore::default(), &env).map(|found| found.map(|found| found.source));
         match (found, expected) {
             (Err(ModelError::Setup(why)), Err(expected)) => assert_eq!(why.lines().next(), Some(expected)),
             (found, expected) => assert_eq!(found.ok(), expected.ok()),
@@ -364,8 +365,8 @@ mod tests {
     #[track_caller]
     fn goes_through(url: &str, set: &[(&str, &str)], expected: Option<&str>) {
         let env = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let address = ProviderAddress::find(ModelProtocol::OpenAi, Some(url), &env).unwrap();
-        assert_eq!(proxy(&address, &env).unwrap().map(|proxy| proxy.host().to_owned()).as_deref(), expected);
+        let address = ProviderAddress::resolve(ModelProtocol::OpenAi, Some(url), &env).unwrap();
+        assert_eq!(find_proxy(&address, &env).unwrap().map(|proxy| proxy.host().to_owned()).as_deref(), expected);
     }
 
     #[test]
@@ -391,15 +392,15 @@ mod tests {
     #[test]
     fn a_bad_proxy_is_told_without_its_password() {
         let env = |name: &str| (name == "HTTPS_PROXY").then(|| "gopher://me:hunter2@gate".to_owned());
-        let address = ProviderAddress::find(ModelProtocol::OpenAi, Some("https://api.openai.com/v1"), &env).unwrap();
-        let error = proxy(&address, &env).unwrap_err().to_string();
+        let address = ProviderAddress::resolve(ModelProtocol::OpenAi, Some("https://api.openai.com/v1"), &env).unwrap();
+        let error = find_proxy(&address, &env).unwrap_err().to_string();
         assert!(error.starts_with("HTTPS_PROXY is not the address of a proxy") && !error.contains("hunter2"), "{error}");
     }
 
     #[track_caller]
     fn costs(prices: TokenPrices, expected: Option<f64>) {
         let usage = TokenUsage { input: 1_000_000, cached: 400_000, output: 100_000, cost: None };
-        assert_eq!(prices.of(&usage, 200_000).map(|cost| (cost * 1e6).round() / 1e6), expected);
+        assert_eq!(prices.cost_of(&usage, 200_000).map(|cost| (cost * 1e6).round() / 1e6), expected);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use ureq::{
 
 use super::{
     request_error::{RequestError, TransientKind},
-    retry::GLANCE,
+    retry::CANCEL_POLL,
 };
 use crate::cancel::CancelToken;
 
@@ -72,7 +72,7 @@ impl HttpClient {
 
     /// Sends JSON and waits for the head of the answer.
     pub(super) fn post(&self, body: Vec<u8>, cancel: &CancelToken) -> Result<HttpResponse, RequestError> {
-        if cancel.is_set() {
+        if cancel.is_cancelled() {
             return Err(RequestError::Cancelled);
         }
         let (sender, receiver) = sync_channel(QUEUE);
@@ -80,9 +80,9 @@ impl HttpClient {
         thread::Builder::new()
             .name("surehand-model".to_owned())
             .spawn(move || errand.run(&sender))
-            .map_err(|error| RequestError::passing(TransientKind::Unreached, format!("no thread for the request: {error}")))?;
+            .map_err(|error| RequestError::transient(TransientKind::Unreached, format!("no thread for the request: {error}")))?;
         let mut incoming = IncomingParts { receiver, length: 0 };
-        match incoming.wait(cancel, self.idle)? {
+        match incoming.receive(cancel, self.idle)? {
             ResponsePart::Head { status, headers } => Ok(HttpResponse { status, headers: *headers, incoming }),
             ResponsePart::Bytes(_) | ResponsePart::End => unreachable!("the head comes first"),
         }
@@ -100,8 +100,8 @@ pub(super) struct HttpResponse {
 
 impl HttpResponse {
     /// The next bytes of the body; none at its end. Waits no longer than `idle`.
-    pub(super) fn next(&mut self, cancel: &CancelToken, idle: Duration) -> Result<Option<Vec<u8>>, RequestError> {
-        match self.incoming.wait(cancel, idle)? {
+    pub(super) fn next_bytes(&mut self, cancel: &CancelToken, idle: Duration) -> Result<Option<Vec<u8>>, RequestError> {
+        match self.incoming.receive(cancel, idle)? {
             ResponsePart::Bytes(bytes) => Ok(Some(bytes)),
             ResponsePart::Head { .. } | ResponsePart::End => Ok(None),
         }
@@ -126,34 +126,34 @@ struct IncomingParts {
 }
 
 impl IncomingParts {
-    fn wait(&mut self, cancel: &CancelToken, idle: Duration) -> Result<ResponsePart, RequestError> {
+    fn receive(&mut self, cancel: &CancelToken, idle: Duration) -> Result<ResponsePart, RequestError> {
         let start = Instant::now();
         loop {
-            if cancel.is_set() {
+            if cancel.is_cancelled() {
                 return Err(RequestError::Cancelled);
             }
-            match self.receiver.recv_timeout(GLANCE.min(idle)) {
-                Ok(piece) => return self.count(piece?),
+            match self.receiver.recv_timeout(CANCEL_POLL.min(idle)) {
+                Ok(piece) => return self.check_length(piece?),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() < idle => {}
-                Err(RecvTimeoutError::Timeout) => return Err(silent(idle)),
-                Err(RecvTimeoutError::Disconnected) => return Err(RequestError::broken("the request ended without a word")),
+                Err(RecvTimeoutError::Timeout) => return Err(silence_error(idle)),
+                Err(RecvTimeoutError::Disconnected) => return Err(RequestError::malformed("the request ended without a word")),
             }
         }
     }
 
-    fn count(&mut self, piece: ResponsePart) -> Result<ResponsePart, RequestError> {
+    fn check_length(&mut self, piece: ResponsePart) -> Result<ResponsePart, RequestError> {
         if let ResponsePart::Bytes(bytes) = &piece {
             self.length += bytes.len();
         }
         if self.length > LONGEST_ANSWER {
-            return Err(RequestError::broken(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
+            return Err(RequestError::malformed(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
         }
         Ok(piece)
     }
 }
 
-fn silent(idle: Duration) -> RequestError {
-    RequestError::passing(TransientKind::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
+fn silence_error(idle: Duration) -> RequestError {
+    RequestError::transient(TransientKind::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
 }
 
 /// What the thread does.
@@ -173,24 +173,24 @@ impl RequestThread {
         }
         let response = match request.send(self.body) {
             Ok(response) => response,
-            Err(error) => return drop(sender.send(Err(fault_of(error)))),
+            Err(error) => return drop(sender.send(Err(request_error(error)))),
         };
         let (head, body) = response.into_parts();
         let head = ResponsePart::Head { status: head.status.as_u16(), headers: Box::new(head.headers) };
         if sender.send(Ok(head)).is_ok() {
-            pump(&mut body.into_reader(), sender);
+            forward_body(&mut body.into_reader(), sender);
         }
     }
 }
 
-fn pump(reader: &mut impl Read, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
+fn forward_body(reader: &mut impl Read, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let piece = match reader.read(&mut buffer) {
             Ok(0) => return drop(sender.send(Ok(ResponsePart::End))),
             Ok(count) => Ok(ResponsePart::Bytes(buffer[..count].to_vec())),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(RequestError::broken(format!("the answer broke off: {error}"))),
+            Err(error) => Err(RequestError::malformed(format!("the answer broke off: {error}"))),
         };
         let is_over = piece.is_err();
         if sender.send(piece).is_err() || is_over {
@@ -199,24 +199,24 @@ fn pump(reader: &mut impl Read, sender: &SyncSender<Result<ResponsePart, Request
     }
 }
 
-fn fault_of(error: ureq::Error) -> RequestError {
+fn request_error(error: ureq::Error) -> RequestError {
     use ureq::Error;
-    if let Some(why) = distrust(&error) {
-        return RequestError::Hopeless(why);
+    if let Some(why) = certificate_error(&error) {
+        return RequestError::Permanent(why);
     }
     match error {
-        Error::Timeout(ureq::Timeout::Connect) => RequestError::passing(TransientKind::Unreached, "no connection in time"),
-        Error::Timeout(_) => RequestError::passing(TransientKind::Silent, "nothing came for too long"),
-        Error::HostNotFound => RequestError::passing(TransientKind::Unreached, "no such host"),
-        Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => RequestError::Hopeless(error.to_string()),
-        Error::Protocol(error) => RequestError::broken(format!("no HTTP: {error}")),
-        Error::Io(error) => RequestError::passing(TransientKind::Unreached, error.to_string()),
-        error => RequestError::passing(TransientKind::Unreached, error.to_string()),
+        Error::Timeout(ureq::Timeout::Connect) => RequestError::transient(TransientKind::Unreached, "no connection in time"),
+        Error::Timeout(_) => RequestError::transient(TransientKind::Silent, "nothing came for too long"),
+        Error::HostNotFound => RequestError::transient(TransientKind::Unreached, "no such host"),
+        Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => RequestError::Permanent(error.to_string()),
+        Error::Protocol(error) => RequestError::malformed(format!("no HTTP: {error}")),
+        Error::Io(error) => RequestError::transient(TransientKind::Unreached, error.to_string()),
+        error => RequestError::transient(TransientKind::Unreached, error.to_string()),
     }
 }
 
 /// Why a certificate is not trusted. That will not pass, and trying again would look like an attack.
-fn distrust(error: &ureq::Error) -> Option<String> {
+fn certificate_error(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
         ureq::Error::Io(error) => error.get_ref()?.downcast_ref::<rustls::Error>()?,
@@ -231,7 +231,7 @@ fn distrust(error: &ureq::Error) -> Option<String> {
 }
 
 /// The value of a header that must not be shown.
-pub(super) fn secret(name: &'static str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn secret_header(name: &'static str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);
     Some((HeaderName::from_static(name), value))

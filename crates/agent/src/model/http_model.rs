@@ -11,7 +11,7 @@ use super::{
     connection::TokenPrices,
     http_client::{HttpClient, HttpResponse},
     request_error::{ProviderMessage, RequestError, is_too_long},
-    retry::{self, GivenUp, RetryPolicy, persist},
+    retry::{self, GivenUp, RetryPolicy, retry_transient},
     sse,
 };
 use crate::{cancel::CancelToken, prompt::message_tokens};
@@ -19,13 +19,13 @@ use crate::{cancel::CancelToken, prompt::message_tokens};
 /// How a provider wants to be asked, and how it answers.
 pub(super) trait WireProtocol {
     /// The body of a request.
-    fn body(&self, model: &str, prompt: &Prompt) -> Value;
+    fn request_body(&self, model: &str, prompt: &Prompt) -> Value;
 
     /// Somebody who reads one answer.
-    fn reader(&self) -> Box<dyn AnswerReader>;
+    fn answer_reader(&self) -> Box<dyn AnswerReader>;
 
     /// Learns from a refusal. Whether the next request will be another one.
-    fn learn(&mut self, _words: &str) -> bool {
+    fn adapt_to_refusal(&mut self, _words: &str) -> bool {
         false
     }
 }
@@ -33,10 +33,14 @@ pub(super) trait WireProtocol {
 /// Puts an answer together.
 pub(super) trait AnswerReader {
     /// Takes the next event of a stream.
-    fn event(&mut self, event: &sse::SseEvent, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<AnswerProgress, RequestError>;
+    fn read_event(
+        &mut self,
+        event: &sse::SseEvent,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<AnswerProgress, RequestError>;
 
     /// Takes an answer that came in one piece.
-    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError>;
+    fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError>;
 
     /// The answer, if it came to its end.
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError>;
@@ -79,13 +83,13 @@ pub(super) struct HttpModel {
     /// To whom requests go.
     pub client: HttpClient,
     /// How the provider speaks.
-    pub dialect: Box<dyn WireProtocol>,
+    pub protocol: Box<dyn WireProtocol>,
     /// The key, if there is one.
     pub key: Option<FoundKey>,
     /// Where a key is looked for.
     pub key_variable: &'static str,
     /// How patient we are.
-    pub settings: RetryPolicy,
+    pub retry: RetryPolicy,
     /// What tokens cost.
     pub prices: TokenPrices,
 }
@@ -106,16 +110,18 @@ impl ChatModel for HttpModel {
         hear: &mut dyn FnMut(StreamEvent<'_>),
     ) -> Result<ModelAnswer, ModelError> {
         loop {
-            let body = self.dialect.body(&self.model, prompt).to_string().into_bytes();
-            let outcome = persist(&self.settings, cancel, hear, |hear| {
-                self.attempt(body.clone(), cancel, hear).map_err(|fault| self.cleaned(fault))
+            let body = self.protocol.request_body(&self.model, prompt).to_string().into_bytes();
+            let outcome = retry_transient(&self.retry, cancel, hear, |hear| {
+                self.attempt(body.clone(), cancel, hear).map_err(|error| self.sanitized(error))
             });
             match outcome {
-                Ok(complete) => return Ok(self.priced(counted(complete, prompt))),
-                Err(GivenUp { fault: RequestError::Refused { status: 400 | 422, why }, .. }) if self.dialect.learn(&why) => {
-                    hear(StreamEvent::Again { why: &why, seconds: 0.0 });
+                Ok(complete) => return Ok(self.with_cost(with_estimated_usage(complete, prompt))),
+                Err(GivenUp { error: RequestError::Refused { status: 400 | 422, why }, .. })
+                    if self.protocol.adapt_to_refusal(&why) =>
+                {
+                    hear(StreamEvent::Retry { why: &why, seconds: 0.0 });
                 }
-                Err(given_up) => return Err(self.error(given_up)),
+                Err(given_up) => return Err(self.model_error(given_up)),
             }
         }
     }
@@ -130,59 +136,59 @@ impl HttpModel {
     ) -> Result<CompleteAnswer, RequestError> {
         let response = self.client.post(body, cancel)?;
         if (200..300).contains(&response.status) {
-            self.read(response, cancel, hear)
+            self.read_answer(response, cancel, hear)
         } else {
-            Err(self.refusal(response, cancel))
+            Err(self.read_refusal(response, cancel))
         }
     }
 
-    fn read(
+    fn read_answer(
         &self,
         mut response: HttpResponse,
         cancel: &CancelToken,
         hear: &mut dyn FnMut(StreamEvent<'_>),
     ) -> Result<CompleteAnswer, RequestError> {
-        let mut reading = AnswerDecoder::new(self.dialect.reader());
+        let mut reading = AnswerDecoder::new(self.protocol.answer_reader());
         while reading.progress != AnswerProgress::Ended {
             let idle = match reading.progress {
-                AnswerProgress::Whole => EPILOGUE.min(self.settings.idle),
-                AnswerProgress::Open | AnswerProgress::Ended => self.settings.idle,
+                AnswerProgress::Whole => EPILOGUE.min(self.retry.idle),
+                AnswerProgress::Open | AnswerProgress::Ended => self.retry.idle,
             };
-            match response.next(cancel, idle) {
+            match response.next_bytes(cancel, idle) {
                 Ok(Some(bytes)) => reading.take(&bytes, hear)?,
                 Ok(None) => break,
-                Err(RequestError::Passing { .. }) if reading.progress == AnswerProgress::Whole => break,
-                Err(fault) => return Err(fault),
+                Err(RequestError::Transient { .. }) if reading.progress == AnswerProgress::Whole => break,
+                Err(error) => return Err(error),
             }
         }
         reading.finish(hear)
     }
 
     /// What an answer with another status than success says.
-    fn refusal(&self, mut response: HttpResponse, cancel: &CancelToken) -> RequestError {
+    fn read_refusal(&self, mut response: HttpResponse, cancel: &CancelToken) -> RequestError {
         let mut body = Vec::new();
         while body.len() < LONGEST_REFUSAL {
-            match response.next(cancel, self.settings.idle) {
+            match response.next_bytes(cancel, self.retry.idle) {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Err(RequestError::Cancelled) => return RequestError::Cancelled,
                 // The status says enough where the words are missing.
                 Ok(None) | Err(_) => break,
             }
         }
-        let mut words = ProviderMessage::in_body(&body);
+        let mut words = ProviderMessage::from_body(&body);
         if let Some(target) = response.header("location").filter(|_| (300..400).contains(&response.status)) {
             words.text = format!("it has moved to {target}");
         }
         let milliseconds =
             response.header("retry-after-ms").and_then(|value| value.trim().parse().ok()).map(Duration::from_millis);
         let wait = || retry::retry_after(response.header("retry-after")?, jiff::Timestamp::now());
-        RequestError::of_status(response.status, words, milliseconds.or_else(wait))
+        RequestError::from_status(response.status, words, milliseconds.or_else(wait))
     }
 
-    /// The fault in words that may be shown: without the key, of bounded length, and without what a terminal would obey.
-    fn cleaned(&self, fault: RequestError) -> RequestError {
+    /// The error in words that may be shown: without the key, of bounded length, and without what a terminal would obey.
+    fn sanitized(&self, error: RequestError) -> RequestError {
         let clean = |why: String| {
-            let why = self.key.as_ref().map_or_else(|| why.clone(), |found| found.key.hide(&why));
+            let why = self.key.as_ref().map_or_else(|| why.clone(), |found| found.key.redact(&why));
             let mut text: String =
                 why.chars().take(LONGEST_WORDS).map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
             if text.len() < why.len() {
@@ -190,23 +196,23 @@ impl HttpModel {
             }
             text
         };
-        match fault {
-            RequestError::Cancelled => fault,
-            RequestError::Passing { trouble, why, wait } => RequestError::Passing { trouble, why: clean(why), wait },
+        match error {
+            RequestError::Cancelled => error,
+            RequestError::Transient { kind, why, wait } => RequestError::Transient { trouble, why: clean(why), wait },
             RequestError::Refused { status, why } => RequestError::Refused { status, why: clean(why) },
-            RequestError::Hopeless(why) => RequestError::Hopeless(clean(why)),
+            RequestError::Permanent(why) => RequestError::Permanent(clean(why)),
         }
     }
 
-    fn error(&self, given_up: GivenUp) -> ModelError {
+    fn model_error(&self, given_up: GivenUp) -> ModelError {
         let (model, attempts) = (self.model.clone(), given_up.attempts);
-        match given_up.fault {
+        match given_up.error {
             RequestError::Cancelled => ModelError::Cancelled,
-            RequestError::Passing { trouble, why, .. } => {
-                let remedy = trouble.remedy(&self.client.url().to_string());
+            RequestError::Transient { kind, why, .. } => {
+                let remedy = kind.remedy(&self.client.url().to_string());
                 ModelError::Unavailable { model, attempts, why: format!("{why}\n{remedy}") }
             }
-            RequestError::Hopeless(why) => ModelError::Unavailable { model, attempts, why },
+            RequestError::Permanent(why) => ModelError::Unavailable { model, attempts, why },
             RequestError::Refused { status, why } => {
                 let remedy = self.remedy(status, &why).map(|remedy| format!("\n{remedy}")).unwrap_or_default();
                 ModelError::Refused { model, status, why: format!("{why}{remedy}") }
@@ -235,15 +241,15 @@ impl HttpModel {
         }
     }
 
-    fn priced(&self, complete: CompleteAnswer) -> ModelAnswer {
+    fn with_cost(&self, complete: CompleteAnswer) -> ModelAnswer {
         let CompleteAnswer { mut answer, cache_written } = complete;
-        answer.usage.cost = answer.usage.cost.or_else(|| self.prices.of(&answer.usage, cache_written));
+        answer.usage.cost = answer.usage.cost.or_else(|| self.prices.cost_of(&answer.usage, cache_written));
         answer
     }
 }
 
 /// The answer with what it took. Not all servers count; where one does not we estimate, never too little, so that a budget holds there too.
-fn counted(mut complete: CompleteAnswer, prompt: &Prompt) -> CompleteAnswer {
+fn with_estimated_usage(mut complete: CompleteAnswer, prompt: &Prompt) -> CompleteAnswer {
     let ModelAnswer { text, calls, usage, .. } = &mut complete.answer;
     if usage.input == 0 {
         usage.input = prompt.tokens() as u64;
@@ -297,7 +303,7 @@ impl AnswerDecoder {
                 let fed = parser.feed(bytes, &mut events);
                 self.take_events(&events, hear)?;
                 fed.map_err(|sse::EventTooLong| {
-                    RequestError::broken(format!("an event is longer than {} MB", sse::LONGEST >> 20))
+                    RequestError::malformed(format!("an event is longer than {} MB", sse::LONGEST >> 20))
                 })
             }
         }
@@ -309,31 +315,31 @@ impl AnswerDecoder {
             if self.progress == AnswerProgress::Ended {
                 break;
             }
-            self.progress = self.reader.event(event, hear)?;
+            self.progress = self.reader.read_event(event, hear)?;
         }
         Ok(())
     }
 
     fn finish(mut self, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<CompleteAnswer, RequestError> {
         match std::mem::replace(&mut self.form, BodyForm::Unknown) {
-            BodyForm::Unknown => return Err(RequestError::broken("the answer is empty")),
+            BodyForm::Unknown => return Err(RequestError::malformed("the answer is empty")),
             BodyForm::Whole(body) => {
-                let body = serde_json::from_slice(&body).map_err(|error| self.no_answer(&error.to_string()))?;
-                self.reader.whole(&body, hear)?;
+                let body = serde_json::from_slice(&body).map_err(|error| self.unreadable(&error.to_string()))?;
+                self.reader.read_whole(&body, hear)?;
             }
             BodyForm::Events(parser) => {
                 let mut events = Vec::new();
                 parser.finish(&mut events);
                 self.take_events(&events, hear)?;
                 if !self.has_events {
-                    return Err(self.no_answer("no event in it"));
+                    return Err(self.unreadable("no event in it"));
                 }
             }
         }
         self.reader.finish()
     }
 
-    fn no_answer(&self, why: &str) -> RequestError {
-        RequestError::broken(format!("the answer cannot be read ({why}): {}", String::from_utf8_lossy(&self.start).trim()))
+    fn unreadable(&self, why: &str) -> RequestError {
+        RequestError::malformed(format!("the answer cannot be read ({why}): {}", String::from_utf8_lossy(&self.start).trim()))
     }
 }

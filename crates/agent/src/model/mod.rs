@@ -113,7 +113,7 @@ pub enum StreamEvent<'a> {
     /// It begins to call this tool.
     Calling(&'a str),
     /// What was heard is void: the request failed and is made again after so long.
-    Again {
+    Retry {
         /// How it failed.
         why: &'a str,
         /// Until the next attempt.

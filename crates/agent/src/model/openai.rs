@@ -53,7 +53,7 @@ impl OpenAiProtocol {
 }
 
 impl WireProtocol for OpenAiProtocol {
-    fn body(&self, model: &str, prompt: &Prompt) -> Value {
+    fn request_body(&self, model: &str, prompt: &Prompt) -> Value {
         let mut body = Map::new();
         body.insert("model".into(), model.into());
         body.insert("messages".into(), messages(prompt).into());
@@ -71,11 +71,11 @@ impl WireProtocol for OpenAiProtocol {
         body.into()
     }
 
-    fn reader(&self) -> Box<dyn AnswerReader> {
+    fn answer_reader(&self) -> Box<dyn AnswerReader> {
         Box::new(OpenAiReader::default())
     }
 
-    fn learn(&mut self, words: &str) -> bool {
+    fn adapt_to_refusal(&mut self, words: &str) -> bool {
         if self.wants_usage && words.contains("stream_options") {
             self.wants_usage = false;
             return true;
@@ -144,7 +144,11 @@ struct PartialToolCall {
 }
 
 impl AnswerReader for OpenAiReader {
-    fn event(&mut self, event: &sse::SseEvent, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<AnswerProgress, RequestError> {
+    fn read_event(
+        &mut self,
+        event: &sse::SseEvent,
+        hear: &mut dyn FnMut(StreamEvent<'_>),
+    ) -> Result<AnswerProgress, RequestError> {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.is_ended = true;
@@ -152,27 +156,29 @@ impl AnswerReader for OpenAiReader {
         }
         if !data.is_empty() {
             let chunk: Value =
-                serde_json::from_str(data).map_err(|_| RequestError::broken(format!("this is no JSON: {data}")))?;
+                serde_json::from_str(data).map_err(|_| RequestError::malformed(format!("this is no JSON: {data}")))?;
             if event.name == "error" && chunk["error"].is_null() {
-                return Err(RequestError::of_error(&chunk));
+                return Err(RequestError::from_stream_error(&chunk));
             }
-            self.chunk(&chunk, hear)?;
+            self.read_chunk(&chunk, hear)?;
         }
         Ok(if self.finish_reason.is_empty() { AnswerProgress::Open } else { AnswerProgress::Whole })
     }
 
-    fn whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         self.is_ended = true;
-        self.chunk(body, hear)
+        self.read_chunk(body, hear)
     }
 
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         if !self.has_choice {
-            return Err(RequestError::broken("there is no answer in it"));
+            return Err(RequestError::malformed("there is no answer in it"));
         }
         match self.finish_reason.as_str() {
-            "" if !self.is_ended => return Err(RequestError::broken("the answer broke off")),
-            "error" => return Err(RequestError::passing(TransientKind::Busy, "the provider failed in the middle of the answer")),
+            "" if !self.is_ended => return Err(RequestError::malformed("the answer broke off")),
+            "error" => {
+                return Err(RequestError::transient(TransientKind::Busy, "the provider failed in the middle of the answer"));
+            }
             "content_filter" => {
                 return Err(RequestError::Refused {
                     status: 200,
@@ -183,7 +189,7 @@ impl AnswerReader for OpenAiReader {
         }
         let answer = ModelAnswer {
             text: self.text,
-            calls: completed(self.calls)?,
+            calls: finish_calls(self.calls)?,
             usage: self.usage,
             is_cut: self.finish_reason == "length",
         };
@@ -192,11 +198,11 @@ impl AnswerReader for OpenAiReader {
 }
 
 impl OpenAiReader {
-    fn chunk(&mut self, chunk: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn read_chunk(&mut self, chunk: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
         let choice = &chunk["choices"][0];
         for error in [&chunk["error"], &choice["error"]] {
             if !error.is_null() {
-                return Err(RequestError::of_error(error));
+                return Err(RequestError::from_stream_error(error));
             }
         }
         // Groq keeps it in a place of its own.
@@ -211,14 +217,14 @@ impl OpenAiReader {
         self.has_choice = true;
         // An answer in one piece has a message where a chunk has what is new.
         let delta = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
-        self.delta(delta, hear);
+        self.read_delta(delta, hear);
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             reason.clone_into(&mut self.finish_reason);
         }
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn read_delta(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         // Two names for one thing; some send both, with the same text.
         let thought = [&delta["reasoning_content"], &delta["reasoning"]]
             .into_iter()
@@ -235,14 +241,14 @@ impl OpenAiReader {
             }
         }
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            self.call(call, hear);
+            self.read_call(call, hear);
         }
     }
 
-    fn call(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn read_call(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
         let name = delta["function"]["name"].as_str().unwrap_or_default();
-        let at = self.find(index, id, name).unwrap_or_else(|| {
+        let at = self.find_call(index, id, name).unwrap_or_else(|| {
             self.calls.push(PartialToolCall { index, ..PartialToolCall::default() });
             self.calls.len() - 1
         });
@@ -263,7 +269,7 @@ impl OpenAiReader {
     }
 
     /// Which call a piece belongs to; none if it begins a new one.
-    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn find_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
             None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id)?,
@@ -298,14 +304,14 @@ fn usage_of(usage: &Value) -> TokenUsage {
     }
 }
 
-fn completed(partials: Vec<PartialToolCall>) -> Result<Vec<ModelCall>, RequestError> {
+fn finish_calls(partials: Vec<PartialToolCall>) -> Result<Vec<ModelCall>, RequestError> {
     let mut calls: Vec<ModelCall> = Vec::new();
     for PartialToolCall { mut id, name, arguments, .. } in partials {
         if name.is_empty() {
-            return Err(RequestError::broken("a call has no name"));
+            return Err(RequestError::malformed("a call has no name"));
         }
         if id.is_empty() || calls.iter().any(|call| call.id == id) {
-            id = made_up_id()?;
+            id = random_call_id()?;
         }
         let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
         calls.push(ModelCall { id, name, arguments });
@@ -314,10 +320,10 @@ fn completed(partials: Vec<PartialToolCall>) -> Result<Vec<ModelCall>, RequestEr
 }
 
 /// A name for a call that has none of its own. It has to differ from all others of the conversation, which nobody here knows.
-fn made_up_id() -> Result<String, RequestError> {
+fn random_call_id() -> Result<String, RequestError> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| RequestError::broken(format!("a call has no id, and there is no randomness for one: {error}")))?;
+        .map_err(|error| RequestError::malformed(format!("a call has no id, and there is no randomness for one: {error}")))?;
     Ok(format!("call_{:016x}", u64::from_ne_bytes(random)))
 }
 
@@ -331,8 +337,8 @@ mod tests {
         let mut hear = |piece: StreamEvent<'_>| heard.push(format!("{piece:?}"));
         for chunk in chunks {
             let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
-            if let Err(fault) = reader.event(&sse::SseEvent { name: String::new(), data }, &mut hear) {
-                return (Err(fault), heard);
+            if let Err(error) = reader.read_event(&sse::SseEvent { name: String::new(), data }, &mut hear) {
+                return (Err(error), heard);
             }
         }
         (reader.finish().map(|complete| complete.answer), heard)
@@ -432,7 +438,7 @@ mod tests {
     #[test]
     fn a_call_without_a_name_is_broken() {
         let (answer, _) = read(&[calls(&[json!({ "index": 0, "id": "a", "function": { "arguments": "{}" } })]), end("stop")]);
-        assert_eq!(answer, Err(RequestError::broken("a call has no name")));
+        assert_eq!(answer, Err(RequestError::malformed("a call has no name")));
     }
 
     fn says(text: &str) -> Value {
@@ -451,12 +457,12 @@ mod tests {
         ends(&[says("a"), end("stop")], Ok(("a", false)));
         ends(&[says("a"), "[DONE]".into()], Ok(("a", false)));
         ends(&[says("a"), end("length")], Ok(("a", true)));
-        ends(&[says("a"), end("")], Err(RequestError::broken("the answer broke off")));
-        ends(&[says("a")], Err(RequestError::broken("the answer broke off")));
-        ends(&["[DONE]".into()], Err(RequestError::broken("there is no answer in it")));
+        ends(&[says("a"), end("")], Err(RequestError::malformed("the answer broke off")));
+        ends(&[says("a")], Err(RequestError::malformed("the answer broke off")));
+        ends(&["[DONE]".into()], Err(RequestError::malformed("there is no answer in it")));
         ends(
             &[says("a"), end("error")],
-            Err(RequestError::passing(TransientKind::Busy, "the provider failed in the middle of the answer")),
+            Err(RequestError::transient(TransientKind::Busy, "the provider failed in the middle of the answer")),
         );
     }
 
@@ -492,22 +498,22 @@ mod tests {
     #[test]
     fn an_error_in_the_stream_is_a_fault() {
         let busy = json!({ "error": { "message": "down", "code": 502 }, "choices": [{ "delta": {}, "finish_reason": "error" }] });
-        assert_eq!(read(&[says("a"), busy]).0, Err(RequestError::passing(TransientKind::Busy, "502: down")));
+        assert_eq!(read(&[says("a"), busy]).0, Err(RequestError::transient(TransientKind::Busy, "502: down")));
         assert_eq!(read(&[json!({ "error": null }), says("a"), end("stop")]).0.unwrap().text, "a");
     }
 
     #[test]
     fn a_refusal_may_teach_to_ask_in_another_way_once() {
-        let mut dialect = OpenAiProtocol::new(Some(100), LimitName::MaxTokens);
-        let has = |dialect: &OpenAiProtocol, field: &str| dialect.body("m", &Prompt::default()).get(field).is_some();
-        assert!(has(&dialect, "stream_options") && has(&dialect, "max_tokens"));
-        assert!(dialect.learn("Extra inputs are not permitted: stream_options"));
-        assert!(!has(&dialect, "stream_options"));
-        assert!(!dialect.learn("Extra inputs are not permitted: stream_options"));
+        let mut protocol = OpenAiProtocol::new(Some(100), LimitName::MaxTokens);
+        let has = |protocol: &OpenAiProtocol, field: &str| protocol.request_body("m", &Prompt::default()).get(field).is_some();
+        assert!(has(&protocol, "stream_options") && has(&protocol, "max_tokens"));
+        assert!(protocol.adapt_to_refusal("Extra inputs are not permitted: stream_options"));
+        assert!(!has(&protocol, "stream_options"));
+        assert!(!protocol.adapt_to_refusal("Extra inputs are not permitted: stream_options"));
         let words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
-        assert!(dialect.learn(words));
-        assert!(has(&dialect, "max_completion_tokens") && !has(&dialect, "max_tokens"));
-        assert!(!dialect.learn(words));
-        assert!(!dialect.learn("something else"));
+        assert!(protocol.adapt_to_refusal(words));
+        assert!(has(&protocol, "max_completion_tokens") && !has(&protocol, "max_tokens"));
+        assert!(!protocol.adapt_to_refusal(words));
+        assert!(!protocol.adapt_to_refusal("something else"));
     }
 }

@@ -11,9 +11,9 @@ pub(super) enum RequestError {
     /// Somebody wants to stop.
     Cancelled,
     /// It may go well the next time.
-    Passing {
+    Transient {
         /// What kind of trouble it is.
-        trouble: TransientKind,
+        kind: TransientKind,
         /// What happened.
         why: String,
         /// How long the provider wants us to wait.
@@ -27,7 +27,7 @@ pub(super) enum RequestError {
         why: String,
     },
     /// Nobody is reached, and trying again would not change that.
-    Hopeless(String),
+    Permanent(String),
 }
 
 /// A kind of trouble that may pass.
@@ -57,37 +57,37 @@ impl TransientKind {
 
 impl RequestError {
     /// What came is no answer, or not the whole of it.
-    pub(super) fn broken(why: impl Into<String>) -> Self {
-        Self::passing(TransientKind::Broken, why)
+    pub(super) fn malformed(why: impl Into<String>) -> Self {
+        Self::transient(TransientKind::Broken, why)
     }
 
     /// Trouble that may pass, without a word on when.
-    pub(super) fn passing(trouble: TransientKind, why: impl Into<String>) -> Self {
-        Self::Passing { trouble, why: why.into(), wait: None }
+    pub(super) fn transient(kind: TransientKind, why: impl Into<String>) -> Self {
+        Self::Transient { kind, why: why.into(), wait: None }
     }
 
     /// What an HTTP status with these words means.
-    pub(super) fn of_status(status: u16, words: ProviderMessage, wait: Option<Duration>) -> Self {
+    pub(super) fn from_status(status: u16, words: ProviderMessage, wait: Option<Duration>) -> Self {
         let why = words.text;
         // An empty account is told with the status of a limit, but waiting does not fill it.
-        if is_passing(status) && !words.kind.contains("insufficient_quota") {
-            return Self::Passing { trouble: TransientKind::Busy, why: format!("{status}: {why}"), wait };
+        if is_transient(status) && !words.kind.contains("insufficient_quota") {
+            return Self::Transient { kind: TransientKind::Busy, why: format!("{status}: {why}"), wait };
         }
         Self::Refused { status, why }
     }
 
     /// What an error in a stream means that has come with status 200.
-    pub(super) fn of_error(error: &Value) -> Self {
-        let words = ProviderMessage::of(error);
+    pub(super) fn from_stream_error(error: &Value) -> Self {
+        let words = ProviderMessage::from_error(error);
         match status_of(error, &words.kind) {
-            Some(status) => Self::of_status(status, words, None),
-            None => Self::passing(TransientKind::Busy, words.text),
+            Some(status) => Self::from_status(status, words, None),
+            None => Self::transient(TransientKind::Busy, words.text),
         }
     }
 }
 
 /// Whether a request may go well after this status. 409 is a lock at the provider that another request held.
-fn is_passing(status: u16) -> bool {
+fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
@@ -125,7 +125,7 @@ pub(super) struct ProviderMessage {
 
 impl ProviderMessage {
     /// The words in the body of an answer that is none.
-    pub(super) fn in_body(body: &[u8]) -> Self {
+    pub(super) fn from_body(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body).trim().to_owned();
             let is_page = text.starts_with('<');
@@ -134,11 +134,11 @@ impl ProviderMessage {
         // Some gateways put the object into a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         let error = Some(&value["error"]).filter(|error| !error.is_null());
-        Self::of(error.unwrap_or(value))
+        Self::from_error(error.unwrap_or(value))
     }
 
     /// The words of an error: an object, or the text itself.
-    pub(super) fn of(error: &Value) -> Self {
+    pub(super) fn from_error(error: &Value) -> Self {
         if let Some(text) = error.as_str() {
             return Self { text: text.to_owned(), kind: String::new() };
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn says(body: &str, expected: &str) {
-        assert_eq!(ProviderMessage::in_body(body.as_bytes()).text, expected);
+        assert_eq!(ProviderMessage::from_body(body.as_bytes()).text, expected);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
 
     #[track_caller]
     fn passes(error: &Value, expected: bool) {
-        assert_eq!(matches!(RequestError::of_error(error), RequestError::Passing { .. }), expected, "{error}");
+        assert_eq!(matches!(RequestError::from_stream_error(error), RequestError::Transient { .. }), expected, "{error}");
     }
 
     #[test]
@@ -230,8 +230,8 @@ mod tests {
             (529, true),
             (302, false),
         ] {
-            let fault = RequestError::of_status(status, ProviderMessage::default(), None);
-            assert_eq!(matches!(fault, RequestError::Passing { .. }), expected, "{status}");
+            let error = RequestError::from_status(status, ProviderMessage::default(), None);
+            assert_eq!(matches!(error, RequestError::Transient { .. }), expected, "{status}");
         }
     }
 

@@ -50,13 +50,13 @@ impl RetryPolicy {
 pub(super) struct GivenUp {
     /// How often it was tried.
     pub attempts: u32,
-    /// The last fault.
-    pub fault: RequestError,
+    /// The last error.
+    pub error: RequestError,
 }
 
 /// Makes attempts until one succeeds, fails for good, or enough have failed. Each pause is told before it begins.
-pub(super) fn persist<T>(
-    settings: &RetryPolicy,
+pub(super) fn retry_transient<T>(
+    policy: &RetryPolicy,
     cancel: &CancelToken,
     hear: &mut dyn FnMut(StreamEvent<'_>),
     mut attempt: impl FnMut(&mut dyn FnMut(StreamEvent<'_>)) -> Result<T, RequestError>,
@@ -64,39 +64,39 @@ pub(super) fn persist<T>(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let fault = match attempt(hear) {
+        let error = match attempt(hear) {
             Ok(found) => return Ok(found),
-            Err(fault) => fault,
+            Err(error) => error,
         };
-        let RequestError::Passing { why, wait, .. } = &fault else { return Err(GivenUp { attempts, fault }) };
-        if attempts >= settings.attempts {
-            return Err(GivenUp { attempts, fault });
+        let RequestError::Transient { why, wait, .. } = &error else { return Err(GivenUp { attempts, error }) };
+        if attempts >= policy.attempts {
+            return Err(GivenUp { attempts, error });
         }
-        let pause = settings.pause(attempts, *wait, chance());
-        hear(StreamEvent::Again { why, seconds: pause.as_secs_f64() });
-        rest(pause, cancel).map_err(|fault| GivenUp { attempts, fault })?;
+        let pause = policy.pause(attempts, *wait, random_fraction());
+        hear(StreamEvent::Retry { why, seconds: pause.as_secs_f64() });
+        sleep_unless_cancelled(pause, cancel).map_err(|error| GivenUp { attempts, error })?;
     }
 }
 
 /// How often those who wait look whether somebody wants to stop.
-pub(super) const GLANCE: Duration = Duration::from_millis(20);
+pub(super) const CANCEL_POLL: Duration = Duration::from_millis(20);
 
-fn rest(pause: Duration, cancel: &CancelToken) -> Result<(), RequestError> {
+fn sleep_unless_cancelled(pause: Duration, cancel: &CancelToken) -> Result<(), RequestError> {
     let start = Instant::now();
     loop {
-        if cancel.is_set() {
+        if cancel.is_cancelled() {
             return Err(RequestError::Cancelled);
         }
         let left = pause.saturating_sub(start.elapsed());
         if left.is_zero() {
             return Ok(());
         }
-        thread::sleep(left.min(GLANCE));
+        thread::sleep(left.min(CANCEL_POLL));
     }
 }
 
 /// A number in 0..1.
-fn chance() -> f64 {
+fn random_fraction() -> f64 {
     let mut random = [0; 4];
     // Without randomness a pause is as long as it may be, which harms nobody.
     match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()) {
@@ -140,24 +140,24 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let settings = RetryPolicy::default();
-        let pauses: Vec<_> = (1..=7).map(|attempt| settings.pause(attempt, None, 1.0).as_secs()).collect();
+        let policy = RetryPolicy::default();
+        let pauses: Vec<_> = (1..=7).map(|attempt| policy.pause(attempt, None, 1.0).as_secs()).collect();
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
     }
 
     #[test]
     fn the_provider_may_ask_for_a_pause_but_not_for_any() {
-        let settings = RetryPolicy::default();
-        assert_eq!(settings.pause(1, Some(Duration::from_secs(20)), 0.5).as_secs(), 21);
-        assert_eq!(settings.pause(1, Some(Duration::from_secs(86_400)), 0.5), settings.longest_pause);
+        let policy = RetryPolicy::default();
+        assert_eq!(policy.pause(1, Some(Duration::from_secs(20)), 0.5).as_secs(), 21);
+        assert_eq!(policy.pause(1, Some(Duration::from_secs(86_400)), 0.5), policy.longest_pause);
     }
 
     proptest! {
         #[test]
         fn no_pause_is_too_long(attempt in 1_u32.., wait in prop::option::of(0_u64..), chance in 0.0..1.0) {
-            let settings = RetryPolicy::default();
-            let pause = settings.pause(attempt, wait.map(Duration::from_secs), chance);
-            prop_assert!(pause <= settings.longest_pause);
+            let policy = RetryPolicy::default();
+            let pause = policy.pause(attempt, wait.map(Duration::from_secs), chance);
+            prop_assert!(pause <= policy.longest_pause);
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     #[track_caller]
     fn check(faults: &[RequestError], expected: Result<usize, GivenUp>, told: usize) {
         let (mut made, mut heard) = (0, 0);
-        let answer = persist(&quick(), &CancelToken::default(), &mut |_| heard += 1, |_| {
+        let answer = retry_transient(&quick(), &CancelToken::default(), &mut |_| heard += 1, |_| {
             made += 1;
             faults.get(made - 1).cloned().map_or(Ok(made), Err)
         });
@@ -178,28 +178,28 @@ mod tests {
 
     #[test]
     fn what_passes_is_tried_again_and_told() {
-        let busy = || RequestError::passing(TransientKind::Busy, "busy");
+        let busy = || RequestError::transient(TransientKind::Busy, "busy");
         check(&[], Ok(1), 0);
         check(&[busy()], Ok(2), 1);
         check(&[busy(), busy()], Ok(3), 2);
-        check(&[busy(), busy(), busy()], Err(GivenUp { attempts: 3, fault: busy() }), 2);
+        check(&[busy(), busy(), busy()], Err(GivenUp { attempts: 3, error: busy() }), 2);
     }
 
     #[test]
     fn what_does_not_pass_is_not_tried_again() {
         let refused = RequestError::Refused { status: 400, why: "no".into() };
-        check(std::slice::from_ref(&refused), Err(GivenUp { attempts: 1, fault: refused.clone() }), 0);
-        check(&[RequestError::Cancelled], Err(GivenUp { attempts: 1, fault: RequestError::Cancelled }), 0);
+        check(std::slice::from_ref(&refused), Err(GivenUp { attempts: 1, error: refused.clone() }), 0);
+        check(&[RequestError::Cancelled], Err(GivenUp { attempts: 1, error: RequestError::Cancelled }), 0);
     }
 
     #[test]
     fn a_pause_ends_when_somebody_wants_to_stop() {
         let hour = Duration::from_secs(3600);
-        let settings = RetryPolicy { longest_pause: hour, ..quick() };
+        let policy = RetryPolicy { longest_pause: hour, ..quick() };
         let cancel = CancelToken::default();
-        let wait = RequestError::Passing { trouble: TransientKind::Busy, why: String::new(), wait: Some(hour) };
+        let wait = RequestError::Transient { kind: TransientKind::Busy, why: String::new(), wait: Some(hour) };
         let asker = cancel.clone();
-        let answer = persist(&settings, &cancel, &mut |_| asker.set(), |_| Err::<(), _>(wait.clone()));
-        assert_eq!(answer, Err(GivenUp { attempts: 1, fault: RequestError::Cancelled }));
+        let answer = retry_transient(&policy, &cancel, &mut |_| asker.cancel(), |_| Err::<(), _>(wait.clone()));
+        assert_eq!(answer, Err(GivenUp { attempts: 1, error: RequestError::Cancelled }));
     }
 }

@@ -94,7 +94,7 @@ impl ScriptedModel {
     }
 
     /// Passes over turns that were played before a run was interrupted.
-    pub fn after(mut self, turns: u32) -> Self {
+    pub fn skip_turns(mut self, turns: u32) -> Self {
         let played = (turns as usize).min(self.turns.len());
         self.turns.drain(..played);
         // A call of a conversation that goes on has a name that no other has.
@@ -114,7 +114,7 @@ impl ChatModel for ScriptedModel {
         cancel: &CancelToken,
         hear: &mut dyn FnMut(StreamEvent<'_>),
     ) -> Result<ModelAnswer, ModelError> {
-        if cancel.is_set() {
+        if cancel.is_cancelled() {
             return Err(ModelError::Cancelled);
         }
         let Some(versions) = self.turns.pop_front() else {

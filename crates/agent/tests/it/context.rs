@@ -385,11 +385,11 @@ fn play(dialect: EditDialect, seed: u64) -> Tally {
         events.borrow_mut().push(event.clone());
     };
     let workspace = Workspace::open(dir.path(), Config { durability: Durability::Fast, ..Config::default() }).unwrap();
-    let mut settings = RunSettings { dialect: Some(dialect), ..RunSettings::of(&workspace) };
+    let mut settings = RunSettings { dialect: Some(dialect), ..RunSettings::for_workspace(&workspace) };
     settings.limits.turns = Some(TURNS);
     let ports =
         Ports { model: &mut checker, permission: &mut NoApprover, listener: &mut listener, cancel: CancelToken::default() };
-    let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
+    let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().run().unwrap();
     assert_eq!((outcome.stop, outcome.turns), (StopReason::Budget, TURNS), "{}", outcome.text);
     Tally { outside, ..checker.tally }
 }

@@ -15,7 +15,7 @@ use surehand_testkit::model_server::{ModelServer, Turn};
 const BOTH: [ModelProtocol; 2] = [ModelProtocol::OpenAi, ModelProtocol::Anthropic];
 
 /// Patient with silence, quick to ask again.
-fn settings() -> RetryPolicy {
+fn retry_policy() -> RetryPolicy {
     let instant = Duration::from_micros(10);
     RetryPolicy { idle: Duration::from_secs(3600), attempts: 4, first_pause: instant, longest_pause: instant }
 }
@@ -25,7 +25,7 @@ fn connection(protocol: ModelProtocol, url: &str) -> ModelConnection {
         model: "test-model".to_owned(),
         url: Some(url.to_owned()),
         protocol: Some(protocol),
-        settings: settings(),
+        retry: retry_policy(),
         ..ModelConnection::default()
     }
 }
@@ -60,7 +60,7 @@ fn ask(model: &mut dyn ChatModel, prompt: &Prompt) -> Said {
             StreamEvent::Text(text) => format!("text {text}"),
             StreamEvent::Thought(text) => format!("thought {text}"),
             StreamEvent::Calling(tool) => format!("calling {tool}"),
-            StreamEvent::Again { why, .. } => format!("again {why}"),
+            StreamEvent::Retry { why, .. } => format!("again {why}"),
         });
     });
     (answer, heard)
@@ -380,8 +380,8 @@ fn silence_is_a_failure() {
     for turn in [Turn::hang(), long().stalled()] {
         for protocol in BOTH {
             let server = ModelServer::start(vec![turn.clone(); 2]);
-            let settings = RetryPolicy { idle: Duration::from_millis(100), attempts: 2, ..settings() };
-            let connection = ModelConnection { settings, ..connection(protocol, &server.url()) };
+            let retry = RetryPolicy { idle: Duration::from_millis(100), attempts: 2, ..retry_policy() };
+            let connection = ModelConnection { retry, ..connection(protocol, &server.url()) };
             let (answer, _) = ask(&mut *connected(&connection), &prompt("hello"));
             let Err(ModelError::Unavailable { attempts: 2, why, .. }) = answer else { panic!("{answer:?}") };
             assert!(why.starts_with("nothing came for 0.1 seconds\n"), "{why}");
@@ -395,8 +395,8 @@ fn a_whole_answer_counts_though_the_line_stays_open_or_breaks() {
     let turn = Turn::body(format!("data: {chunk}\n\n"));
     for turn in [turn.clone(), turn.clone().broken(), turn.stalled()] {
         let server = ModelServer::start(vec![turn; 4]);
-        let settings = RetryPolicy { idle: Duration::from_secs(1), ..settings() };
-        let connection = ModelConnection { settings, ..connection(ModelProtocol::OpenAi, &server.url()) };
+        let retry = RetryPolicy { idle: Duration::from_secs(1), ..retry_policy() };
+        let connection = ModelConnection { retry, ..connection(ModelProtocol::OpenAi, &server.url()) };
         let (answer, _) = ask(&mut *connected(&connection), &prompt("hello"));
         assert_eq!(answer.unwrap().text, "hi");
     }
@@ -504,10 +504,10 @@ fn stops(turn: &Turn) {
         let answer = thread::scope(|scope| {
             scope.spawn(|| {
                 server.wait_for_requests(1);
-                cancel.set();
+                cancel.cancel();
             });
-            let settings = RetryPolicy { longest_pause: Duration::from_secs(3600), ..settings() };
-            let connection = ModelConnection { settings, ..connection(protocol, &server.url()) };
+            let retry = RetryPolicy { longest_pause: Duration::from_secs(3600), ..retry_policy() };
+            let connection = ModelConnection { retry, ..connection(protocol, &server.url()) };
             connected(&connection).ask(&prompt("hello"), &cancel, &mut |_| {})
         });
         assert_eq!(answer, Err(ModelError::Cancelled));
@@ -526,7 +526,7 @@ fn waiting_ends_at_once_when_somebody_wants_to_stop() {
 fn nobody_is_asked_after_a_stop() {
     let server = ModelServer::start(vec![Turn::text("hi")]);
     let cancel = CancelToken::default();
-    cancel.set();
+    cancel.cancel();
     let answer = model(ModelProtocol::OpenAi, &server).ask(&prompt("hello"), &cancel, &mut |_| {});
     assert_eq!(answer, Err(ModelError::Cancelled));
     assert_eq!(server.requests(), []);

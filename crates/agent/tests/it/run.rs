@@ -139,7 +139,7 @@ impl Stage {
     }
 
     fn with(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
-        let mut settings = self.settings.take().unwrap_or_else(|| RunSettings::of(&self.workspace()));
+        let mut settings = self.settings.take().unwrap_or_else(|| RunSettings::for_workspace(&self.workspace()));
         change(&mut settings);
         self.settings = Some(settings);
         self
@@ -171,13 +171,15 @@ impl Stage {
         };
         let ports = Ports { model: &mut model, permission: &mut NoApprover, listener: &mut listener, cancel };
         let workspace = self.workspace();
-        let settings =
-            RunSettings { dialect: self.dialect, ..self.settings.clone().unwrap_or_else(|| RunSettings::of(&workspace)) };
+        let settings = RunSettings {
+            dialect: self.dialect,
+            ..self.settings.clone().unwrap_or_else(|| RunSettings::for_workspace(&workspace))
+        };
         let run = match story {
             Some(story) => AgentRun::new(workspace, story, settings, ports)?,
             None => AgentRun::resume(workspace, None, settings, ports)?,
         };
-        let outcome = run.go()?;
+        let outcome = run.run()?;
         let prompts = prompts.borrow().clone();
         Ok(Played { outcome, events, prompts })
     }
@@ -392,7 +394,7 @@ fn a_stop_is_heeded_between_calls() {
     let played = stage
         .try_play(Some("story"), script, cancel, move |event, _| {
             if matches!(event, RunEvent::Result { tool, .. } if tool == "write_file") {
-                wish.set();
+                wish.cancel();
             }
         })
         .unwrap();

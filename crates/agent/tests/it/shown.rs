@@ -37,7 +37,7 @@ impl ChatModel for Recorded {
 struct Anything;
 
 impl Approver for Anything {
-    fn may_run(&mut self, _: &str) -> Approval {
+    fn approve(&mut self, _: &str) -> Approval {
         Approval::Yes
     }
 }
@@ -92,10 +92,10 @@ fn play(dir: &Path, turns: Vec<Vec<ScriptedCall>>, mut outside: impl FnMut(u32))
         _ => {}
     };
     let workspace = Workspace::open(dir, Config::default()).unwrap();
-    let settings = RunSettings::of(&workspace);
+    let settings = RunSettings::for_workspace(&workspace);
     let mut model = Recorded(script, prompts.clone());
     let ports = Ports { model: &mut model, permission: &mut Anything, listener: &mut listener, cancel: CancelToken::default() };
-    let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().go().unwrap();
+    let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().run().unwrap();
     let prompts = prompts.borrow().clone();
     Played { prompts, results, stop: outcome.stop }
 }

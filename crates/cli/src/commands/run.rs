@@ -8,10 +8,7 @@ use surehand_agent::{
     AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunSettings,
     command::{ApprovalMode, ApprovalRules, RuleApprover},
     event::StopReason,
-    model::{
-        self, ChatModel, KeyStore, ModelConnection, ModelProtocol, RetryPolicy, TokenPrices,
-        scripted::ScriptedModel,
-    },
+    model::{self, ChatModel, KeyStore, ModelConnection, ModelProtocol, RetryPolicy, TokenPrices, scripted::ScriptedModel},
     transcript::{self, SavedRun},
 };
 use surehand_engine::{
@@ -54,7 +51,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         None => AgentRun::new(workspace, &story.unwrap_or_default(), settings, ports)?,
         Some(name) => AgentRun::resume(workspace, named(name), settings, ports)?,
     };
-    let outcome = run.go()?;
+    let outcome = run.run()?;
     match audience.into_inner().failed {
         // Whoever read along has seen enough. How far the run came is told by the exit code all the same.
         Some(error) if !output::is_broken_pipe(&error) => return Err(error),
@@ -79,7 +76,7 @@ fn story(typed: &str) -> anyhow::Result<String> {
 }
 
 fn settings(args: &RunArgs, workspace: &Workspace) -> RunSettings {
-    let mut settings = RunSettings::of(workspace);
+    let mut settings = RunSettings::for_workspace(workspace);
     if let Some(mode) = args.mode {
         settings.mode = match mode {
             ModeArg::Snapshot => Mode::Snapshot,
@@ -105,7 +102,7 @@ fn named(run: &str) -> Option<&str> {
 
 /// Where the run was that is to go on.
 fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<SavedRun>> {
-    Ok(args.resume.as_deref().map(|run| transcript::find(workspace, named(run))).transpose()?)
+    Ok(args.resume.as_deref().map(|run| transcript::find_resumable(workspace, named(run))).transpose()?)
 }
 
 /// The model that is asked for: a script, or the one on the command line or in the settings.
@@ -113,7 +110,7 @@ fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspa
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let played = resumed(args, workspace)?.map_or(0, |place| place.turn);
-        return Ok(Box::new(ScriptedModel::parse(&script)?.after(played)));
+        return Ok(Box::new(ScriptedModel::parse(&script)?.skip_turns(played)));
     }
     if let Some(model) = remote {
         return Ok(model);
@@ -140,13 +137,13 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatMod
     let prices = TokenPrices { input: set.price_input, cached: set.price_cached, output: set.price_output };
     let url = args.url.clone().or(set.url);
     let key_store = KeyStore { command: set.key_command, file: set.key_file };
-    let settings = RetryPolicy {
+    let retry = RetryPolicy {
         idle: Duration::from_secs(set.seconds),
         attempts: set.attempts,
         first_pause: Duration::from_secs_f64(set.pause),
         ..RetryPolicy::default()
     };
-    let connection = ModelConnection { model: name, url, protocol, key_store, prices, settings, ..ModelConnection::default() };
+    let connection = ModelConnection { model: name, url, protocol, key_store, prices, retry, ..ModelConnection::default() };
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
@@ -184,7 +181,7 @@ impl Audience {
         if let Err(error) = self.view.show(event) {
             // Nobody looks on any more: what nobody sees should not go on for long.
             self.failed = Some(error);
-            self.cancel.set();
+            self.cancel.cancel();
         }
     }
 }
@@ -193,14 +190,14 @@ impl Audience {
 struct Person<'a>(&'a RefCell<Audience>);
 
 impl Approver for Person<'_> {
-    fn may_run(&mut self, command: &str) -> Approval {
+    fn approve(&mut self, command: &str) -> Approval {
         let Audience { view, cancel, .. } = &mut *self.0.borrow_mut();
         match view.ask(command, cancel) {
             Ok(Answer::Once) => Approval::Yes,
             Ok(Answer::Always) => Approval::Always,
             Ok(Answer::No) => Approval::No(None),
             Ok(Answer::Instead(words)) => Approval::No(Some(words)),
-            Ok(Answer::Nobody) => surehand_agent::command::NoApprover.may_run(command),
+            Ok(Answer::Nobody) => surehand_agent::command::NoApprover.approve(command),
             Err(error) => Approval::No(Some(format!("nobody could be asked: {error:#}"))),
         }
     }

@@ -60,7 +60,7 @@ impl Keyboard {
 
     /// Waits until there is something to read; no longer if somebody wants to stop. A read that only waits would not notice.
     fn wait(&self, cancel: &CancelToken) -> io::Result<bool> {
-        while !cancel.is_set() {
+        while !cancel.is_cancelled() {
             match poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&LOOK_EVERY)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 // Also where this kind of file cannot be waited for: then the read waits.

@@ -50,7 +50,8 @@ fn surehand(root: &Path, mode: Mode, audience: &mut Audience<'_>) -> anyhow::Res
     let state = tempfile::tempdir().context("a temporary directory")?;
     let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
     let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
-    let settings = RunSettings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..RunSettings::of(&workspace) };
+    let settings =
+        RunSettings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..RunSettings::for_workspace(&workspace) };
     let mut listener = |event: &RunEvent| audience.hear(event);
     let ports = Ports {
         model: &mut Forgetful::default(),
@@ -58,7 +59,7 @@ fn surehand(root: &Path, mode: Mode, audience: &mut Audience<'_>) -> anyhow::Res
         listener: &mut listener,
         cancel: CancelToken::default(),
     };
-    Ok(AgentRun::new(workspace, STORY, settings, ports)?.go()?.stop == StopReason::Done)
+    Ok(AgentRun::new(workspace, STORY, settings, ports)?.run()?.stop == StopReason::Done)
 }
 
 /// Whoever listens to a run: the others, who wait for their moment, and the ledger.
