@@ -1,47 +1,40 @@
-//! What came of a call of the model, whichever tool it was of.
+//! The outcome of a call made by the model, for workspace tools and the agent's own alike.
 
 use surehand_engine::{Outcome, ToolNames, core::Lines, render};
 
-/// What came of a call.
 #[derive(Debug)]
 pub struct CallOutcome {
-    /// For a model that reads it in a conversation.
+    /// The reply in a conversation.
     pub text: String,
-    /// The same for a model whose prompt shows the lines of files in another place.
+    /// The reply without file lines, for a prompt that shows those among the open files.
     pub text_beside_files: String,
-    /// What it was.
     pub kind: CallOutcomeKind,
-    /// Whether the edit was refused first, and then made where it is proven which lines were meant.
+    /// Whether the edit was refused at first and then repaired by the loop.
     pub is_repaired: bool,
 }
 
-/// What came of a call.
 #[derive(Debug)]
 pub enum CallOutcomeKind {
-    /// The workspace has answered.
     Outcome(Box<Outcome>),
-    /// A command has run.
+    /// A command ran.
     Command {
-        /// Whether it ended well.
         succeeded: bool,
-        /// How it ended, in words.
+        /// The exit code or signal, as text.
         ending: String,
-        /// The lines that it printed of files.
+        /// File lines that the command printed.
         read: Vec<Lines>,
     },
-    /// The run has refused the call.
+    /// The run itself refused the call.
     Refused {
-        /// Why, for programs.
         code: &'static str,
-        /// How often, this time included.
+        /// How often this call was refused, including now.
         repeat: u32,
     },
-    /// The story is done.
+    /// `done` was accepted.
     Finished,
 }
 
 impl CallOutcome {
-    /// An answer of the workspace, for a model that knows its tools by these names.
     pub fn from_outcome(outcome: Outcome, names: &ToolNames) -> Self {
         Self {
             text: render::text(&outcome, names),
@@ -51,17 +44,16 @@ impl CallOutcome {
         }
     }
 
-    /// Something that shows no lines of files, or shows them in its own way.
+    /// An outcome with the same reply in both modes.
     pub fn new(text: String, kind: CallOutcomeKind) -> Self {
         Self { text_beside_files: text.clone(), text, kind, is_repaired: false }
     }
 
-    /// A call that the run refuses.
     pub fn refused(code: &'static str, text: &str) -> Self {
         Self::new(format!("{text}\n"), CallOutcomeKind::Refused { code, repeat: 1 })
     }
 
-    /// What the workspace has answered, if it was asked.
+    /// The outcome of a workspace tool.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => Some(outcome),
@@ -69,12 +61,11 @@ impl CallOutcome {
         }
     }
 
-    /// Whether the call was refused.
     pub fn is_error(&self) -> bool {
         self.refusal().is_some()
     }
 
-    /// Why it was refused, for programs, and how often the same call has been, if it was.
+    /// The code of the refusal and how often this call was refused.
     pub fn refusal(&self) -> Option<(&'static str, u32)> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => {
@@ -85,17 +76,17 @@ impl CallOutcome {
         }
     }
 
-    /// Whether it did not do what the model wanted.
+    /// Whether the call was refused or the command failed.
     pub fn has_failed(&self) -> bool {
         self.is_error() || matches!(self.kind, CallOutcomeKind::Command { succeeded: false, .. })
     }
 
-    /// Whether it changed nothing because there was nothing to change.
+    /// Whether nothing changed because nothing had to.
     pub fn is_noop(&self) -> bool {
         self.outcome().is_some_and(Outcome::is_noop)
     }
 
-    /// The lines of files that the model knows from it.
+    /// File lines that the model has seen in this outcome.
     pub fn shown(&self) -> Vec<Lines> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => outcome.shown(),

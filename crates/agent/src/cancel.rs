@@ -1,21 +1,21 @@
-//! The wish to stop.
+//! Cancellation of a run.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Whether somebody wants the run to stop. Whoever waits looks here; what has been begun on disk is finished first.
+/// A shared cancellation flag. Everything that waits polls it; a commit in progress is finished first.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Asks for a stop.
+    /// Requests cancellation.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a stop was asked for.
+    /// Whether cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! What happens in a run, as it happens: for the transcript, for programs (`surehand run --json`) and for the terminal. One enum, so
-//! that none of the three knows more than the others.
+//! The events of a run. The transcript, `surehand run --json` and the terminal all show this one enum, so none of
+//! them knows more than the others.
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -8,114 +8,114 @@ use surehand_engine::core::file_diff::FileDiff;
 
 use crate::model::TokenUsage;
 
-/// Something that happened.
+/// One event of a run. The names of variants and fields are those of the JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// A run begins, or goes on.
+    /// A run starts or is resumed.
     Started {
-        /// Its name.
+        /// The id of the run.
         run: String,
-        /// What is to be done.
+        /// The story, as the user gave it.
         story: String,
-        /// Who is asked.
+        /// The name of the model.
         model: String,
         /// `snapshot` or `history`.
         mode: Mode,
-        /// The name of its session, for `surehand log` and `surehand undo`.
+        /// The id of its session, for `surehand log` and `surehand undo`.
         session: String,
-        /// The turn after which it goes on, 0 for a new one.
+        /// The last completed turn; 0 for a new run.
         after_turn: u32,
     },
-    /// The model is asked.
+    /// A turn starts: the model is asked.
     Turn {
-        /// Which turn it is, from 1.
+        /// The number of the turn, from 1.
         turn: u32,
-        /// What it is for.
+        /// The phase of the run.
         phase: RunPhase,
         /// The first open task.
         task: Option<String>,
-        /// How many tasks are open.
+        /// Number of open tasks.
         open: usize,
-        /// How many are completed.
+        /// Number of completed tasks.
         completed: usize,
-        /// Tokens of the prompt, estimated, never less than they are.
+        /// Estimated tokens of the prompt; never an underestimate.
         prompt_tokens: usize,
     },
-    /// A piece of the model's text, as it comes.
+    /// A streamed piece of the model's text.
     Text {
         /// The piece.
         text: String,
     },
-    /// The model begins to write a call of this tool.
+    /// The model has begun to write a call of this tool.
     Calling {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
     },
-    /// The request to the model failed and is made again. What came of its answer is void.
+    /// The request failed and will be repeated. Discard what was streamed of its answer.
     Again {
-        /// How it failed.
+        /// The error.
         why: String,
-        /// Until the next attempt.
+        /// Seconds until the next attempt.
         seconds: f64,
     },
-    /// The model has answered: all of its text.
+    /// The whole text of the model's answer.
     Said {
         /// The text.
         text: String,
     },
-    /// A tool is called.
+    /// A tool is being called.
     Call {
-        /// Which call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Its arguments, or as a string what is no JSON.
+        /// The arguments; a string if the model did not write JSON.
         arguments: Value,
-        /// Whether the loop made it of its own accord, to repair what was refused.
+        /// Whether the loop made this call itself to repair a refused edit.
         repair: bool,
     },
-    /// What came of a call.
+    /// The result of a call.
     Result {
-        /// Which call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Whether it was refused.
+        /// Whether the call was refused.
         is_error: bool,
-        /// In full.
+        /// The full reply.
         text: String,
-        /// What it did to files, without those that are as before. In JSON it is one unified diff, a string, which is not read
-        /// back: an event that was read has no diff.
+        /// The changed files. In JSON this is a unified diff in one string, which is not parsed back: an event read from
+        /// the transcript has no diff.
         #[serde(serialize_with = "as_unified_diff", skip_deserializing)]
         diff: Vec<FileDiff>,
     },
-    /// Parts of the context were dropped, by name.
+    /// Lines left the prompt for lack of room.
     Left {
-        /// Files, with lines.
+        /// Files, with line ranges.
         what: Vec<String>,
     },
-    /// The conversation was folded into a snapshot (history mode).
+    /// The conversation was folded into a snapshot (history mode only).
     Folded {
-        /// How many messages.
+        /// Number of messages folded.
         messages: usize,
     },
-    /// A turn is over.
+    /// A turn is complete.
     TurnEnded {
-        /// Which.
+        /// The number of the turn.
         turn: u32,
-        /// What it took.
+        /// Tokens and cost of this turn.
         usage: TokenUsage,
-        /// What all turns took so far.
+        /// Tokens and cost of all turns so far.
         total: TokenUsage,
-        /// How long the model and the tools took.
+        /// Time taken by the model and the tools.
         seconds: f64,
     },
-    /// The run is over, for now or for good.
+    /// The run has stopped.
     Stopped {
-        /// Why.
+        /// The reason.
         stop: StopReason,
-        /// In words: what was done, or what to do.
+        /// The model's summary, or what to do next.
         text: String,
     },
 }
@@ -124,16 +124,16 @@ fn as_unified_diff<S: Serializer>(files: &[FileDiff], serializer: S) -> Result<S
     serializer.serialize_str(&files.iter().map(FileDiff::to_string).collect::<String>())
 }
 
-/// Where a run is.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
-    /// The model looks around and writes the tasks.
+    /// The model explores and writes the task list.
     #[default]
     Planning,
-    /// It works on them.
+    /// The model works on the tasks.
     Coding,
-    /// It has called `done`.
+    /// The model has called `done`.
     Done,
 }
 
@@ -141,14 +141,14 @@ pub enum RunPhase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model called `done` and no task is open.
+    /// The model called `done` with no task open.
     Done,
-    /// Turns, tokens or money are used up.
+    /// A limit on turns, tokens or cost was reached.
     Budget,
-    /// It goes round in circles.
+    /// The loop detector stopped it.
     Stuck,
-    /// Somebody wanted it.
+    /// The user stopped it.
     Cancelled,
-    /// The model does not answer.
+    /// The model did not answer.
     Model,
 }

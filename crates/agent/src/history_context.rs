@@ -1,4 +1,5 @@
-//! The prompt of a turn from the conversation: all that was said, until it gets too long and is folded into the state.
+//! The context in history mode: the whole conversation, folded into a snapshot of the state when it nears the
+//! window.
 
 use surehand_engine::core::RepoState;
 
@@ -8,12 +9,11 @@ use crate::{
     snapshot_context::{RenderedPrompt, TurnInput},
 };
 
-/// The context of a run in history mode.
 #[derive(Debug, Default)]
 pub(crate) struct HistoryContext {
     messages: Vec<(ChatMessage, usize)>,
     window: usize,
-    /// Calls of the last turn that changed nothing because there was nothing to change. They leave once the model has seen that.
+    /// Calls of the last turn that changed nothing. They are dropped once the model has seen their results.
     noops: Vec<String>,
 }
 
@@ -26,17 +26,14 @@ pub enum TranscriptEntry {
     Results(Vec<CallResult>),
 }
 
-/// What folding came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FoldedHistory {
-    /// How many messages are gone.
+    /// Number of messages folded.
     pub messages: usize,
-    /// Whether the last exchange is still there.
     pub is_last_kept: bool,
 }
 
 impl HistoryContext {
-    /// A conversation that goes on from what was said.
     pub(crate) fn new(window: usize, said: Vec<TranscriptEntry>) -> Self {
         let mut history = Self { window, ..Self::default() };
         for line in said {
@@ -53,12 +50,10 @@ impl HistoryContext {
         self.messages.push((message, tokens));
     }
 
-    /// Says something to the model.
     pub(crate) fn add_user_message(&mut self, text: impl Into<String>) {
         self.push(ChatMessage::User(text.into()));
     }
 
-    /// A turn is over.
     pub(crate) fn end_turn(&mut self, said: &str, calls: Vec<ModelCall>, results: Vec<CallResult>, noops: Vec<String>) {
         let old = std::mem::replace(&mut self.noops, noops);
         self.drop_calls(&old);
@@ -68,7 +63,7 @@ impl HistoryContext {
         }
     }
 
-    /// Takes calls and what came of them out of the conversation.
+    /// Removes calls and their results from the conversation.
     fn drop_calls(&mut self, ids: &[String]) {
         if ids.is_empty() {
             return;
@@ -89,7 +84,7 @@ impl HistoryContext {
         });
     }
 
-    /// Whether the conversation is near its window, and folding it would help.
+    /// Whether the conversation is near its window and folding would make it shorter.
     pub(crate) fn is_full(&self, input: &TurnInput<'_>) -> bool {
         let tokens = self.tokens(input);
         tokens > self.window * 4 / 5 && self.last_answer() > 1 || tokens > self.window && self.messages.len() > 1
@@ -100,14 +95,15 @@ impl HistoryContext {
         fixed + self.messages.iter().map(|(_, tokens)| tokens).sum::<usize>()
     }
 
-    /// Where the last exchange begins.
+    /// Index of the last answer, with which the last exchange begins.
     fn last_answer(&self) -> usize {
         let is_answer = |(message, _): &(ChatMessage, usize)| matches!(message, ChatMessage::Assistant { .. });
         self.messages.iter().rposition(is_answer).unwrap_or(self.messages.len())
     }
 
-    /// Folds the conversation into the state, except for the last exchange: the model has not seen yet what came of its last calls. If
-    /// that alone is too long it goes as well. Whoever folds must forget what was read before.
+    /// Folds the conversation into the state. The last exchange stays, because the model has not seen its results
+    /// yet, unless it alone exceeds the window. The caller must reset the session: what was read before is no longer
+    /// shown.
     pub(crate) fn fold(&mut self, state: &RepoState, input: &TurnInput<'_>) -> FoldedHistory {
         let now = turn_request(state, input.phase);
         let state = state_text(state, input.phase);
@@ -131,9 +127,8 @@ impl HistoryContext {
         FoldedHistory { messages, is_last_kept: false }
     }
 
-    /// The prompt of the next turn.
     pub(crate) fn render(&mut self, input: &TurnInput<'_>) -> RenderedPrompt {
-        // A conversation begins with what was asked of the model, also one that goes on.
+        // A conversation must begin with a user message, even a resumed one.
         if !matches!(self.messages.first(), Some((ChatMessage::User(_), _))) {
             let text = format!("{}\n{}", state_text(input.state, input.phase), turn_request(input.state, input.phase));
             let message = ChatMessage::User(text);

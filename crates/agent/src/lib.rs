@@ -1,5 +1,5 @@
-//! An agent that works on a story with the tools of Surehand. Its prompt is rendered from the state of the repository and the
-//! files as they are now, not replayed from what was said.
+//! A coding agent on top of Surehand's tools. Its prompt is rendered from the current files and the state of the
+//! repository instead of replaying the conversation.
 //!
 //! ```
 //! use serde_json::json;

@@ -1,4 +1,4 @@
-//! Notices when a run goes round in circles: it is said to the model, and when that does not help the run stops.
+//! Loop detection: warns the model when a run makes no progress, and stops the run if that does not help.
 
 use std::collections::HashSet;
 
@@ -9,16 +9,16 @@ use crate::{
     tool::AgentTool,
 };
 
-/// How long a run may get nowhere.
+/// When a run without progress is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopLimits {
-    /// How often the same call may be refused.
+    /// How often the same call may be refused before the run stops.
     pub refusals: u32,
-    /// How many turns in a row may call nothing, or nothing but what is refused or changes nothing.
+    /// How many turns in a row may make no call, or only calls that are refused or change nothing.
     pub empty_turns: u32,
-    /// How many turns in a row may only look.
+    /// How many turns in a row may only read.
     pub looking_turns: u32,
-    /// How often a file may be written over with nearly what it holds.
+    /// How often a file may be overwritten with nearly the same content.
     pub rewrites: u32,
 }
 
@@ -28,43 +28,38 @@ impl Default for LoopLimits {
     }
 }
 
-/// What has come of a run lately.
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     limits: LoopLimits,
     empty: u32,
     looking: u32,
-    /// What commands printed since something last changed: the same again tells nothing.
+    /// Results of commands since the last change. The same result again is no progress.
     printed: HashSet<String>,
     turn: TurnProgress,
     stop: Option<String>,
 }
 
-/// What one turn came to.
 #[derive(Debug, Default)]
 struct TurnProgress {
     changed: bool,
     looked: bool,
 }
 
-/// What is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopAdvice {
-    /// Nothing.
     Continue,
-    /// The model should be told this.
+    /// Tell the model.
     Warn(String),
-    /// The run should stop for this.
+    /// Stop the run for this reason.
     Stop(String),
 }
 
 impl LoopDetector {
-    /// With so much limits.
     pub(crate) fn new(limits: LoopLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// A call has come to this.
+    /// Records the outcome of a call.
     pub(crate) fn observe(&mut self, tool: &str, result: &CallOutcome) {
         let LoopLimits { refusals, rewrites, .. } = self.limits;
         if let Some((code, repeat)) = result.refusal()
@@ -92,7 +87,7 @@ impl LoopDetector {
         }
     }
 
-    /// A turn is over.
+    /// Ends a turn and judges the progress so far.
     pub(crate) fn end_turn(&mut self) -> LoopAdvice {
         let turn = std::mem::take(&mut self.turn);
         if let Some(why) = self.stop.take() {
@@ -203,7 +198,7 @@ mod tests {
     #[test]
     fn the_same_refusal_and_the_same_rewrite_end_it() {
         let mut detector = LoopDetector::default();
-        let saw = |detector: &mut LoopDetector, tool: &str, outcome| {
+        let observe = |detector: &mut LoopDetector, tool: &str, outcome| {
             detector.observe(tool, &CallOutcome::from_outcome(outcome, &ToolNames::default()))
         };
         let refusal = Box::new(Refusal::of_call(Cause::Invalidated));

@@ -1,4 +1,4 @@
-//! The words of a prompt, and how they are put together: pure functions. How much of what there is fits is decided in `snapshot_context`.
+//! The texts of a prompt and how they are assembled, as pure functions. `snapshot_context` decides how much fits.
 
 use std::borrow::Cow;
 
@@ -22,42 +22,43 @@ use crate::{
     tool::{self, DONE},
 };
 
-/// What does not change from turn to turn.
+/// The parts of a prompt that stay the same from turn to turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptTemplate {
-    /// Who the model is and what it is held to.
+    /// The model's role and rules.
     pub rules: String,
-    /// What is to be done.
+    /// What the user asked for.
     pub story: String,
-    /// What the owner of the repository asks of whoever works there.
+    /// Instructions of the repository (`AGENTS.md`).
     pub instructions: String,
 }
 
-/// What else is in the prompt of a turn besides the state of the repository.
+/// The parts of a prompt that change every turn, besides the state of the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptExtra {
-    /// The open files, as they are now.
+    /// The open lines of files, as they are now.
     pub open_files: String,
     /// One line for each turn before the last.
     pub earlier: String,
-    /// What the model said and called in the last turn, and what came of it.
+    /// What the model said and called in the last turn, with the replies.
     pub last_turn: String,
-    /// What the model should know besides: what left its context, what others changed.
+    /// What left the prompt, what others changed, and advice of the loop.
     pub notes: String,
-    /// Where the run is.
+    /// The phase of the run.
     pub phase: RunPhase,
 }
 
-/// The prompt of a turn: system, the state of the repository with the open files, and what is to be done now.
+/// Builds the prompt of a turn: the system text, then one message with the state of the repository, the open
+/// files and the current request.
 ///
-/// What stays the same for longest comes first, so that providers can take it from their caches: the rules and the story, then the
-/// tasks, then the open files, those that have not changed for longest first, then what is different in every turn.
+/// The most stable parts come first, so that providers can cache them: rules and story, then tasks, then open
+/// files in the order of their last change, then the parts that differ every turn.
 pub fn build_snapshot_prompt(template: &PromptTemplate, state: &RepoState, extra: &PromptExtra) -> Prompt {
     let mut text = String::new();
     let mut part = |title: &str, body: &str| {
         if !body.is_empty() {
             let gap = if text.is_empty() { "" } else { "\n" };
-            // Blanks at the end of the last line of a file are part of it.
+            // Only newlines are trimmed: other white space may belong to the last line of a file.
             text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end_matches('\n')));
         }
     };
@@ -72,18 +73,18 @@ pub fn build_snapshot_prompt(template: &PromptTemplate, state: &RepoState, extra
     Prompt { system: system_text(template), messages: vec![ChatMessage::User(text)], tools: Vec::new() }
 }
 
-/// The state for a prompt.
+/// The state of the repository for a prompt, in two parts.
 pub fn state_parts(state: &RepoState, phase: RunPhase) -> SnapshotText {
     snapshot(state, &tool::tool_names(phase, EditDialect::Text))
 }
 
-/// Both parts of it.
+/// Both parts of the state in one text.
 pub fn state_text(state: &RepoState, phase: RunPhase) -> String {
     let SnapshotText { tasks, files } = state_parts(state, phase);
     tasks + &files
 }
 
-/// The first message: rules, story, instructions.
+/// The system text: rules, story and instructions.
 pub fn system_text(template: &PromptTemplate) -> String {
     let mut text = format!("{}\n# Story\n{}\n", template.rules, template.story.trim_end());
     if !template.instructions.is_empty() {
@@ -92,7 +93,7 @@ pub fn system_text(template: &PromptTemplate) -> String {
     text
 }
 
-/// What is to be done in this turn.
+/// The request at the end of a prompt.
 pub fn turn_request(state: &RepoState, phase: RunPhase) -> String {
     let tasks = Tool::UpdateTasks.name();
     match phase {
@@ -114,7 +115,7 @@ pub fn turn_request(state: &RepoState, phase: RunPhase) -> String {
     }
 }
 
-/// What a model is held to, in the form in which it is shown lines.
+/// The rules for a mode, with the line format of a dialect.
 pub fn rules(mode: Mode, dialect: EditDialect) -> String {
     match mode {
         Mode::Snapshot => snapshot_rules(dialect),
@@ -124,7 +125,6 @@ pub fn rules(mode: Mode, dialect: EditDialect) -> String {
 
 const ROLE: &str = "You are a coding agent. You work on the story below, in a repository, with tools, until it is done.\n";
 
-/// The rules in snapshot mode.
 fn snapshot_rules(dialect: EditDialect) -> String {
     let [read, search, write, tasks, lines] =
         [Tool::ReadFile, Tool::SearchFiles, Tool::WriteFile, Tool::UpdateTasks, Tool::EditLines].map(Tool::name);
@@ -149,7 +149,6 @@ least leaves when there is no room, and is named; read it again when you need it
     )
 }
 
-/// The rules in history mode.
 fn history_rules(dialect: EditDialect) -> String {
     let [write, tasks, lines] = [Tool::WriteFile, Tool::UpdateTasks, Tool::EditLines].map(Tool::name);
     let form = match dialect {
@@ -170,27 +169,27 @@ fn history_rules(dialect: EditDialect) -> String {
     )
 }
 
-/// What the model is told when it has called nothing.
+/// The note after an answer without a call.
 pub fn no_call_note() -> String {
     format!("You called no tool. Go on with the open tasks, or call {DONE} if the story is done.")
 }
 
-/// What the model is told when its answer was cut off before it called anything.
+/// The note after an answer that was cut off before its first call.
 pub const CUT: &str = "Your answer was too long and was cut off. Answer shorter: one small step at a time.";
 
-/// What the model is told when a conversation goes on after a stop.
+/// The message with which a resumed conversation continues.
 pub const GOES_ON: &str = "The run was interrupted and goes on. Read again what you want to edit.";
 
-/// What the model is told when the process was killed while it carried out what the model had called.
+/// The note after the process was killed in the middle of a turn.
 pub const KILLED: &str = "The last turn was interrupted. What it had done by then is done: see the state and the files.";
 
-/// The dialect that suits a model, by its name: those of OpenAI are used to patches.
+/// The edit dialect for a model, by its name: OpenAI's models were trained on patches.
 pub fn dialect_for_model(name: &str) -> EditDialect {
     let name = name.rsplit('/').next().unwrap_or(name);
     if name.starts_with("gpt-") || name.contains("codex") { EditDialect::Patch } else { EditDialect::Text }
 }
 
-/// The tools of a phase, in few words: what they are held to is in the rules and in refusals.
+/// The tools of a phase with short descriptions. Rules and refusals say the rest.
 pub fn tool_specs(phase: RunPhase, dialect: EditDialect) -> Vec<ToolSpec> {
     let mut specs: Vec<ToolSpec> = tool::offered_tools(phase, dialect).map(|tool| short_spec(tool, phase, dialect)).collect();
     specs.push(strip_spec(crate::command::tool_spec()));
@@ -208,10 +207,10 @@ fn done_spec() -> ToolSpec {
     }
 }
 
-/// A tool in its first sentence, with the bare schema of its arguments.
+/// A tool with the first sentence of its description and a stripped schema.
 fn short_spec(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
     let names = tool::tool_names(phase, dialect);
-    // What is read while planning is there for the edits later, anchors included.
+    // Reads during planning serve later edits, so anchors are offered already.
     let later = tool::tool_names(RunPhase::Coding, dialect);
     let description = short_description(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
@@ -225,7 +224,7 @@ fn strip_spec(spec: ToolSpec) -> ToolSpec {
     ToolSpec { schema, ..spec }
 }
 
-/// Tools whose first sentence is not enough to call them well.
+/// Descriptions of tools whose first sentence is not enough.
 fn short_description(tool: Tool) -> Option<&'static str> {
     match tool {
         Tool::EditFile => Some(
@@ -240,13 +239,12 @@ fn short_description(tool: Tool) -> Option<&'static str> {
     }
 }
 
-/// With its full stop, if there is one.
 fn first_sentence(text: &str) -> &str {
     let end = [". ", ".\n"].iter().filter_map(|stop| text.find(stop)).min();
     &text[..end.map_or(text.len(), |end| end + 1)]
 }
 
-/// Arguments whose names say enough: tools take a good part of each prompt.
+/// Arguments that need no description. Tools take a good part of each prompt.
 const PLAIN: &[&str] = &[
     "case_insensitive",
     "command",
@@ -268,7 +266,7 @@ const PLAIN: &[&str] = &[
     "timeout",
 ];
 
-/// Takes out of a schema what a model does well without.
+/// Removes what a model does not need from a schema.
 fn strip_schema(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         if let Value::Array(items) = schema {
@@ -306,7 +304,7 @@ fn strip_properties(properties: &mut Map<String, Value>) {
     }
 }
 
-/// A call in a line: long texts are only measured.
+/// One line for a call, with long texts replaced by their length.
 pub fn call_line(tool: &str, arguments: &Value, tokens: usize) -> String {
     let shown = match arguments {
         Value::Object(fields) => {
@@ -319,7 +317,6 @@ pub fn call_line(tool: &str, arguments: &Value, tokens: usize) -> String {
     format!("{tool} {}", cut(&shown, tokens))
 }
 
-/// A value without its long texts.
 fn shorten_argument(value: &Value) -> Value {
     const LONGEST: usize = 160;
     match value {
@@ -327,7 +324,7 @@ fn shorten_argument(value: &Value) -> Value {
             let lines = text.lines().count();
             json!(format!("({lines} lines, {} bytes)", text.len()))
         }
-        Value::Array(items) => Value::Array(items.iter().map(short).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(shorten_argument).collect()),
         Value::Object(fields) => {
             Value::Object(fields.iter().map(|(name, value)| (name.clone(), shorten_argument(value))).collect())
         }
@@ -335,7 +332,8 @@ fn shorten_argument(value: &Value) -> Value {
     }
 }
 
-/// A text of others within so many tokens, its middle left out if need be. None of its lines passes for a title of the prompt.
+/// Text from outside within a token limit, with its middle left out if necessary. None of its lines can pass for
+/// a title of the prompt.
 pub fn within(text: &str, tokens: usize) -> String {
     if tokens == 0 {
         return String::new();
@@ -343,7 +341,7 @@ pub fn within(text: &str, tokens: usize) -> String {
     ends(&without_titles(text.trim_end()), tokens).trim_end().to_owned()
 }
 
-/// The text with a blank before each line that would pass for a title: what a command prints does not tell the model what to do.
+/// Indents lines that look like titles, so that the output of a command cannot pose as a part of the prompt.
 fn without_titles(text: &str) -> Cow<'_, str> {
     if !text.contains("# ") {
         return Cow::Borrowed(text);
@@ -353,13 +351,13 @@ fn without_titles(text: &str) -> Cow<'_, str> {
 }
 
 impl Prompt {
-    /// How many tokens it has, at most. Providers add a few for each message; so does this.
+    /// An upper bound for the tokens of the prompt, with the few that providers add for each message.
     pub fn tokens(&self) -> usize {
         estimate(&self.system) + self.messages.iter().map(message_tokens).sum::<usize>() + tools_tokens(&self.tools)
     }
 }
 
-/// How many tokens a message has, at most.
+/// An upper bound for the tokens of a message.
 pub fn message_tokens(message: &ChatMessage) -> usize {
     const FRAME: usize = 8;
     match message {
@@ -372,7 +370,7 @@ pub fn message_tokens(message: &ChatMessage) -> usize {
     }
 }
 
-/// How many tokens the descriptions of tools have, at most.
+/// An upper bound for the tokens of tool descriptions.
 pub fn tools_tokens(tools: &[ToolSpec]) -> usize {
     const FRAME: usize = 8;
     let tokens = |tool: &ToolSpec| {

@@ -1,29 +1,29 @@
-//! Repair of refused edits: which lines to read again, and the same edit under fresh anchors where it is proven that they name the
-//! same lines.
+//! Repair of refused edits: which lines to read again, and the same edit with fresh anchors if they are proven to
+//! name the same lines.
 
 use surehand_engine::{
     Edit, ReadCall, Refusal, WantedLines,
     core::{Anchor, LineRange, LineSet, RefusalCode, Remap, edit::lines::LineEdit},
 };
 
-/// What can be done about a refused edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EditRepair {
-    /// Shows what changed.
+    /// A read of the lines that changed.
     pub read: ReadCall,
-    /// The edit once more with fresh anchors, if all of them are known.
+    /// The edit with fresh anchors, if every anchor has one.
     pub retry: Option<Edit>,
 }
 
-/// What can be done about a refusal.
+/// How to repair a refused edit; `None` if the model has to decide.
 pub(crate) fn plan_repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> {
     let is_partial = match refusal.code() {
         RefusalCode::Stale | RefusalCode::AnchorMismatch => false,
         RefusalCode::Partial => true,
         _ => return None,
     };
-    // Who writes over lines that do not fit into the context would be shown them again and again. The refusal has shown them, and
-    // if the call comes once more it is told what to do instead; a read would take back that it was refused before.
+    // For a whole-file write over unseen lines a read would not help: it would reset the count of refusals, and if
+    // the lines do not fit into the context the model would be shown them again and again. The refusal shows them
+    // already, and a repeated call is told what to do instead.
     if is_partial && matches!(edit, Edit::Write { .. }) {
         return None;
     }
@@ -46,7 +46,7 @@ pub(crate) fn plan_repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> 
     Some(EditRepair { read, retry })
 }
 
-/// An edit with every anchor in its new form; nothing if one of them has none.
+/// The edit with every anchor replaced; `None` if one has no replacement.
 fn remapped(edit: &LineEdit, remaps: &[Remap]) -> Option<LineEdit> {
     let fresh = |anchor: &Anchor| remaps.iter().find(|remap| remap.from == *anchor).map(|remap| remap.to);
     Some(match edit {

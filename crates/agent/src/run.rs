@@ -1,11 +1,11 @@
-//! The loop: ask the model, carry out what it calls, remember, until it is done or something stops it. It decides nothing about files;
-//! the session does.
+//! The agent loop: render a prompt, ask the model, carry out its calls, and repeat until the model is done or a
+//! limit is reached. The session, not the loop, decides what may happen to files.
 
 use std::{io, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    CallProgress, Edit, Call as EngineCall, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
+    Call as EngineCall, CallProgress, Edit, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
         Done, EditDialect, Lines, Mode, Owner, RepoState,
         file_diff::{DiffKind, FileDiff},
@@ -34,38 +34,38 @@ use crate::{
     unseen_results::UnseenResults,
 };
 
-/// What a run is held to.
+/// How a run works, and its limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSettings {
-    /// How the prompt is made.
+    /// Whether each prompt is a snapshot of the present or the whole conversation.
     pub mode: Mode,
-    /// Tokens of a prompt in snapshot mode.
+    /// Size of a prompt in snapshot mode, in tokens.
     pub budget: usize,
-    /// Tokens of a conversation in history mode.
+    /// Size of the conversation in history mode, in tokens.
     pub window: usize,
-    /// How the model edits; `None` goes by its name.
+    /// The model's edit tool; `None` chooses one by the model's name.
     pub dialect: Option<EditDialect>,
-    /// What the run may take in all.
+    /// What the whole run may use.
     pub limits: RunLimits,
-    /// How long it may get nowhere.
+    /// When a run without progress stops.
     pub loop_limits: LoopLimits,
-    /// What must not get to the model, into the transcript, to the listener or to commands.
+    /// Redacted in prompts, the transcript, events and the environment of commands.
     pub secrets: Secrets,
 }
 
-/// What a run may take in all; `None` is without end.
+/// What a whole run may use; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunLimits {
-    /// Turns.
+    /// Number of turns.
     pub turns: Option<u32>,
-    /// Tokens, in and out.
+    /// Input and output tokens together.
     pub tokens: Option<u64>,
-    /// Dollars.
+    /// Cost in dollars.
     pub cost: Option<f64>,
 }
 
 impl RunSettings {
-    /// As the owner of a workspace has set them.
+    /// The settings of a workspace, with the default limits.
     pub fn for_workspace(workspace: &Workspace) -> Self {
         let context = workspace.config().context;
         Self {
@@ -80,24 +80,24 @@ impl RunSettings {
     }
 }
 
-/// Why a run cannot begin or go on.
+/// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no run to go on with.
+    /// There is no run to resume.
     #[error(transparent)]
     Resume(#[from] ResumeError),
-    /// Not even the rules fit.
+    /// The fixed parts of the prompt alone exceed the budget.
     #[error("context.budget = {budget} is too small: rules, tools and state take {needed} tokens; set at least {needed}")]
     BudgetTooSmall {
-        /// As set.
+        /// The configured budget.
         budget: usize,
-        /// What is needed.
+        /// The smallest budget that works.
         needed: usize,
     },
-    /// The tasks cannot be kept.
+    /// The task list cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The record cannot be read or written.
+    /// The transcript cannot be read or written.
     #[error("the record of the run: {0}")]
     Record(#[from] io::Error),
 }
@@ -105,31 +105,31 @@ pub enum RunError {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutcome {
-    /// Its name.
+    /// The id of the run.
     pub run: String,
-    /// Why it stopped.
+    /// Why the run stopped.
     pub stop: StopReason,
-    /// In words.
+    /// The model's summary, or what to do next.
     pub text: String,
-    /// What it took.
+    /// Tokens and cost of all turns.
     pub usage: TokenUsage,
-    /// Turns in all.
+    /// Number of turns, including those before a resume.
     pub turns: u32,
 }
 
-/// Those whom a run needs: who thinks, who allows, who listens.
+/// The outside world of a run.
 pub struct Ports<'a> {
-    /// The model.
+    /// Answers the prompts.
     pub model: &'a mut dyn ChatModel,
-    /// Whoever allows commands.
+    /// Decides which commands may run.
     pub permission: &'a mut dyn Approver,
-    /// Whoever wants to know what happens.
+    /// Receives every event, with secrets redacted.
     pub listener: &'a mut dyn FnMut(&RunEvent),
-    /// The wish to stop.
+    /// Stops the run when cancelled.
     pub cancel: CancelToken,
 }
 
-/// A story that is worked on.
+/// A run of the agent: one story, from planning until it is done or stopped.
 pub struct AgentRun<'a> {
     session: Session,
     ports: Ports<'a>,
@@ -138,7 +138,7 @@ pub struct AgentRun<'a> {
     saved: SavedRun,
     transcript: RunTranscript,
     context: RunContext,
-    /// The lines that the last turn has shown.
+    /// File lines that the results of the last turn show.
     shown: Vec<Lines>,
     loop_detector: LoopDetector,
     commands: command::CommandLimits,
@@ -149,15 +149,14 @@ enum RunContext {
     History(HistoryContext),
 }
 
-/// What a call came to, for the model and for the run.
 struct CarriedOut {
     result: CallOutcome,
-    /// The summary, if the call was `done` and it is.
+    /// The model's summary if this call was `done` and the run accepted it.
     is_over: Option<String>,
 }
 
 impl<'a> AgentRun<'a> {
-    /// A new run.
+    /// Starts a new run.
     pub fn new(workspace: Arc<Workspace>, story: &str, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
         let mut session = Session::new(workspace);
         let id = session.tracker().map(|tracker| tracker.session().0.clone()).unwrap_or_default();
@@ -177,7 +176,7 @@ impl<'a> AgentRun<'a> {
         Self::start(session, saved, settings, ports)
     }
 
-    /// A run that goes on where it was: the named one, or the last one that is not done.
+    /// Continues the run with this id, or else the latest one that is not done.
     pub fn resume(
         workspace: Arc<Workspace>,
         run: Option<&str>,
@@ -186,14 +185,15 @@ impl<'a> AgentRun<'a> {
     ) -> Result<Self, RunError> {
         let saved = transcript::find_resumable(&workspace, run)?;
         let mut session = Session::continued(workspace, SessionId(saved.session.clone()));
-        // What it had read is perhaps no longer true, and what it was given after it was last written down is lost.
+        // The files may have changed since, and instructions given after the last save are lost. So everything is read
+        // again.
         session.reset();
         let was_killed = saved.stop.is_none();
         let memory = RunMemory { instructions: Vec::new(), ..saved.memory };
         let saved = SavedRun { stop: None, model: ports.model.name().to_owned(), mode: settings.mode, memory, ..saved };
         let mut run = Self::start(session, saved, settings, ports)?;
         if was_killed {
-            // Of the turn in which that happened nothing was written down but what it did.
+            // The interrupted turn was not saved, but its changes to files and tasks were made.
             run.saved.has_plan = true;
             run.update_phase();
             run.tell_model(prompt::KILLED);
@@ -229,9 +229,9 @@ impl<'a> AgentRun<'a> {
         Ok(Self { session, ports, settings, dialect, saved, transcript, context, shown: Vec::new(), loop_detector, commands })
     }
 
-    /// Works on the story until it is done or something stops it.
+    /// Works on the story until it is done or the run stops.
     pub fn run(mut self) -> Result<RunOutcome, RunError> {
-        // From here on it can be gone on with, also if the first turn is never finished.
+        // Save first, so that the run can be resumed even if its first turn never ends.
         self.save()?;
         self.begin_story()?;
         self.report(RunEvent::Started {
@@ -258,8 +258,8 @@ impl<'a> AgentRun<'a> {
         Ok(RunOutcome { run, stop, text, usage, turns: turn })
     }
 
-    /// What people add to the list from here on is for this run. The model is to know which files there are; if they cannot be looked at, it
-    /// finds out.
+    /// Tasks that people add from now on belong to this run. A failed file count is ignored: the model can list files
+    /// itself.
     fn begin_story(&self) -> Result<(), RunError> {
         let (by, story) = (Some(Owner::Run(self.saved.run.clone())), Some(self.saved.run.clone()));
         let workspace = self.session.workspace();
@@ -292,7 +292,7 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// One turn. Gives why the run is over, if it is.
+    /// Runs one turn. Returns the reason and a message if the run is over.
     fn run_turn(&mut self) -> Result<Option<(StopReason, String)>, RunError> {
         let started = Instant::now();
         let turn = self.saved.turn + 1;
@@ -362,7 +362,8 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// The rules and the story. In snapshot mode the story has its share of the budget; a conversation has to have room for more than it.
+    /// In snapshot mode the context gives the story its share of the budget. In history mode a quarter of the window
+    /// is its limit.
     fn template(&self) -> PromptTemplate {
         let story = match self.settings.mode {
             Mode::Snapshot => self.saved.story.clone(),
@@ -388,8 +389,8 @@ impl<'a> AgentRun<'a> {
         self.report(event)
     }
 
-    /// Asks the model. Secrets are redacted on both ways: what the model is asked, in whatever part of the prompt it was, and what it
-    /// answers, from where it would get into files, commands and the next prompt.
+    /// Asks the model. Secrets are redacted in the prompt, and also in the answer, from which they would reach files,
+    /// commands and the next prompt.
     fn ask_model(&mut self, rendered: &RenderedPrompt) -> Result<ModelAnswer, ModelError> {
         let Ports { model, listener, cancel, .. } = &mut self.ports;
         let secrets = &self.settings.secrets;
@@ -415,7 +416,7 @@ impl<'a> AgentRun<'a> {
         Ok(secrets.redact_in(answer))
     }
 
-    /// Carries out what the model calls, in order. Gives the summary if it is done.
+    /// Carries out the model's calls in order. Returns its summary if one of them was an accepted `done`.
     fn carry_out_calls(&mut self, turn: u32, answer: &ModelAnswer) -> Result<Option<String>, RunError> {
         let mut over = None;
         let mut unseen = UnseenResults::before_answer(&mut self.session, &answer.calls);
@@ -455,7 +456,7 @@ impl<'a> AgentRun<'a> {
         Ok(over)
     }
 
-    /// Carries out one call, tells it, and repairs what can be repaired.
+    /// Carries out and reports one call, and repairs a refused edit if possible.
     fn carry_out_call(
         &mut self,
         call: &ModelCall,
@@ -490,7 +491,7 @@ impl<'a> AgentRun<'a> {
         Ok((shown, repaired.map_or(carried, CarriedOut::from)))
     }
 
-    /// Calls a tool. `understood` is what a call of the workspace means, if it means anything.
+    /// Calls a tool. `understood` is the parsed call if it is a valid call of a workspace tool.
     fn call_tool(
         &mut self,
         name: &str,
@@ -528,12 +529,12 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// What the tools of the model are called now.
     fn tool_names(&self) -> ToolNames {
         tool::tool_names(self.saved.phase, self.dialect)
     }
 
-    /// Takes an answer of the workspace. A prompt that is rendered anew has its own place for instructions.
+    /// Turns an outcome of the workspace into the result of a call. In snapshot mode instructions go into their own
+    /// part of the prompt instead.
     fn accept(&mut self, mut outcome: Outcome) -> CallOutcome {
         if let RunContext::Snapshot(context) = &mut self.context
             && let Some(told) = outcome.notes.instructions.take()
@@ -544,7 +545,6 @@ impl<'a> AgentRun<'a> {
         self.note_shown(result)
     }
 
-    /// Remembers the lines that a result shows.
     fn note_shown(&mut self, result: CallOutcome) -> CallOutcome {
         self.shown.extend(result.shown());
         result
@@ -572,10 +572,11 @@ impl<'a> AgentRun<'a> {
         CarriedOut { result: CallOutcome::new("Done.\n".to_owned(), CallOutcomeKind::Finished), is_over: Some(summary) }
     }
 
-    /// Makes a refused edit where it is proven which lines were meant, once; else reads again what it was refused for.
+    /// After a refused edit, reads the affected lines again, and retries the edit once if it is proven which lines
+    /// the model meant.
     ///
-    /// The proof holds for the version that the refusal speaks of. If the read finds another one, the edit is left to the model: in
-    /// that one an anchor may fit another line that looks the same.
+    /// The proof holds for the version named by the refusal. If the file has changed again since, the edit is left to
+    /// the model, because a fresh anchor could match a different line with the same text.
     fn repair_edit(&mut self, call: &ModelCall, edit: &Edit, refused: &CallOutcome) -> Result<Option<CallOutcome>, RunError> {
         let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
         let Some(repair) = plan_repair(edit, refusal) else { return Ok(None) };
@@ -589,7 +590,6 @@ impl<'a> AgentRun<'a> {
         };
         let fresh = self.accept(fresh);
         self.report_result(&call.id, read, &fresh)?;
-        // If the file has changed once more, the proof is of another text, and a fresh anchor may fit a line that only looks the same.
         let proven = refusal.view_after.as_ref().map(|view| view.version());
         let is_proven = reading.as_ref().is_some_and(|reading| Some(reading.text.version()) == proven);
         let Some(retry) = repair.retry.filter(|_| is_proven) else {
@@ -610,7 +610,7 @@ impl<'a> AgentRun<'a> {
             again.is_repaired = true;
         }
         self.report_result(&call.id, &call.name, &again)?;
-        // What it shows counts as read, so the model must get it, also if it is a refusal.
+        // The lines it shows count as read, so the model must get this result even if it is a refusal.
         Ok(Some(again))
     }
 
@@ -621,7 +621,7 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// Planning is over when there are tasks, and not only those of an earlier story.
+    /// Planning ends when the model has written tasks in this run and one of them is open.
     fn update_phase(&mut self) {
         if self.saved.phase == RunPhase::Planning && self.saved.has_plan && !self.session.snapshot().tasks.open().is_empty() {
             self.saved.phase = RunPhase::Coding;
@@ -643,19 +643,19 @@ impl<'a> AgentRun<'a> {
         let changed = result.outcome().and_then(|outcome| outcome.changed());
         let diff = changed.map(|changed| self.redacted_diffs(changed)).unwrap_or_default();
         let (id, tool, is_error) = (id.to_owned(), tool.to_owned(), result.is_error());
-        // `tell` redacts through JSON, and a diff does not come back from there. So no secret may be left for it to find: text
-        // and diff are redacted here, and the call was when the model answered.
+        // `report` redacts by a round trip through JSON, in which a diff would be lost. So text and diff are redacted
+        // here, which leaves it nothing to replace.
         let text = self.settings.secrets.redact(&result.text).into_owned();
         self.report(RunEvent::Result { id, tool, is_error, text, diff })
     }
 
-    /// What a change did, for people, without secrets.
     fn redacted_diffs(&self, changed: &ChangeOutcome) -> Vec<FileDiff> {
         let diffs = changed.told().map(|file| file.unified_diff()).filter(|diff| diff.kind() != DiffKind::Unchanged);
         diffs.map(|diff| diff.redacted(|text| self.settings.secrets.redact(text))).collect()
     }
 
-    /// Every event goes through here, or through [`Self::ask_model`] while the model answers, and none carries a secret.
+    /// Writes an event to the transcript and passes it to the listener, redacted. Events of a streamed answer go
+    /// through [`Self::ask_model`] instead.
     fn report(&mut self, event: RunEvent) -> Result<(), RunError> {
         let event = self.settings.secrets.redact_in(event);
         self.transcript.append(&event)?;
@@ -670,7 +670,6 @@ impl From<CallOutcome> for CarriedOut {
     }
 }
 
-/// The least budget with which there is room for work.
 fn check_budget(budget: usize, dialect: EditDialect) -> Result<(), RunError> {
     use surehand_engine::core::{render::snapshot::MOST_TOKENS, tokens::estimate};
     let tools = prompt::tools_tokens(&prompt::tool_specs(RunPhase::Coding, dialect));
@@ -679,7 +678,7 @@ fn check_budget(budget: usize, dialect: EditDialect) -> Result<(), RunError> {
 }
 
 impl TokenUsage {
-    /// Both together.
+    /// The sum; the cost is unknown only if it is unknown on both sides.
     pub fn plus(self, other: Self) -> Self {
         let cost = match (self.cost, other.cost) {
             (None, None) => None,

@@ -1,5 +1,5 @@
-//! Secrets of the user, and their redaction: in whole values, and in text that comes in pieces. Only the literal text of a secret is
-//! found, not an encoding of it.
+//! Redaction of the user's secrets, in whole values and in streamed text. Only the literal text of a secret is
+//! found, no encoding of it.
 
 use std::{borrow::Cow, ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 
@@ -8,44 +8,44 @@ use serde_json::Value;
 
 use crate::model::ApiKey;
 
-/// Texts that nobody may see: not the model, not the transcript, not the terminal, and not the commands.
+/// Texts that must not reach the model, the transcript, the terminal or a command.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Vec<String>);
 
-/// Stands for a secret.
+/// Replaces a secret.
 const REDACTED: &str = "…";
 
-/// Shorter texts are words, and redacting them would blot out harmless text.
+/// Shorter texts may be ordinary words, which must not be redacted everywhere.
 const SHORTEST: usize = 8;
 
-/// What the manuals of local servers tell people to set where a client insists on a key.
+/// Values that the manuals of local servers suggest for clients that insist on a key.
 const PLACEHOLDERS: [&str; 6] =
     ["lm-studio", "no-key-required", "not-needed", "not-required", "placeholder", "sk-no-key-required"];
 
 impl Secrets {
-    /// Adds a secret, unless it is known, too short to be one, or a placeholder.
+    /// Adds a secret, unless it is too short or a known placeholder.
     pub fn add(&mut self, text: &str) {
         let text = text.trim();
         if text.len() < SHORTEST || PLACEHOLDERS.contains(&text) || self.0.iter().any(|known| known == text) {
             return;
         }
         self.0.push(text.to_owned());
-        // Of two that begin alike the longer one is looked for first.
+        // Of two secrets with the same beginning the longer must be found first.
         self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
     }
 
-    /// Adds a key.
+    /// Adds the key of a model.
     pub fn add_key(&mut self, key: &ApiKey) {
         self.add(key.reveal());
     }
 
-    /// Whether a value, of an environment variable say, holds a secret.
+    /// Whether a value, for example of an environment variable, contains a secret.
     pub fn are_in(&self, value: &OsStr) -> bool {
         let value = value.as_bytes();
         self.0.iter().any(|secret| value.windows(secret.len()).any(|window| window == secret.as_bytes()))
     }
 
-    /// The text with each secret redacted.
+    /// The text with all secrets redacted.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.first_in(text).is_none() {
             return Cow::Borrowed(text);
@@ -55,7 +55,7 @@ impl Secrets {
         Cow::Owned(shown + &redactor.finish())
     }
 
-    /// The value with each secret redacted in all its strings, whatever fields it has.
+    /// The value with all secrets redacted in every string, including keys of maps.
     pub fn redact_in<T: Serialize + DeserializeOwned>(&self, value: T) -> T {
         if self.0.is_empty() {
             return value;
@@ -64,11 +64,11 @@ impl Secrets {
         if !self.redact_json(&mut json) {
             return value;
         }
-        // It can only fail if the secret is a word of our own format, and that is no secret.
+        // This fails only if a word of our own format was redacted, and such a word is no secret.
         serde_json::from_value(json).unwrap_or(value)
     }
 
-    /// Says whether anything was redacted.
+    /// Returns whether anything was redacted.
     fn redact_json(&self, json: &mut Value) -> bool {
         match json {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -93,19 +93,19 @@ impl Secrets {
         }
     }
 
-    /// For text that comes in pieces.
+    /// A redactor for streamed text.
     pub fn redactor(&self) -> Redactor {
         Redactor { secrets: self.clone(), held: String::new() }
     }
 
-    /// Where the first secret of a text begins and ends.
+    /// Start and end of the first secret in a text.
     fn first_in(&self, text: &str) -> Option<(usize, usize)> {
         let found = self.0.iter().filter_map(|secret| text.find(secret.as_str()).map(|start| (start, start + secret.len())));
-        // Of those that begin at the same place it is the longest, which comes first.
+        // Of secrets at the same place `min_by_key` takes the first in the list, which is the longest.
         found.min_by_key(|(start, _)| *start)
     }
 
-    /// Where a secret may begin whose end has not come yet.
+    /// Where an incomplete secret may begin at the end of the text.
     fn first_unfinished_in(&self, text: &str) -> Option<usize> {
         let longest = self.0.first()?.len();
         let from = text.ceil_char_boundary(text.len().saturating_sub(longest - 1));
@@ -120,7 +120,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Redacts text that comes in pieces: what may be the beginning of a secret is held back until the next piece tells.
+/// Redacts streamed text. What may be the beginning of a secret is held back until the next piece decides.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     secrets: Secrets,
@@ -128,7 +128,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Takes the next piece. Gives what can be shown.
+    /// Takes the next piece and returns what can be shown by now.
     pub fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if self.secrets.0.is_empty() {
             return Cow::Borrowed(piece);
@@ -152,7 +152,7 @@ impl Redactor {
         }
     }
 
-    /// What was held back, once there is no next piece.
+    /// Returns what was held back, at the end of the text.
     pub fn finish(&mut self) -> String {
         let mut rest = std::mem::take(&mut self.held);
         while let Some((start, end)) = self.secrets.first_in(&rest) {

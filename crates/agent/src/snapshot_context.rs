@@ -1,5 +1,6 @@
-//! The prompt of a turn from the present: the files that the model has open as they are now, the state of the repository, the last
-//! exchange. Every part has its budget, and what the session knows is what the prompt shows.
+//! The context in snapshot mode: each prompt is rendered from the open files as they are now, the state of the
+//! repository and the last turn. Every part has its share of the budget, and after rendering the session's views
+//! equal what the prompt shows.
 
 use std::collections::VecDeque;
 
@@ -27,85 +28,73 @@ use crate::{
     tool,
 };
 
-/// What a run knows besides what is on the disk, as it is written down after each turn.
+/// What a run remembers besides the files and the task list. Saved after each turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunMemory {
-    /// What the model has open.
+    /// The lines that the model has open.
     pub open: Places,
-    /// What it said last.
+    /// What the model said in the last turn.
     pub said: String,
-    /// What it called last, and what came of it.
+    /// The calls of the last turn.
     pub did: Vec<PastCall>,
-    /// The turns before, one line each.
+    /// One line for each turn before that.
     pub earlier: VecDeque<String>,
-    /// Instructions of the repository that it was given.
+    /// Instructions of the repository (`AGENTS.md`) given to the model.
     pub instructions: Vec<GivenInstructions>,
 }
 
-/// A call and what came of it.
+/// A call of the last turn and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastCall {
-    /// The tool.
     pub tool: String,
-    /// Its arguments, or as a string what is no JSON.
+    /// A string if the model did not write JSON.
     pub arguments: Value,
-    /// What came of it, without the lines of files.
+    /// The reply without file lines.
     pub outcome: String,
-    /// How it ended, if it was a command.
+    /// For a command: its exit code or signal, as text.
     #[serde(default)]
     pub ended: Option<String>,
-    /// Whether it was refused.
     pub is_error: bool,
-    /// Whether it changed nothing because there was nothing to change: that is kept in no context.
+    /// Whether nothing changed because nothing had to. Such calls are not kept in `earlier`.
     pub is_noop: bool,
 }
 
-/// Instructions that the model was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GivenInstructions {
-    /// The files.
     pub paths: Vec<RelPath>,
-    /// What they say.
     pub text: String,
 }
 
-/// The context of a run in snapshot mode.
 #[derive(Debug)]
 pub struct SnapshotContext {
     open: WorkingSet,
     memory: RunMemory,
     notes: Vec<String>,
     budget: usize,
-    /// How many tokens more than ours the provider counted last.
+    /// By how many tokens the provider's last count exceeded our estimate.
     over: usize,
     dialect: EditDialect,
 }
 
-/// A prompt, and what is no longer in it.
 #[derive(Debug)]
 pub struct RenderedPrompt {
-    /// The prompt.
     pub prompt: Prompt,
-    /// Its tokens, estimated, at most.
+    /// Estimated; never an underestimate.
     pub tokens: usize,
-    /// What left the context, in words.
+    /// Files with line ranges that left the prompt for lack of room.
     pub left: Vec<String>,
 }
 
-/// What a turn is made from besides what the context remembers.
+/// The parts of a prompt that a context does not keep itself.
 pub struct TurnInput<'a> {
-    /// The rules and the story.
     pub template: &'a PromptTemplate,
-    /// The state of the repository.
     pub state: &'a RepoState,
-    /// Where the run is.
     pub phase: RunPhase,
-    /// The tools of the phase.
     pub tools: &'a [ToolSpec],
 }
 
 impl SnapshotContext {
-    /// A context that goes on from what is remembered.
+    /// Restores the context of a saved run, or starts an empty one.
     pub fn new(memory: RunMemory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
         let mut open = WorkingSet::default();
         for (path, lines) in &memory.open {
@@ -120,39 +109,36 @@ impl SnapshotContext {
         context
     }
 
-    /// What is to be written down.
     pub fn memory(&self) -> RunMemory {
         RunMemory { open: self.open.places(), ..self.memory.clone() }
     }
 
-    /// Says something to the model with the next prompt.
+    /// Adds a note to the next prompt.
     pub fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// The provider counted so many tokens where we estimated so many: the next prompts are made for its count, as far as that leaves
-    /// room for work.
+    /// Shrinks later prompts by what the provider counted beyond our estimate, up to a fifth of the budget.
     pub fn calibrate(&mut self, estimated: usize, counted: u64) {
         self.over = (counted as usize).saturating_sub(estimated).min(self.budget / 5);
     }
 
-    /// Instructions have come that the model is to be given.
     pub fn add_instructions(&mut self, told: ToldInstructions) {
-        // What changed takes the place of what it was.
+        // New versions of the same files replace the old ones.
         let paths = told.paths();
         self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
         let text = render::instructions::instructions(&told, &tool::tool_names(RunPhase::Coding, self.dialect));
         self.memory.instructions.push(GivenInstructions { paths, text });
     }
 
-    /// Lines were shown to the model, or it wrote them.
+    /// Opens lines that the model was shown or has written.
     pub fn open_lines(&mut self, shown: Vec<Lines>) {
         for lines in shown {
             self.open.used(&lines.path, &lines.text, &lines.lines);
         }
     }
 
-    /// A turn is over.
+    /// Stores what happened in a turn, for the next prompt.
     pub fn end_turn(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
         const TURNS: usize = 12;
         let line = turn_line(turn.saturating_sub(1), &self.memory.did);
@@ -164,7 +150,7 @@ impl SnapshotContext {
         self.memory.did = did;
     }
 
-    /// The prompt of the next turn. From here on the session knows what it shows, and nothing else.
+    /// Renders the prompt of the next turn. From then on the session's views hold exactly the lines it shows.
     pub fn render(&mut self, session: &mut Session, input: &TurnInput<'_>) -> RenderedPrompt {
         self.refresh(session);
         let budget = self.budget - self.over;
@@ -180,7 +166,7 @@ impl SnapshotContext {
         };
         let mut prompt = build_snapshot_prompt(&template, input.state, &extra);
         prompt.tools = input.tools.to_vec();
-        // The titles of the two parts that are still to come.
+        // 24 tokens for the titles of the two parts added below.
         let room = budget.saturating_sub(prompt.tokens() + notes_room + 24);
         let limits = session.workspace().config().limits.clone();
         let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == EditDialect::Lines), &limits);
@@ -193,7 +179,7 @@ impl SnapshotContext {
         RenderedPrompt { tokens: prompt.tokens(), prompt, left }
     }
 
-    /// Looks at the open files again. What somebody else made of them is shown, and said.
+    /// Reads the open files again, and notes those that changed or are gone.
     fn refresh(&mut self, session: &mut Session) {
         let places = self.open.places();
         for (path, lines) in places {
@@ -212,14 +198,15 @@ impl SnapshotContext {
         }
     }
 
-    /// Rules, story and instructions, each within its share of what is free. All shares together leave an eighth of it.
+    /// Cuts story and instructions to their shares of the free tokens. All shares together leave an eighth of them.
     fn template(&mut self, session: &mut Session, input: &TurnInput<'_>, free: usize) -> PromptTemplate {
-        // Who plans needs the whole story; who works on a task has that.
+        // Planning needs more of the story than working on a task does.
         let share = if input.phase == RunPhase::Planning { 3 } else { 6 };
         let story = cut(&input.template.story, free / share).into_owned();
         let room = free / 6;
         while self.memory.instructions.len() > 1 && instructions_tokens(&self.memory.instructions) > room {
-            // The first one is the root's, which holds everywhere; the next one was needed longest ago. It comes again when it is.
+            // Keep the first, which belongs to the root and applies everywhere. The next was used least recently, and
+            // returns when it is needed.
             let gone = self.memory.instructions.remove(1);
             let files: Vec<&str> = gone.paths.iter().map(RelPath::as_str).collect();
             self.notes.push(format!("No room for the instructions in {}; they come again with work there.", files.join(", ")));
@@ -267,12 +254,12 @@ impl SnapshotContext {
             let refused = if did.is_error { "refused: " } else { "" };
             text.push_str(&format!("{call} →\n{refused}{outcome}\n"));
         }
-        // With hundreds of calls in one turn not even their names have room.
+        // With hundreds of calls in one turn even their names may not fit.
         prompt::within(&text, tokens)
     }
 }
 
-/// What a prompt takes in which nothing stands that could be shortened, with the titles of all parts.
+/// The tokens of a prompt without its variable parts, but with all their titles.
 fn fixed_tokens(input: &TurnInput<'_>) -> usize {
     const TITLES: usize = 64;
     let template = PromptTemplate { rules: input.template.rules.clone(), ..PromptTemplate::default() };
@@ -280,12 +267,11 @@ fn fixed_tokens(input: &TurnInput<'_>) -> usize {
     build_snapshot_prompt(&template, input.state, &extra).tokens() + prompt::tools_tokens(input.tools) + TITLES
 }
 
-/// What leaves, in words; an empty file has no lines.
 fn describe_lines(left: &Lines) -> String {
     if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, which(&left.lines)) }
 }
 
-/// How many tokens each text gets of so many in all: those that need little get it, the others share the rest.
+/// Splits a budget among texts: the short ones get what they need, the long ones share the rest equally.
 fn split_budget(costs: &[usize], tokens: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     order.sort_by_key(|index| costs[*index]);
@@ -303,7 +289,7 @@ fn instructions_tokens(given: &[GivenInstructions]) -> usize {
     given.iter().map(|given| estimate(&given.text)).sum()
 }
 
-/// What the model should know besides, within so many tokens: first what left, which it must know.
+/// The notes within a token limit. What left the prompt comes first, because the model must know that.
 fn notes_text(notes: Vec<String>, left: &[String], tokens: usize) -> String {
     let mut text = String::new();
     if !left.is_empty() {
@@ -315,7 +301,7 @@ fn notes_text(notes: Vec<String>, left: &[String], tokens: usize) -> String {
     text
 }
 
-/// What a turn did, in a line. What came to nothing is not told again.
+/// One line for a past turn, without calls that changed nothing.
 fn turn_line(turn: u32, did: &[PastCall]) -> Option<String> {
     const LONG: usize = 14;
     let parts: Vec<String> = did
@@ -329,7 +315,7 @@ fn turn_line(turn: u32, did: &[PastCall]) -> Option<String> {
                 (false, None) => String::new(),
             };
             let what = on_one_line(what.unwrap_or_default());
-            // Of a path the end says most.
+            // `shorten` keeps the end, which says most about a path.
             format!("{} {}", did.tool, shorten(&what, LONG)).trim_end().to_owned() + &outcome
         })
         .collect();

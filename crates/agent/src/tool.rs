@@ -1,4 +1,4 @@
-//! The tools that the model of a run has: those of the workspace, and two of its own.
+//! The tools of a run: those of the workspace, `run_command` and `done`.
 
 use surehand_engine::{
     Tool, ToolNames,
@@ -7,22 +7,21 @@ use surehand_engine::{
 
 use crate::{command, event::RunPhase};
 
-/// What says that the story is done.
+/// The name of the tool that ends a run.
 pub const DONE: &str = "done";
 
-/// A tool of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentTool {
-    /// One of the workspace.
+    /// A workspace tool.
     Workspace(Tool),
-    /// Runs a command in a shell.
+    /// `run_command`.
     RunCommand,
-    /// Says that the story is done.
+    /// `done`.
     Done,
 }
 
 impl AgentTool {
-    /// The tool of this name, offered or not.
+    /// The tool with this name, whether or not it is offered now.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             command::NAME => Some(AgentTool::RunCommand),
@@ -31,7 +30,7 @@ impl AgentTool {
         }
     }
 
-    /// Whether it may be called while the tasks are not written yet.
+    /// Whether it may be called during planning.
     pub fn is_for_planning(self) -> bool {
         match self {
             AgentTool::Workspace(tool) => match tool.kind() {
@@ -43,21 +42,21 @@ impl AgentTool {
     }
 }
 
-/// The tools of the workspace that are offered to a model.
+/// The workspace tools offered to the model.
 pub fn offered_tools(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Item = Tool> {
     let is_offered = move |tool: &Tool| match tool {
         Tool::ReadFile | Tool::ListFiles | Tool::SearchFiles | Tool::UpdateTasks => true,
         Tool::EditFile | Tool::EditLines | Tool::ApplyPatch => tool.dialect() == Some(dialect),
         Tool::WriteFile | Tool::DeleteFile | Tool::MoveFile | Tool::Undo => true,
-        // One edit at a time is enough for who can call several tools at once. The state is in the prompt, and so is all that the
-        // model knows.
+        // A model that can call several tools at once needs no `multi_edit`. The prompt already holds the state and
+        // everything the model knows.
         Tool::MultiEdit | Tool::RepoState | Tool::Forget => false,
     };
     let is_for_phase = move |tool: &Tool| phase != RunPhase::Planning || AgentTool::Workspace(*tool).is_for_planning();
     Tool::ALL.into_iter().filter(is_offered).filter(is_for_phase)
 }
 
-/// The names of all tools that are offered to a model.
+/// The names of all tools offered to the model.
 pub fn tool_names(phase: RunPhase, dialect: EditDialect) -> ToolNames {
     ToolNames::offering(offered_tools(phase, dialect)).with_other(command::NAME).with_done(DONE)
 }

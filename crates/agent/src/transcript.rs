@@ -1,5 +1,5 @@
-//! What is written down of a run, in the state directory: its place, after each turn, and the full transcript. A run goes on from there
-//! after it was interrupted or killed.
+//! What is stored of a run, in the state directory: the saved run after each turn (`run.json`) and the transcript
+//! of all events. From these an interrupted or killed run is resumed.
 
 use std::{
     fs::File,
@@ -22,79 +22,79 @@ use crate::{
     snapshot_context::RunMemory,
 };
 
-/// Where a run is.
+/// The state of a run after its last complete turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedRun {
-    /// Its name. Names sort by time.
+    /// The id of the run. Ids sort by time.
     pub run: String,
-    /// What is to be done.
+    /// The story.
     pub story: String,
-    /// Its session.
+    /// The id of its session.
     pub session: String,
-    /// Who was asked.
+    /// The name of the model.
     pub model: String,
-    /// How the prompt was made.
+    /// Its context mode.
     pub mode: Mode,
-    /// Where it is.
+    /// Its phase.
     pub phase: RunPhase,
-    /// Whether the model has written tasks in this run.
+    /// Whether the model wrote tasks in this run.
     #[serde(default)]
     pub has_plan: bool,
-    /// The turns that are over.
+    /// Number of completed turns.
     pub turn: u32,
-    /// What they took.
+    /// Tokens and cost of these turns.
     pub usage: TokenUsage,
-    /// Why it stopped, if it has.
+    /// Why it stopped; `None` while it runs or if it was killed.
     pub stop: Option<StopReason>,
-    /// What it knows.
+    /// What the model remembers in snapshot mode.
     pub memory: RunMemory,
 }
 
-/// The files of a run. Whoever has them has the run: no other process works on it meanwhile.
+/// The files of a run, locked: no other process can work on it meanwhile.
 #[derive(Debug)]
 pub struct RunTranscript {
     dir: OwnedFd,
     transcript: File,
 }
 
-/// Why a run cannot be gone on with.
+/// Why a run cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
-    /// There is none that is not done.
+    /// There is no unfinished run.
     #[error("there is no run to resume here; start one with: surehand run \"STORY\"")]
     Nothing,
-    /// There is none of this name.
+    /// There is no run with this id.
     #[error("there is no run {run:?} here; there are: {known}")]
     Unknown {
-        /// The name.
+        /// The id that was given.
         run: String,
-        /// The last ones that there are.
+        /// The latest runs.
         known: String,
     },
-    /// There is nothing left to do.
+    /// The run is done.
     #[error("run {run} is done; start another one with: surehand run \"STORY\"")]
     Done {
-        /// The run.
+        /// Its id.
         run: String,
     },
-    /// Another process works on it.
+    /// Another process is working on it.
     #[error("run {run} is being worked on by another process")]
     Busy {
-        /// The run.
+        /// Its id.
         run: String,
     },
-    /// What was written down of its place cannot be understood.
+    /// Its `run.json` cannot be parsed.
     #[error(
         "{RUNS}/{run}/{PLACE} in the state directory is damaged: {why}\nwhat was said and done is in {TRANSCRIPT} beside it; to go on with another run, \
          name it: surehand run --resume=RUN"
     )]
     Damaged {
-        /// The run.
+        /// Its id.
         run: String,
-        /// What the parser said.
+        /// The error of the parser.
         why: String,
     },
-    /// The record cannot be read.
+    /// The files of the run cannot be read.
     #[error("the record of the run: {0}")]
     Unreadable(#[from] io::Error),
 }
@@ -104,7 +104,7 @@ const PLACE: &str = "run.json";
 const TRANSCRIPT: &str = "transcript.jsonl";
 
 impl RunTranscript {
-    /// The record of a run, new or not; an error of the kind `WouldBlock` if another process has it.
+    /// Opens or creates the files of a run. Fails with `WouldBlock` if another process has it open.
     pub fn open(workspace: &Workspace, run: &str) -> io::Result<Self> {
         let state = workspace.state_folder()?;
         let runs = make_dir(&*state, RUNS)?;
@@ -116,7 +116,7 @@ impl RunTranscript {
         Ok(Self { dir, transcript })
     }
 
-    /// Adds to the transcript. Pieces of text are not written down: the whole text follows.
+    /// Appends an event. Streamed pieces are skipped, because the whole text follows.
     pub fn append(&mut self, event: &RunEvent) -> io::Result<()> {
         if matches!(event, RunEvent::Text { .. } | RunEvent::Calling { .. }) {
             return Ok(());
@@ -126,29 +126,29 @@ impl RunTranscript {
         self.transcript.write_all(&line)
     }
 
-    /// Writes down where the run is: whoever looks sees the old place or the new one, whole.
+    /// Replaces `run.json` atomically.
     pub fn save(&mut self, saved: &SavedRun) -> io::Result<()> {
         let new = format!("{PLACE}.new");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = File::from(sys::openat(&self.dir, &new, flags, Permissions::from_raw_mode(0o600))?);
         file.write_all(&serde_json::to_vec(saved).map_err(io::Error::other)?)?;
-        // A turn takes longer than this, and after a power cut the name may be there before the content is.
+        // Without a sync the new name could survive a power cut and the content not. A turn takes much longer than the
+        // sync.
         file.sync_data()?;
         sys::renameat(&self.dir, &new, &self.dir, PLACE)?;
         Ok(())
     }
 }
 
-/// Takes a run for this process.
 fn lock(transcript: &File) -> io::Result<()> {
     match sys::flock(transcript, FlockOperation::NonBlockingLockExclusive) {
         Err(error @ Errno::WOULDBLOCK) => Err(error.into()),
-        // Where the file system has no locks, it goes without.
+        // Some file systems have no locks; there the run goes on without one.
         _ => Ok(()),
     }
 }
 
-/// Takes out a line that was being written when its process was killed: the next one would be glued to it.
+/// Removes an incomplete last line, left by a killed process, so that the next line does not continue it.
 fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
     let mut content = Vec::new();
     transcript.read_to_end(&mut content)?;
@@ -156,7 +156,7 @@ fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
     if whole < content.len() { transcript.set_len(whole as u64) } else { Ok(()) }
 }
 
-/// Where a run was that can be gone on with: the named one, or the last one that is not done and that nobody works on.
+/// Finds a run to resume: the one with this id, or else the latest that is neither done nor in use.
 pub fn find_resumable(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
     let state = workspace.state_folder()?;
     let runs = match open_dir(&*state, RUNS) {
@@ -190,7 +190,7 @@ fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> 
             none = ResumeError::Busy { run: name.clone() };
             continue;
         }
-        // A damaged one may be the very one that is meant, so an older one is not taken in its place.
+        // If the latest run is damaged, report that instead of resuming an older one: it may be the one that is meant.
         match read_saved(runs, name)? {
             Some(place) if place.stop != Some(StopReason::Done) => return Ok(place),
             _ => {}
@@ -199,14 +199,13 @@ fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> 
     Err(none)
 }
 
-/// Whether a process works on a run.
 fn is_busy(runs: &OwnedFd, run: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let transcript = open_dir(runs, run).and_then(|dir| Ok(sys::openat(&dir, TRANSCRIPT, flags, Permissions::empty())?));
     transcript.is_ok_and(|transcript| sys::flock(transcript, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
 }
 
-/// What was said in a run, from its transcript. A line that a kill has torn is passed over.
+/// The conversation of a run, read from its transcript. Incomplete lines are skipped.
 pub fn read_messages(workspace: &Workspace, run: &str) -> io::Result<Vec<TranscriptEntry>> {
     let state = workspace.state_folder()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
@@ -214,13 +213,12 @@ pub fn read_messages(workspace: &Workspace, run: &str) -> io::Result<Vec<Transcr
     Ok(lines(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
 }
 
-/// What was said and done, as answers and results.
 fn lines(events: impl Iterator<Item = RunEvent>) -> Vec<TranscriptEntry> {
     let mut lines = Vec::new();
     let mut turn = TranscriptTurn::default();
     for event in events {
         match event {
-            // The turn before was never finished, but what it did is done.
+            // The previous turn was interrupted, but what it did is done.
             RunEvent::Turn { .. } => lines.extend(std::mem::take(&mut turn).interrupted()),
             RunEvent::Said { text } => turn.text = text,
             RunEvent::Call { id, tool, arguments, repair: false } => {
@@ -239,7 +237,6 @@ fn lines(events: impl Iterator<Item = RunEvent>) -> Vec<TranscriptEntry> {
     lines
 }
 
-/// A turn as the transcript tells it.
 #[derive(Default)]
 struct TranscriptTurn {
     text: String,
@@ -248,7 +245,7 @@ struct TranscriptTurn {
 }
 
 impl TranscriptTurn {
-    /// A call that was repaired has several results; the last one of its tool counts, not that of the read in between.
+    /// A repaired call has several results. The last one of its own tool counts, not that of the read in between.
     fn result(&mut self, tool: &str, result: CallResult) {
         if self.calls.iter().any(|call| call.id == result.id && call.name == tool) {
             self.results.retain(|known| known.id != result.id);
@@ -267,7 +264,8 @@ impl TranscriptTurn {
         lines
     }
 
-    /// The same for a turn in which the process was killed. If it has done nothing, it is asked again as if it had never been.
+    /// The messages of a turn in which the process was killed. A turn without calls is asked again as if it had never
+    /// been.
     fn interrupted(mut self) -> Vec<TranscriptEntry> {
         if self.calls.is_empty() {
             return Vec::new();
@@ -285,7 +283,7 @@ impl TranscriptTurn {
 fn read_saved(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
     let Some(content) = read_file(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
     let place = serde_json::from_str::<SavedRun>(&content);
-    // What the file says about its own name may lead anywhere.
+    // Do not trust the id in the file: it is used as a path.
     place
         .map(|place| Some(SavedRun { run: run.to_owned(), ..place }))
         .map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
@@ -303,7 +301,7 @@ fn read_file(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
     }
 }
 
-/// The names of the runs, the oldest first.
+/// The ids of all runs, oldest first.
 fn run_names(runs: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in sys::Dir::read_from(runs)? {

@@ -1,5 +1,6 @@
-//! All calls of an answer were written before the first of them was carried out. What comes to light on the way counts as read for the
-//! session, but the model has not seen it yet: here such calls are told from those that the model could answer for.
+//! The model writes all calls of an answer before it sees the result of the first. Lines shown by an earlier call
+//! count as read for the session although the model has not seen them yet. This module finds the calls that rely
+//! on such lines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,27 +12,27 @@ use surehand_engine::{
 
 use crate::{call_outcome::CallOutcome, model, tool::DONE};
 
-/// What the model knew when it wrote an answer, and what has come to light since.
+/// What the model knew when it wrote an answer, and what its calls have revealed since.
 #[derive(Debug, Default)]
 pub(crate) struct UnseenResults {
-    /// The files that are to be written over.
+    /// Files that the answer overwrites.
     whole: HashMap<RelPath, OverwriteTarget>,
-    /// Files that turned out to be others than the model thought.
+    /// Files that turned out to have changed.
     stale: HashSet<RelPath>,
     has_failed: bool,
 }
 
-/// What is known of a file that is to be written over.
 #[derive(Debug)]
 struct OverwriteTarget {
-    /// The version that the session has seen in whole.
+    /// The version that the session has seen completely.
     version: Option<ContentHash>,
-    /// Whether the model has not: it was shown, or somebody else made it, while the answer was carried out.
+    /// Whether that version is news to the model: it was shown, or made by someone else, while the answer was being
+    /// carried out.
     is_news: bool,
 }
 
 impl UnseenResults {
-    /// Before an answer is carried out.
+    /// Notes what the session knows before the calls of an answer are carried out.
     pub(crate) fn before_answer(session: &mut Session, calls: &[model::ModelCall]) -> Self {
         let mut whole = HashMap::new();
         for call in calls.iter().filter(|call| Tool::named(&call.name) == Some(Tool::WriteFile)) {
@@ -45,7 +46,7 @@ impl UnseenResults {
         Self { whole, ..Self::default() }
     }
 
-    /// Why the next call must not be carried out: it would change what the model has not seen.
+    /// Why an edit must not be carried out: it would change content that the model has not seen.
     pub(crate) fn objection(&mut self, session: &mut Session, edit: &Edit) -> Option<String> {
         self.refresh(session, |whole, now| whole.is_news |= whole.version != now);
         let is_write = matches!(edit, Edit::Write { .. });
@@ -60,14 +61,14 @@ impl UnseenResults {
         ))
     }
 
-    /// Why the run is not done: the model says so without knowing what came of its other calls.
+    /// Why `done` must be refused: another call of the same answer failed, which the model does not know yet.
     pub(crate) fn is_done_too_early(&self) -> Option<String> {
         let why =
             || format!("Not done: another call of the same answer has failed. See what came of it, then go on or call {DONE}.");
         self.has_failed.then(why)
     }
 
-    /// A call has come to this.
+    /// Records the outcome of a call.
     pub(crate) fn observe(&mut self, session: &mut Session, result: &CallOutcome) {
         self.has_failed |= result.has_failed();
         let Some(outcome) = result.outcome() else { return };
@@ -77,7 +78,8 @@ impl UnseenResults {
             self.stale.extend(refusal.known_path());
         }
         let Some(changed) = outcome.changed() else { return };
-        // What the model made of a file it knows. But an edit that was made in spite of somebody else's change has left that in the file.
+        // The model knows the files that it just wrote, except for what others had changed in a file where the edit was
+        // rebased or repaired.
         self.refresh(session, |_, _| ());
         for file in &changed.files {
             let Some(whole) = self.whole.get_mut(file.path()) else { continue };
@@ -86,7 +88,6 @@ impl UnseenResults {
         }
     }
 
-    /// Looks at what the session has seen by now.
     fn refresh(&mut self, session: &mut Session, judge: impl Fn(&mut OverwriteTarget, Option<ContentHash>)) {
         for (path, whole) in &mut self.whole {
             let now = fully_seen_version(session, path);
@@ -102,7 +103,7 @@ fn fully_seen_version(session: &mut Session, path: &RelPath) -> Option<ContentHa
     view.is_whole().then(|| view.version())
 }
 
-/// The files that an edit would change. What is no path is left to the tool.
+/// The files that an edit would change. Bad paths are left to the tool to refuse.
 fn targets(session: &Session, edit: &Edit) -> Vec<RelPath> {
     edit.paths().iter().filter_map(|path| session.path_of(path).ok()).collect()
 }

@@ -1,12 +1,13 @@
-//! Who allows a command: a list, a person, or nobody. What the list covers is decided in [`surehand_engine::core::shell`].
+//! Approval of commands: by a list, by a person, or not at all. The rules are the agent's own, because a wrong
+//! match runs a command unasked; [`surehand_engine::core::shell`] decides what the list covers.
 
 use std::collections::HashSet;
 
 use surehand_engine::core::shell;
 
-/// Somebody who may allow commands.
+/// Decides which commands may run.
 pub trait Approver {
-    /// Whether this command may run.
+    /// Decides whether this command may run.
     fn approve(&mut self, command: &str) -> Approval;
 }
 
@@ -16,49 +17,49 @@ impl<P: Approver + ?Sized> Approver for Box<P> {
     }
 }
 
-/// Whether a command may run.
+/// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
-    /// This time.
+    /// It may run this time.
     Yes,
-    /// This very command, from now on in this run.
+    /// This exact command may run for the rest of the run.
     Always,
-    /// It may not; with what was said instead.
+    /// It may not run, for this reason.
     No(Option<String>),
 }
 
-/// What the owner has laid down.
+/// Which commands run without a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
-    /// Commands that run unasked; see [`shell::covered`].
+    /// Commands that run without a question; see [`shell::covered`].
     pub allow: Vec<String>,
-    /// What happens to the others.
+    /// What happens to all others.
     pub mode: ApprovalMode,
 }
 
-/// What happens to a command that is not in the list.
+/// What happens to a command that the list does not cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
-    /// It runs (`--yes`).
+    /// Run it (`--yes`).
     All,
-    /// A person is asked.
+    /// Ask a person.
     Ask,
-    /// It does not run: nobody is there.
+    /// Do not run it, because there is no one to ask.
     #[default]
     None,
 }
 
-/// The rules, and a person for what they leave open.
+/// Applies the rules, and asks a person about the rest.
 #[derive(Debug)]
 pub struct RuleApprover<P> {
     rules: ApprovalRules,
     person: P,
-    /// What the person has allowed for good.
+    /// Commands that the person allowed for the rest of the run.
     always: HashSet<String>,
 }
 
 impl<P: Approver> RuleApprover<P> {
-    /// Follows these rules, and asks this person where they say so.
+    /// An approver with these rules that asks `person`.
     pub fn new(rules: ApprovalRules, person: P) -> Self {
         Self { rules, person, always: HashSet::new() }
     }
@@ -80,12 +81,12 @@ impl<P: Approver> Approver for RuleApprover<P> {
     }
 }
 
-/// Nobody is there to be asked.
+/// Approves nothing: there is no one to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoApprover;
 
 impl Approver for NoApprover {
-    /// The model reads this, and the person who finds out why the run did not get on.
+    /// The model reads this reason, and later the person who wonders why the run got stuck.
     fn approve(&mut self, _: &str) -> Approval {
         let why = "it is not in the list of allowed commands, and nobody is there to ask. Go on without it. (Whoever started the run can allow it in commands.allow of ~/.config/surehand/surehand.toml, or everything with --yes.)";
         Approval::No(Some(why.to_owned()))

@@ -1,5 +1,6 @@
-//! The tool `run_command`: one command line in a shell, if somebody allows it, within limits. What it showed counts as read and
-//! what it changed is named; that is the work of [`Session::command_begins`] and [`Session::command_ended`].
+//! The tool `run_command`: runs one command line in a shell, after approval and within limits.
+//! [`Session::command_begins`] and [`Session::command_ended`] find out which file lines the command printed,
+//! which count as read, and which files it changed.
 
 mod approval;
 mod output;
@@ -26,23 +27,22 @@ use crate::{
     secrets::Secrets,
 };
 
-/// The name of the tool.
 pub const NAME: &str = "run_command";
 
-/// How far a command may go.
+/// Limits of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandLimits {
-    /// How long it may take, if the call says nothing.
+    /// The time limit if the call names none.
     pub time: Duration,
-    /// How long it may take, whatever the call says.
+    /// The highest time limit that a call can set.
     pub most_time: Duration,
-    /// How much is shown of the beginning of its output.
+    /// Bytes shown from the start of the output.
     pub head_bytes: usize,
-    /// How much is shown of the end of its output.
+    /// Bytes shown from the end of the output.
     pub tail_bytes: usize,
-    /// How long it has to end by itself once it is asked to.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// How long output is waited for that may still be on its way after the end.
+    /// Time to wait for pending output after the command has ended.
     pub linger: Duration,
 }
 
@@ -66,7 +66,7 @@ impl From<&CommandConfig> for CommandLimits {
     }
 }
 
-/// The tool as the model is told about it.
+/// The tool's description for the model.
 pub fn tool_spec() -> ToolSpec {
     let schema = json!({
         "type": "object",
@@ -91,21 +91,21 @@ struct CommandArguments {
     timeout: Option<f64>,
 }
 
-/// What came of a call of the tool.
+/// The outcome of a call.
 #[derive(Debug)]
 pub enum CommandOutcome {
-    /// It has run.
+    /// The command ran.
     Ran(Box<CommandRun>),
-    /// It has not.
+    /// The command did not run.
     NotRun {
-        /// Why not.
+        /// The reason.
         why: NotRun,
-        /// How often this very call has been refused, this time included.
+        /// How often this call was refused, including now.
         repeat: u32,
     },
 }
 
-/// A command that has run.
+/// A command that ran.
 #[derive(Debug)]
 pub struct CommandRun {
     ran: FinishedCommand,
@@ -113,19 +113,19 @@ pub struct CommandRun {
     limits: CommandLimits,
 }
 
-/// Why a command was not run.
+/// Why a command did not run.
 #[derive(Debug)]
 pub enum NotRun {
-    /// It cannot be understood, or could not be started.
+    /// The call is invalid, or the shell could not be started.
     Refused(Box<Refusal>),
-    /// Nobody allowed it; this was said.
+    /// It was not approved, for the reason given.
     Declined(Option<String>),
-    /// The run was interrupted.
+    /// The run was cancelled.
     Interrupted,
 }
 
-/// Carries out a call of the tool. A command that fails is not refused: what came of it is in the text and in `exit_code`. It does not get
-/// variables that hold a secret, and a secret that it prints is redacted.
+/// Carries out a call. A command that fails is an outcome, not a refusal. The command does not get environment
+/// variables that contain a secret, and a secret in its output is redacted.
 pub fn run_command(
     session: &mut Session,
     arguments: &Value,
@@ -167,7 +167,6 @@ pub fn run_command(
     CommandOutcome::Ran(Box::new(CommandRun { ran, effects, limits: *limits }))
 }
 
-/// The command and its time.
 fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<(String, Duration), Refusal> {
     let bad = |why: &str| Refusal::of_call(Cause::BadArguments { why: format!("{NAME}: {why}") });
     let CommandArguments { command, timeout } = tools::arguments(NAME, arguments)?;
@@ -186,7 +185,7 @@ fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<(String,
 }
 
 impl CommandOutcome {
-    /// In words, for a model that knows its tools by these names.
+    /// The reply, for a model that knows its tools by these names.
     pub fn text(&self, names: &ToolNames) -> String {
         match self {
             CommandOutcome::Ran(run) => run.text(),
@@ -206,7 +205,6 @@ impl CommandOutcome {
         Reply { text: self.text(names), is_error, result: self.json(names) }
     }
 
-    /// What came of it for the run that called it.
     pub fn into_result(self, names: &ToolNames) -> CallOutcome {
         let text = self.text(names);
         let kind = match self {
@@ -256,7 +254,7 @@ impl CommandRun {
         self.ran.ended == CommandEnd::Code(0)
     }
 
-    /// First how it ended, then what it printed, then what else there is to know.
+    /// First how the command ended, then its output, then notes.
     fn text(&self) -> String {
         let ran = &self.ran;
         let mut text = ending_text(ran.ended, &self.limits);
@@ -330,7 +328,6 @@ fn declined_text(said: Option<&str>, repeat: u32) -> String {
     text
 }
 
-/// How often this very call has been refused, this time included.
 fn count_refusal(session: &mut Session, arguments: &Value) -> u32 {
     let workspace = Arc::clone(session.workspace());
     let call = ContentHash::of(format!("{NAME} {arguments}").as_bytes());

@@ -1,27 +1,24 @@
-//! The output of a command as plain text within bounds, while it comes. What only means something to a terminal (colours, the
-//! cursor, lines that are written over) is taken out first, so that the bounds are used for what can be read.
+//! Turns the output of a command into plain text of bounded length, as it arrives. Escape sequences and
+//! overwritten lines are removed first, so that the bounds are spent on readable text.
 
 use super::CommandLimits;
 use crate::secrets::{Redactor, Secrets};
 
-/// Output as it comes.
 #[derive(Default)]
 pub(super) struct CommandOutput {
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of an incomplete character.
     undecoded: Vec<u8>,
     terminal: TerminalFilter,
     kept: HeadAndTail,
 }
 
-/// What is shown of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShownOutput {
     pub text: String,
-    /// What was left out of it, if anything; the text says so where it was.
+    /// What was left out; the text says where.
     pub cut: Option<OmittedOutput>,
 }
 
-/// How much was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct OmittedOutput {
     pub bytes: usize,
@@ -29,14 +26,12 @@ pub(super) struct OmittedOutput {
 }
 
 impl CommandOutput {
-    /// Keeps so many bytes from the beginning and so many from the end. Secrets are redacted before anything is cut, so that no part
-    /// of one is left.
+    /// Secrets are redacted before the text is cut, so that no part of one is left.
     pub(super) fn new(limits: &CommandLimits, secrets: &Secrets) -> Self {
         let (head_bytes, tail_bytes, redactor) = (limits.head_bytes, limits.tail_bytes, secrets.redactor());
         Self { kept: HeadAndTail { head_bytes, tail_bytes, redactor, ..HeadAndTail::default() }, ..Self::default() }
     }
 
-    /// Takes in what came.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut pending = std::mem::take(&mut self.undecoded);
         pending.extend_from_slice(bytes);
@@ -55,7 +50,6 @@ impl CommandOutput {
         }
     }
 
-    /// What is shown of it.
     pub(super) fn finish(mut self) -> ShownOutput {
         if !self.undecoded.is_empty() {
             self.terminal.push(REPLACEMENT, &mut self.kept);
@@ -65,18 +59,18 @@ impl CommandOutput {
     }
 }
 
-/// Stands for bytes that are no text.
+/// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// What a terminal would make of the output, as far as text tells.
+/// Removes what only a terminal understands. A line that is overwritten appears in its last state.
 #[derive(Default)]
 struct TerminalFilter {
     state: EscapeState,
-    /// How many characters the escape sequence has so far.
+    /// Length of the current escape sequence.
     hidden: usize,
-    /// The line that is being written.
+    /// The current line.
     line: String,
-    /// Whether the cursor is back at the beginning of the line: what comes next replaces it.
+    /// After a carriage return: the next text replaces the line.
     is_returned: bool,
 }
 
@@ -86,16 +80,16 @@ enum EscapeState {
     Text,
     /// After an escape character.
     Escape,
-    /// In a sequence that a letter ends: colours, movements.
+    /// In a control sequence, which ends with a letter: colours, cursor movements.
     Control,
-    /// In a sequence with text of its own: titles, links.
+    /// In a sequence with a text, such as a title or a link.
     Message,
 }
 
-/// A line that is longer than this is no longer written over.
+/// A longer line is passed on in pieces and can no longer be overwritten.
 const LONGEST_LINE: usize = 64 * 1024;
 
-/// A sequence that is longer than this is none.
+/// A longer sequence is taken for text.
 const LONGEST_SEQUENCE: usize = 4096;
 
 impl TerminalFilter {
@@ -115,7 +109,7 @@ impl TerminalFilter {
         }
     }
 
-    /// Whether a character belongs to an escape sequence.
+    /// Whether a character is part of an escape sequence.
     fn is_hidden(&mut self, c: char) -> bool {
         let next = match (self.state, c) {
             (EscapeState::Text, _) => None,
@@ -126,7 +120,7 @@ impl TerminalFilter {
             (EscapeState::Escape, '0'..='~') | (EscapeState::Control, '@'..='~') | (EscapeState::Message, '\u{7}' | '\u{9c}') => {
                 Some(EscapeState::Text)
             }
-            // It ends with an escape character and a backslash, and never goes over the end of a line.
+            // It ends with an escape character and a backslash, and never spans lines.
             (EscapeState::Message, '\u{1b}') => Some(EscapeState::Escape),
             (EscapeState::Message, '\n') => None,
             (EscapeState::Message, _) => Some(EscapeState::Message),
@@ -152,7 +146,7 @@ impl TerminalFilter {
         if text.is_empty() {
             return;
         }
-        // A return in front of the end of a line is part of that end.
+        // A carriage return before a newline belongs to the line ending.
         if std::mem::take(&mut self.is_returned) && !text.starts_with('\n') {
             self.line.clear();
         }
@@ -172,23 +166,22 @@ impl TerminalFilter {
     }
 }
 
-/// Whether a character that begins with this byte needs a closer look. What is above U+007F and a control begins with C2.
+/// Whether a character with this first byte may be a control character. Those above U+007F begin with C2.
 fn may_be_control(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\n' | b'\t') || matches!(byte, 0x7f | 0xc2)
 }
 
-/// The beginning and the end of a text.
+/// Keeps the start and the end of a text.
 #[derive(Default)]
 struct HeadAndTail {
     head_bytes: usize,
     tail_bytes: usize,
     redactor: Redactor,
     head: String,
-    /// What came after the head; at most twice what is kept of it, so that it is not cut with each piece.
+    /// The text after the head. It may grow to twice its limit, so that not every piece has to be cut.
     tail: String,
-    /// Whether the tail begins with a whole line.
     is_tail_whole: bool,
-    /// Between the two.
+    /// What was dropped between head and tail.
     left_out: OmittedOutput,
 }
 
@@ -240,7 +233,7 @@ impl HeadAndTail {
         ShownOutput { text, cut: Some(self.left_out) }
     }
 
-    /// Leaves out the broken lines on both sides of the cut, unless that would be most of what is kept.
+    /// Drops the partial lines at the cut, unless that would be most of what is kept.
     fn cut_at_lines(&mut self) {
         if let Some(end) = self.head.rfind('\n').filter(|end| *end >= self.head.len() / 2) {
             self.left_out.add(&self.head[end + 1..]);

@@ -1,5 +1,6 @@
-//! A command as processes: started in a session of their own, listened to, and ended with all they have started. What the output
-//! looks like is left to [`super::output`], whose a process is to [`super::process_tree`].
+//! Runs a shell command in a session of its own, reads its output, and ends it together with every process that
+//! it started. [`super::output`] formats the output; [`super::process_tree`] knows which processes belong to the
+//! command.
 
 use std::{
     env,
@@ -22,7 +23,6 @@ use super::{
 };
 use crate::{cancel::CancelToken, model::KEY_VARIABLES, secrets::Secrets};
 
-/// A command that has run.
 #[derive(Debug)]
 pub(super) struct FinishedCommand {
     pub ended: CommandEnd,
@@ -31,45 +31,40 @@ pub(super) struct FinishedCommand {
     pub took: Duration,
 }
 
-/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandEnd {
-    /// By itself, with this code.
     Code(i32),
-    /// By a signal that was not ours.
+    /// By a signal that we did not send.
     Signal(i32),
-    /// By us, because it took longer than this.
+    /// By us, after this time limit.
     TimedOut(Duration),
-    /// By us, because somebody wanted to stop.
+    /// By us, because the run was cancelled.
     Cancelled,
 }
 
-/// What was left of a command after its end.
+/// Processes that outlived the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftProcesses {
-    /// Nothing.
     Nothing,
-    /// Processes in the background, which were ended.
+    /// There were some, and they were ended.
     Ended,
-    /// Processes that we may not end, because they run as another user, or cannot, because they wait for a broken disk; or somebody
-    /// who still holds its output open.
+    /// Some could not be ended because they run as another user or wait for a broken disk; or a process still holds
+    /// the output open.
     Running,
 }
 
-/// What makes programs behave where nobody watches: no colours, no pagers, no questions.
+/// Keeps programs from using colours, pagers and prompts.
 const SETTINGS: [(&str, &str); 5] =
     [("TERM", "dumb"), ("NO_COLOR", "1"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
 
-/// How often the clock and the wish to stop are looked at while nothing comes.
+/// How often deadline and cancellation are checked while there is no output.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long we sleep where there is nothing to listen to any more: it will be over in a moment.
+/// How long to sleep once the output is closed; the command usually ends at once.
 const NAP: Duration = Duration::from_millis(2);
 
-/// How often orphans that have ended are reaped while the command runs.
 const REAP: Duration = Duration::from_secs(1);
 
-/// Runs a command line in a directory, for so long at most.
 pub(super) fn run_shell(
     line: &str,
     directory: &Path,
@@ -99,7 +94,6 @@ fn command_end(status: &WaitIdStatus) -> CommandEnd {
     }
 }
 
-/// Why we end a command.
 #[derive(Clone, Copy)]
 enum StopCause {
     ByTime,
@@ -110,27 +104,26 @@ struct RunningCommand {
     child: Child,
     tree: ProcessTree,
     pieces: Receiver<Vec<u8>>,
-    /// Whether somebody can still write to us.
+    /// Whether a process still has the output open.
     is_open: bool,
     output: CommandOutput,
-    /// How the shell has ended, if it has. It is reaped last, so that nobody else gets its number meanwhile.
+    /// How the shell ended. It is reaped last, so that no other process gets its id meanwhile.
     ended: Option<CommandEnd>,
-    /// When orphans were reaped last.
     reaped: Instant,
 }
 
 impl RunningCommand {
     fn start(mut shell: Command, output: CommandOutput, reaper: Subreaper) -> io::Result<Self> {
-        // Output and errors share a pipe, as they share a terminal, so that they come in the order in which they were written.
+        // stdout and stderr share a pipe, as they share a terminal, which keeps their order.
         let (reader, writer) = io::pipe()?;
         let child = shell.stdout(writer.try_clone()?).stderr(writer).spawn()?;
-        // It holds the other end of the pipe.
+        // It holds the write end of the pipe.
         drop(shell);
         let tree = ProcessTree::new(Pid::from_child(&child), reaper);
         Ok(Self { child, tree, pieces: read_in_background(reader), is_open: true, output, ended: None, reaped: Instant::now() })
     }
 
-    /// Waits until the shell has ended or must be.
+    /// Waits until the shell ends or has to be stopped.
     fn watch(&mut self, deadline: Instant, cancel: &CancelToken) -> io::Result<Option<StopCause>> {
         loop {
             if cancel.is_cancelled() {
@@ -145,7 +138,7 @@ impl RunningCommand {
         }
     }
 
-    /// Takes in what comes next, or a moment of nothing. Says whether the shell has ended.
+    /// Waits a moment for output. Returns whether the shell has ended.
     fn step(&mut self) -> io::Result<bool> {
         if !self.is_open {
             thread::sleep(NAP);
@@ -160,7 +153,7 @@ impl RunningCommand {
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             self.ended = waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?.as_ref().map(command_end);
             if self.ended.is_some() && !self.tree.is_visible() {
-                // Else it would count as a living process of its group.
+                // Without `/proc` the zombie would count as a living process of its group.
                 self.child.wait()?;
             }
         }
@@ -171,14 +164,14 @@ impl RunningCommand {
         Ok(self.ended.is_some())
     }
 
-    /// Ends what is left of the command.
+    /// Ends all processes that the command left behind, including those in the background.
     ///
-    /// That is also what it has put into the background. A process that outlives its command goes on changing files when nobody
-    /// counts that as the command's doing any more, so that it could neither be told nor undone; and a run that is over should
-    /// leave nothing behind. Whoever wants a server runs and uses it in one command.
+    /// A process that outlives its command could change files later, when the change can no longer be attributed to
+    /// the command, reported or undone. And a finished run should leave nothing running. A server can be started and
+    /// used within one command.
     fn end_leftovers(&mut self, limits: &CommandLimits) -> io::Result<LeftProcesses> {
         if self.ended.is_some() {
-            // What was written before the end may still be on its way.
+            // Output written before the end may still be in the pipe.
             self.step_for(limits.linger, |running| !running.is_open)?;
         }
         let lived = self.tree.is_alive();
@@ -191,10 +184,10 @@ impl RunningCommand {
         })
     }
 
-    /// Asks all processes to end, and kills those that have not after a while. Says whether any is left.
+    /// Sends SIGTERM, and after the grace period SIGKILL. Returns whether any process is left.
     fn end(&mut self, limits: &CommandLimits) -> io::Result<bool> {
         self.tree.signal(Signal::TERM);
-        // Who is stopped, because of a read from the terminal say, hears nothing else.
+        // A stopped process, for example one that tried to read from the terminal, must continue to receive SIGTERM.
         self.tree.signal(Signal::CONT);
         self.step_for(limits.grace, |running| !running.tree.is_alive())?;
         let is_left = !self.kill()?;
@@ -202,13 +195,14 @@ impl RunningCommand {
         Ok(is_left)
     }
 
-    /// Kills in rounds until none is left: a process may start others while it is being killed. Says whether that came to an end.
+    /// Kills in rounds until no process is left, because a process may start others meanwhile. Returns whether that
+    /// succeeded.
     fn kill(&mut self) -> io::Result<bool> {
-        // Only a process that waits for a broken disk, or one of another user, is there after that, and we do not wait with it.
+        // After this time only processes that wait for a broken disk or belong to another user are left.
         const DYING: Duration = Duration::from_secs(5);
         let until = Instant::now() + DYING;
         loop {
-            // One that was just being made may have been missed in the first look.
+            // A process that was just being forked may be missed by the first round.
             if !self.tree.kill() && !self.tree.kill() {
                 return Ok(true);
             }
@@ -236,7 +230,7 @@ impl RunningCommand {
 impl Drop for RunningCommand {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Only after an error of ours.
+            // We got here through an error of our own.
             self.tree.kill();
         }
         let _ = self.child.try_wait();
@@ -246,7 +240,7 @@ impl Drop for RunningCommand {
 fn shell_command(line: &str, directory: &Path, secrets: &Secrets) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "--", line]).current_dir(directory).stdin(Stdio::null());
-    // A command has no need of our keys, and what it prints goes to a provider and into logs.
+    // A command does not need our keys, and its output goes to a provider and into logs.
     let is_secret = |name: &OsStr, value: &OsStr| KEY_VARIABLES.iter().any(|key| name == *key) || secrets.are_in(value);
     for (name, _) in env::vars_os().filter(|(name, value)| is_secret(name, value)) {
         shell.env_remove(name);
@@ -256,7 +250,7 @@ fn shell_command(line: &str, directory: &Path, secrets: &Secrets) -> Command {
     shell
 }
 
-/// Gives the shell a session of its own, see [`ProcessTree`], and takes from it the right to look into our memory.
+/// Gives the shell a session of its own (see [`ProcessTree`]) and takes its right to read our memory.
 #[expect(unsafe_code, reason = "what is done between fork and exec is unsafe by its nature")]
 fn prepare_exec(shell: &mut Command) {
     let prepare = || {
@@ -264,13 +258,14 @@ fn prepare_exec(shell: &mut Command) {
         give_up_ptrace();
         Ok(())
     };
-    // SAFETY: After a fork of a process with threads only what is async-signal-safe may be called. These are plain system calls: nothing
-    // is allocated, and no lock is taken.
+    // SAFETY: After a fork in a process with threads only async-signal-safe functions may be called. These are plain
+    // system calls that allocate nothing and take no lock.
     unsafe { shell.pre_exec(prepare) };
 }
 
-/// With `CAP_SYS_PTRACE` a process reads the memory of any other one, also of ours, which holds the key. Root gets at exec whatever
-/// is in the bounding set or inheritable, so that it must be in neither. Who does not have it cannot give it up, and need not.
+/// With `CAP_SYS_PTRACE` a process can read the memory of any other, including ours, which holds the key. At exec
+/// root gets whatever is in the bounding or the inheritable set, so it must be in neither. Errors mean that we do
+/// not have the capability, which is as good.
 #[cfg(target_os = "linux")]
 fn give_up_ptrace() {
     use rustix::thread::{CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities};
@@ -286,10 +281,10 @@ fn give_up_ptrace() {
 #[cfg(not(target_os = "linux"))]
 fn give_up_ptrace() {}
 
-/// What comes through the pipe. The thread ends when nobody writes or nobody listens any more; a process that made itself
-/// independent and holds the pipe may keep it waiting, for nothing but a write.
+/// Reads the pipe on a thread, which ends when no process has the write end open or the receiver is gone. A
+/// process that escaped and keeps the pipe open keeps the thread waiting, which costs nothing else.
 fn read_in_background(mut reader: PipeReader) -> Receiver<Vec<u8>> {
-    // Few pieces wait, so that whoever writes faster than we read is slowed down instead of filling memory.
+    // A short queue slows down a fast writer instead of filling memory.
     let (sender, pieces) = sync_channel(4);
     thread::spawn(move || {
         let mut buffer = vec![0; 64 * 1024];

@@ -1,5 +1,6 @@
-//! The processes of a command: which of all that run are its own, and how they are signalled and reaped. When they are to end is left
-//! to [`super::process`].
+//! The processes of a command: which of all running processes belong to it, and how to signal and reap them. This
+//! is done by hand because no library finds processes that left their session; [`super::process`] decides when to
+//! end them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,36 +15,37 @@ use rustix::{
 
 /// The processes of one command, from its shell down.
 ///
-/// A process may leave its parent (by a double fork), its group and its session (by `setsid`), ignore signals and clear its
-/// environment; so none of these alone tells whose it is. Two things hold. First, we are the subreaper while a command runs: what
-/// loses its parent becomes our child, not init's. Second, the shell begins a session of its own, and a session can be left but never
-/// joined: nothing that the command starts is ever in our session again. So a process belongs to the command if one of its ancestors
-/// is the shell, or a child of ours that was not there before and is in another session than ours, or if it shares a session with
-/// such a process. Other children of a program that uses this library are in its session, or were there before. Commands take turns,
-/// because an orphan does not tell which of two it comes from. What this cannot tell apart is a child that such a program itself
-/// starts in a new session while a command runs: it counts as the command's. What a command asks another service to start (cron,
-/// systemd, a container engine) is not its process and lives on.
+/// A process can leave its parent (by a double fork), its group and its session (by `setsid`), ignore signals and
+/// clear its environment, so none of these alone identifies it. Two facts do. First, we are the subreaper while a
+/// command runs: a process that loses its parent becomes our child, not init's. Second, the shell starts a
+/// session of its own, and a session can be left but never joined: no process started by the command is ever in
+/// our session. So a process belongs to the command if one of its ancestors is the shell, or a child of ours that
+/// is new and in another session than ours, or if it shares a session with such a process. Other children of a
+/// program that uses this library are in its session, or existed before. Commands run one at a time, because an
+/// orphan does not reveal which of two commands it came from. One case cannot be told apart: a child that the
+/// program itself starts in a new session while a command runs counts as the command's. Processes started by
+/// another service on behalf of the command (cron, systemd, a container engine) do not belong to it and live on.
 pub(super) struct ProcessTree {
     shell: Pid,
     reaper: Subreaper,
 }
 
-/// One process as the system shows it.
+/// A process, as shown in `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProcessInfo {
     pid: Pid,
     parent: i32,
     group: i32,
     session: i32,
-    /// In ticks since the system started. With the number it names a process for good: numbers come again.
+    /// In ticks since boot. Ids are reused; id and start time together identify a process.
     started: u64,
     is_alive: bool,
 }
 
-/// Only one command runs in a process at a time.
+/// Only one command runs at a time in this process.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// This process while orphans become its children.
+/// While this value lives, orphaned descendants become children of this process.
 pub(super) struct Subreaper {
     children_before: HashSet<(Pid, u64)>,
     was_subreaper: bool,
@@ -51,7 +53,7 @@ pub(super) struct Subreaper {
 }
 
 impl Subreaper {
-    /// Waits for the turn of this command. Must be there before the shell is started.
+    /// Waits until no other command runs. To be called before the shell is started.
     pub(super) fn begin() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let was_subreaper = become_subreaper();
@@ -61,7 +63,7 @@ impl Subreaper {
         Self { children_before, was_subreaper, _turn: turn }
     }
 
-    /// Whether a child of ours was not there before the command.
+    /// Whether a child of ours did not exist before the command.
     fn is_new(&self, child: &ProcessInfo) -> bool {
         !self.children_before.contains(&(child.pid, child.started))
     }
@@ -75,7 +77,8 @@ impl Drop for Subreaper {
     }
 }
 
-/// Gives whether we were one already. Where there is no such thing, orphans of a command are only found in its group and session.
+/// Returns whether we were a subreaper already. Systems without subreapers find orphans only by group and
+/// session.
 #[cfg(target_os = "linux")]
 fn become_subreaper() -> bool {
     let was_subreaper = rustix::process::child_subreaper().is_ok_and(|reaper| reaper.is_some());
@@ -97,18 +100,17 @@ fn become_subreaper() -> bool {
 fn resign_as_subreaper() {}
 
 impl ProcessTree {
-    /// The tree of a shell, which must not be reaped as long as this is used, unless processes are not shown: its number would be free for
-    /// others.
+    /// The tree below a shell. Unless processes are invisible, the shell must not be reaped while this is used,
+    /// because its id could be reused.
     pub(super) fn new(shell: Pid, reaper: Subreaper) -> Self {
         Self { shell, reaper }
     }
 
-    /// Whether the system shows its processes. Where it does not, all that is in the group of the shell counts, dead or alive.
+    /// Whether `/proc` shows processes. If not, everything in the shell's group counts, dead or alive.
     pub(super) fn is_visible(&self) -> bool {
         ProcessInfo::read(getpid()).is_some()
     }
 
-    /// Whether any process of the command is alive.
     pub(super) fn is_alive(&self) -> bool {
         match self.members() {
             Some(members) => members.iter().any(|member| member.is_alive),
@@ -116,13 +118,14 @@ impl ProcessTree {
         }
     }
 
-    /// Sends a signal to every living process of the command that there is now. Says whether there was one.
+    /// Sends a signal to every process of the command that is alive now. Returns whether there was one.
     ///
-    /// It goes to whole groups, the oldest first. A group gets it at once, with the children that its processes are just making; else a shell
-    /// could go on with its next command because the present one has ended. All of a group is in one session, so all of it is the command's.
+    /// The signal goes to whole groups, the oldest first. A group gets it at once, including children that are just
+    /// being forked; otherwise a shell could go on with its next command because the current one has ended. A group
+    /// lies within one session, so all of it belongs to the command.
     pub(super) fn signal(&self, signal: Signal) -> bool {
         let Some(mut members) = self.members() else {
-            // Whoever is gone by now needs none.
+            // A process that is gone by now needs no signal.
             return kill_process_group(self.shell, signal).is_ok();
         };
         members.retain(|member| member.is_alive);
@@ -132,7 +135,7 @@ impl ProcessTree {
             if !done.contains(&member.group)
                 && let Some(group) = Pid::from_raw(member.group).filter(|_| member.is_same_process())
             {
-                // Whoever is not ours to signal gets none.
+                // We may lack the permission.
                 let _ = kill_process_group(group, signal);
                 done.insert(member.group);
             }
@@ -140,22 +143,23 @@ impl ProcessTree {
         !members.is_empty()
     }
 
-    /// Kills every living process of the command that there is now. Says whether there was one; what they have started meanwhile is
-    /// for the next round.
+    /// Kills every process of the command that is alive now. Returns whether there was one; processes started
+    /// meanwhile are left to the next round.
     pub(super) fn kill(&self) -> bool {
         let lived = self.signal(Signal::KILL);
         self.kill_orphans();
         lived
     }
 
-    /// Kills orphans as fast as they come to us. A process that starts another one and ends, again and again, each time in a new session,
-    /// is gone before a look at all processes is over; but each time it is our child that is alive, and we know our children at once.
+    /// Kills orphans as fast as they reach us. A process that keeps starting a successor in a new session and ending
+    /// is gone before a scan of all processes is over. But each successor becomes our child, and the list of our
+    /// children is read at once.
     fn kill_orphans(&self) {
-        /// Then it is time for a look at the others.
+        /// Then scan the other processes again.
         const LOOKS: usize = 1000;
         let pid = getpid();
         let our_session = ProcessInfo::read(pid).map(|ours| ours.session);
-        // Orphans go to the first thread.
+        // The kernel gives orphans to the first thread.
         let list = format!("/proc/self/task/{pid}/children");
         for _ in 0..LOOKS {
             let children = fs::read_to_string(&list).unwrap_or_default();
@@ -165,7 +169,7 @@ impl ProcessTree {
             let mut is_clear = true;
             for orphan in orphans {
                 is_clear = false;
-                // Nobody else gets the number of a child of ours before it is reaped.
+                // The id of a child is not reused before we reap it.
                 let _ = kill_process(orphan.pid, Signal::KILL);
                 let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
             }
@@ -175,7 +179,7 @@ impl ProcessTree {
         }
     }
 
-    /// Takes note of the orphans that have ended. The shell is for whoever started it.
+    /// Reaps the orphans that have ended. The shell is left to its owner.
     pub(super) fn reap(&self) {
         let ours = getpid().as_raw_pid();
         let orphans = self.members().into_iter().flatten().filter(|member| member.parent == ours && member.pid != self.shell);
@@ -184,7 +188,7 @@ impl ProcessTree {
         }
     }
 
-    /// The processes of the command, dead ones included; `None` where the system does not show them.
+    /// The processes of the command, including zombies; `None` if the system does not show processes.
     fn members(&self) -> Option<Vec<ProcessInfo>> {
         let all = processes()?;
         let ours = getpid();
@@ -215,12 +219,13 @@ impl ProcessInfo {
         Self::parse(pid, &String::from_utf8_lossy(&stat))
     }
 
-    /// From the line of `/proc/PID/stat`. After the name, which may hold anything, come state, parent, group and session.
+    /// Parses `/proc/PID/stat`. The name in parentheses may contain anything; state, parent, group and session follow
+    /// it.
     fn parse(pid: Pid, stat: &str) -> Option<Self> {
         let fields: Vec<&str> = stat.rsplit(')').next()?.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at).and_then(|field| field.parse().ok());
         let is_dead = matches!(*fields.first()?, "Z" | "X");
-        // The first thread may have ended while others go on.
+        // The first thread may have ended before others.
         let threads: i32 = number(17)?;
         Some(Self {
             pid,
@@ -232,18 +237,18 @@ impl ProcessInfo {
         })
     }
 
-    /// Whether it is still this process that has the number.
+    /// Whether the id still belongs to this process.
     fn is_same_process(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.started == self.started)
     }
 }
 
-/// All processes, or `None` where the system does not show them.
+/// All processes; `None` if the system does not show them.
 ///
-/// The list of numbers is of one moment. Until the last of them is looked at, a process may have started another one and ended; so the list
-/// is read again until there is nobody new in it.
+/// A process may start another and end while the list is being read, so the list is read again until nothing new
+/// is in it.
 fn processes() -> Option<Vec<ProcessInfo>> {
-    /// On a busy machine there is always somebody new.
+    /// On a busy machine there is always something new.
     const LOOKS: usize = 20;
     let mut known: HashMap<Pid, Option<ProcessInfo>> = HashMap::new();
     for _ in 0..LOOKS {

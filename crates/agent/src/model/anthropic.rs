@@ -1,4 +1,5 @@
-//! The messages of Anthropic.
+//! The Anthropic Messages protocol. Written by hand because it is small, and a client library would bring an
+//! async runtime.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,13 @@ use super::{
     sse,
 };
 
-/// How Anthropic wants to be asked.
 #[derive(Debug)]
 pub(super) struct AnthropicProtocol {
     max_tokens: u32,
 }
 
 impl AnthropicProtocol {
-    /// With the longest answer, in tokens, which must be said.
+    /// The protocol requires `max_tokens`.
     pub(super) fn new(max_tokens: u32) -> Self {
         Self { max_tokens }
     }
@@ -28,8 +28,8 @@ impl WireProtocol for AnthropicProtocol {
     fn request_body(&self, model: &str, prompt: &Prompt) -> Value {
         let mut body = json!({ "model": model, "max_tokens": self.max_tokens, "stream": true, "messages": messages(prompt) });
         let mut tools = tools(prompt);
-        // The provider caches all that comes before a mark, in the order tools, system, messages. What comes after the system
-        // text is made anew for each turn, and would be put into the cache for nothing.
+        // The provider caches everything before a mark, in the order tools, system, messages. The messages change every
+        // turn, so caching them would be wasted.
         if !prompt.system.is_empty() {
             body["system"] = json!([{ "type": "text", "text": prompt.system, "cache_control": { "type": "ephemeral" } }]);
         } else if let Some(last) = tools.last_mut() {
@@ -52,14 +52,14 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     prompt.tools.iter().map(tool).collect()
 }
 
-/// The conversation. Neighbours of one role become one message, since results and what we say after them are both the user's.
+/// Neighbouring messages of one role are merged: results and the text after them both belong to the user.
 fn messages(prompt: &Prompt) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &prompt.messages {
         let (role, blocks) = blocks_of(message);
         match turns.last_mut() {
             Some((last, known)) if *last == role => known.extend(blocks),
-            // A message without a block is refused; an empty answer is all that makes one.
+            // An empty message is refused. Only an empty answer leads to one.
             _ if blocks.is_empty() => {}
             _ => turns.push((role, blocks)),
         }
@@ -68,7 +68,7 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
 }
 
 fn blocks_of(message: &ChatMessage) -> (&'static str, Vec<Value>) {
-    // Text of nothing but blanks is refused.
+    // Blank text is refused.
     let text_block = |text: &str| (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     match message {
         ChatMessage::User(text) => ("user", text_block(text).into_iter().collect()),
@@ -80,7 +80,7 @@ fn blocks_of(message: &ChatMessage) -> (&'static str, Vec<Value>) {
 }
 
 fn tool_use(call: &ModelCall) -> Value {
-    // Anything but an object is refused; that the model wrote none is told by the result.
+    // Anything but an object is refused. The result of the call says that the model's arguments were invalid.
     let input: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
 }
@@ -93,7 +93,7 @@ fn tool_result(result: &CallResult) -> Value {
     block
 }
 
-/// An answer that comes in blocks.
+/// Assembles an answer from its content blocks.
 #[derive(Default)]
 struct AnthropicReader {
     text: String,
@@ -103,17 +103,16 @@ struct AnthropicReader {
     is_ended: bool,
 }
 
-/// A call that is being written.
 struct ToolUseBlock {
     id: String,
     name: String,
-    /// As far as it was written in pieces.
+    /// Arguments that came in pieces.
     written: String,
-    /// What was there when the block began, used when no piece came.
+    /// Arguments from the start of the block, used if no piece follows.
     given: Value,
 }
 
-/// Tokens as this provider counts them: what was read from the cache or written to it is not in `input`.
+/// Token counts of this provider, in which `input` excludes tokens read from or written to the cache.
 #[derive(Default)]
 struct AnthropicUsage {
     input: u64,
@@ -144,7 +143,7 @@ impl AnswerReader for AnthropicReader {
                 return Ok(AnswerProgress::Ended);
             }
             "error" => return Err(RequestError::from_stream_error(if data["error"].is_null() { &data } else { &data["error"] })),
-            // Pings, the ends of blocks, and what may be added to the protocol.
+            // Pings, ends of blocks and future events.
             _ => {}
         }
         Ok(AnswerProgress::Open)
@@ -244,7 +243,7 @@ impl ToolUseBlock {
 }
 
 impl AnthropicUsage {
-    /// Takes over what is told; the numbers are totals, and those that are left out stay.
+    /// Merges new counts. They are totals; missing ones stay.
     fn update(&mut self, usage: &Value) {
         let fields = [
             ("input_tokens", &mut self.input),
@@ -253,7 +252,7 @@ impl AnthropicUsage {
             ("output_tokens", &mut self.output),
         ];
         for (name, count) in fields {
-            // Not less than before: some gateways tell the prompt at the beginning and zero at the end.
+            // Never lower a count: some gateways report the prompt at the start and zero at the end.
             *count = usage[name].as_u64().unwrap_or_default().max(*count);
         }
     }

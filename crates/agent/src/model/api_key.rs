@@ -1,4 +1,4 @@
-//! The key to a provider: from a variable, a command or a file, in this order, and that nobody sees it.
+//! The API key of a provider: read from a variable, a command or a file, in this order, and never shown.
 
 use std::{
     fmt,
@@ -18,26 +18,26 @@ use rustix::{
 
 use super::connection::ModelProtocol;
 
-/// A secret of the user. It is shown nowhere: what is told to anybody goes through [`ApiKey::redact`] first.
+/// An API key. It is never shown; texts that may contain it go through [`ApiKey::redact`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// What is shorter is nobody's secret, and hiding it would blot out harmless words.
+/// A shorter key is not redacted, because that would blot out ordinary words.
 const SHORTEST_SECRET: usize = 4;
 
 impl ApiKey {
-    /// A key as the user wrote it; nothing, if that is blank.
+    /// A key without surrounding white space; `None` if it is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The secret itself, for the header that carries it.
+    /// The key itself, for the request header.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The text without the key, for words of a provider that echo it.
+    /// The text without the key, for provider messages that echo it.
     pub fn redact(&self, text: &str) -> String {
         if self.0.len() < SHORTEST_SECRET { text.to_owned() } else { text.replace(&self.0, "…") }
     }
@@ -49,22 +49,20 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A key that was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundKey {
-    /// The key.
     pub key: ApiKey,
-    /// The environment variable or the setting that it comes from.
+    /// The variable or setting that it comes from.
     pub source: &'static str,
 }
 
-/// The variable that holds a key for whatever model is asked. It is named for us, so whoever sets it means us.
+/// Our own variable, which applies to any provider.
 pub(super) const OUR_VARIABLE: &str = "SUREHAND_API_KEY";
 
-/// Every variable in which a key of ours may be.
+/// Every variable that may hold a key.
 pub const KEY_VARIABLES: [&str; 3] = [OUR_VARIABLE, "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
-/// The variable in which a provider's users keep their key.
+/// The usual variable for a provider's key.
 pub(super) fn provider_variable(protocol: ModelProtocol) -> &'static str {
     match protocol {
         ModelProtocol::OpenAi => "OPENAI_API_KEY",
@@ -72,7 +70,7 @@ pub(super) fn provider_variable(protocol: ModelProtocol) -> &'static str {
     }
 }
 
-/// Where the user keeps the key, if it is not in the environment: in a file, or with a program that prints it.
+/// Where the key is, if not in the environment: in a file, or behind a command that prints it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyStore {
     /// `model.key_command`: a command line for `sh`.
@@ -81,93 +79,46 @@ pub struct KeyStore {
     pub file: Option<String>,
 }
 
-/// Why a key that is set cannot be had.
+/// Why a configured key cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyError {
-    /// The command cannot be started or listened to.
     #[error("model.key_command cannot be run: {0}")]
     CommandIo(io::Error),
-    /// The command says that it failed.
     #[error("model.key_command failed ({status})\nrun it yourself to see why: {command}")]
-    CommandFailed {
-        /// As set.
-        command: String,
-        /// How it ended.
-        status: ExitStatus,
-    },
-    /// The command takes too long.
+    CommandFailed { command: String, status: ExitStatus },
     #[error("model.key_command gave no key within {seconds} seconds\nrun it yourself to see why: {command}")]
-    CommandTimedOut {
-        /// As set.
-        command: String,
-        /// The limit.
-        seconds: u64,
-    },
-    /// The file cannot be read.
+    CommandTimedOut { command: String, seconds: u64 },
     #[error("model.key_file: {path}: {error}")]
-    FileIo {
-        /// The file.
-        path: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The path depends on where we were started.
+    FileIo { path: String, error: io::Error },
+    /// A relative path would depend on the current directory.
     #[error("model.key_file: {path}: the path must be absolute or begin with ~/")]
-    RelativePath {
-        /// As set.
-        path: String,
-    },
-    /// A directory, a pipe, a device.
+    RelativePath { path: String },
     #[error("model.key_file: {path}: not a regular file")]
-    NotAFile {
-        /// The file.
-        path: String,
-    },
-    /// Another user could have put it there, or change it.
+    NotAFile { path: String },
+    /// Another user may have planted it.
     #[error("model.key_file: {path}: the file belongs to another user\nmake one of your own")]
-    NotOurs {
-        /// The file.
-        path: String,
-    },
-    /// Other users can read or write it.
+    NotOurs { path: String },
     #[error("model.key_file: {path}: other users may read or write the file (mode {mode:04o})\nrun: chmod 600 {path}")]
-    Exposed {
-        /// The file.
-        path: String,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// There is no key in it.
+    Exposed { path: String, mode: u32 },
     #[error("{setting} is set, but gives no key")]
-    Blank {
-        /// The setting.
-        setting: &'static str,
-    },
-    /// There is too much for a key.
+    Blank { setting: &'static str },
     #[error("{setting} gives more than {LONGEST_KEY} bytes, which is no key")]
-    TooLong {
-        /// The setting.
-        setting: &'static str,
-    },
-    /// There are bytes that are no text.
+    TooLong { setting: &'static str },
     #[error("{setting} gives bytes that are no text, and so no key")]
-    NotText {
-        /// The setting.
-        setting: &'static str,
-    },
+    NotText { setting: &'static str },
 }
 
 const COMMAND_SETTING: &str = "model.key_command";
 const FILE_SETTING: &str = "model.key_file";
 
-/// No provider has longer ones.
+/// No provider's keys are longer.
 const LONGEST_KEY: usize = 4096;
 
 /// A password manager may ask for a passphrase first.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
-/// The key: from our own variable, from the store, or from the first of the provider's variables that holds one. A store that is
-/// set and gives no key is an error: to go on with another key would bill another account.
+/// Finds the key: in our own variable, in the store, or in the provider's variable. A configured store without a
+/// key is an error, because falling back to another key would bill another account.
 pub(super) fn find_key(
     store: &KeyStore,
     providers: Option<&'static str>,
@@ -195,7 +146,7 @@ fn key_of(bytes: &[u8], source: &'static str) -> Result<FoundKey, KeyError> {
     Ok(FoundKey { key, source })
 }
 
-/// What a command prints. It has our terminal and is in our process group, so that it can ask for a passphrase.
+/// The output of a command. It shares our terminal and process group, so that it can ask for a passphrase.
 fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, KeyError> {
     let (reader, writer) = io::pipe().map_err(KeyError::CommandIo)?;
     let mut child = Command::new("sh").args(["-c", "--", command]).stdout(writer).spawn().map_err(KeyError::CommandIo)?;
@@ -206,7 +157,7 @@ fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, KeyError> 
         _ => Ok(None),
     };
     if !matches!(status, Ok(Some(_))) {
-        // Whoever is gone already needs no signal.
+        // It may have ended already.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -219,9 +170,9 @@ fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, KeyError> 
     }
 }
 
-/// How the command ended; `None` if it has not before the deadline.
+/// How the command ended; `None` after the deadline.
 fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
-    /// It has closed its output: it will be over in a moment.
+    /// The command has closed its output and will end at once.
     const NAP: Duration = Duration::from_millis(2);
     loop {
         match child.try_wait()? {
@@ -231,8 +182,8 @@ fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitSta
     }
 }
 
-/// Reads to the end, or a little more than a key can have; `None` after the deadline. There is no thread for this, because the
-/// environment can only be cleared of keys while there is none.
+/// Reads to the end, or a little more than a key can have; `None` after the deadline. This uses no thread,
+/// because keys can be removed from the environment only while the process has a single one.
 fn read_until(mut reader: PipeReader, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
     let mut read = Vec::new();
     let mut buffer = [0; 512];
@@ -253,7 +204,7 @@ fn read_until(mut reader: PipeReader, deadline: Instant) -> io::Result<Option<Ve
     Ok(Some(read))
 }
 
-/// The content of a file that nobody else can read or write. A link to one is as good.
+/// The content of a file that no other user can read or write. Symbolic links are followed.
 fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, KeyError> {
     let path = match (path.strip_prefix("~/"), home.filter(|home| home.starts_with('/'))) {
         (Some(rest), Some(home)) => format!("{}/{rest}", home.trim_end_matches('/')),
@@ -263,7 +214,7 @@ fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, KeyError> {
         return Err(KeyError::RelativePath { path });
     }
     let failed = |error: io::Error| KeyError::FileIo { path: path.clone(), error };
-    // A pipe without a writer is not waited for.
+    // Opening a pipe must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = sys::open(&path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
     let stat = sys::fstat(&file).map_err(|error| failed(error.into()))?;

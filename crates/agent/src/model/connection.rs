@@ -1,4 +1,4 @@
-//! From what the user says to a model that can be asked: which protocol, which address, which key. Nobody is asked here.
+//! From settings to a model that can be asked: protocol, address, key and proxy. Nothing is sent here.
 
 use ureq::{
     Proxy,
@@ -18,48 +18,49 @@ use super::{
     retry::RetryPolicy,
 };
 
-/// How a provider is spoken to.
+/// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProtocol {
-    /// Chat completions, as most providers and all local servers have them.
+    /// OpenAI's chat completions, which most providers and all local servers offer.
     OpenAi,
-    /// Messages.
+    /// Anthropic's messages.
     Anthropic,
 }
 
-/// Which model, and where.
+/// How to reach a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelConnection {
-    /// The name that the provider knows it by.
+    /// The provider's name for the model.
     pub model: String,
-    /// The address of the provider, with or without `/v1`. Else from `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL`, else the provider's own.
+    /// The address, with or without `/v1`. Default: `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL`, or else the provider's
+    /// own address.
     pub url: Option<String>,
-    /// How to speak. Else by the name: `claude…` is Anthropic's, all others are spoken to as OpenAI is.
+    /// The protocol. Default: Anthropic's for names that start with `claude`, OpenAI's for all others.
     pub protocol: Option<ModelProtocol>,
-    /// The longest answer, in tokens. Else the provider decides, or 8192 where it wants a number.
+    /// The longest answer, in tokens. Default: the provider's, or 8192 if the protocol requires a number.
     pub max_output_tokens: Option<u32>,
-    /// Where the key is, if it is not in the environment.
+    /// Where to find the key, if it is not in the environment.
     pub key_store: KeyStore,
-    /// What tokens cost, for providers that do not say it.
+    /// Prices, for providers that do not report the cost.
     pub prices: TokenPrices,
-    /// How patient we are.
+    /// When and how often to retry.
     pub retry: RetryPolicy,
 }
 
-/// Dollars for a million tokens.
+/// Prices in dollars per million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TokenPrices {
-    /// Of a prompt.
+    /// Input tokens.
     pub input: Option<f64>,
-    /// Of a prompt, from the provider's cache; else as `input`.
+    /// Input tokens from the provider's cache. Default: as `input`.
     pub cached: Option<f64>,
-    /// Of an answer.
+    /// Output tokens.
     pub output: Option<f64>,
 }
 
 impl TokenPrices {
-    /// What an answer cost; nothing unless both prompt and answer have a price. Putting tokens into the cache costs a quarter more
-    /// than reading them (so at Anthropic, the only one who counts them).
+    /// The cost of an answer; `None` unless input and output both have a price. Writing tokens to the cache costs a
+    /// quarter more than plain input, as it does at Anthropic, the only provider that counts them.
     pub(super) fn cost_of(&self, usage: &TokenUsage, cache_written: u64) -> Option<f64> {
         let (input, output) = (self.input?, self.output?);
         let fresh = tokens(usage.input.saturating_sub(usage.cached)) + tokens(cache_written) / 4.0;
@@ -73,11 +74,10 @@ fn tokens(count: u64) -> f64 {
     count as f64
 }
 
-/// The longest answer where the provider wants a number.
 const MAX_OUTPUT_TOKENS: u32 = 8192;
 
-/// A model that can be asked. The environment is looked up by name: keys, addresses, proxies. A command that prints the key is run here;
-/// no thread is started.
+/// Prepares a model. `env` looks up keys, addresses and proxies. A key command is run here, but no thread is
+/// started.
 pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String>) -> Result<Box<dyn ChatModel>, ModelError> {
     if connection.model.trim().is_empty() {
         return Err(ModelError::Setup("no model is named".to_owned()));
@@ -110,7 +110,6 @@ fn protocol_for(model: &str) -> ModelProtocol {
     if model.starts_with("claude") { ModelProtocol::Anthropic } else { ModelProtocol::OpenAi }
 }
 
-/// Where a provider is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ProviderAddress {
     uri: Uri,
@@ -139,8 +138,8 @@ impl ProviderAddress {
         host == "localhost" || host.ends_with(".localhost") || is_loopback
     }
 
-    /// Where prompts go. An address without a path means the usual one; any other is taken as it is, since not everybody's ends in
-    /// `/v1`.
+    /// Where requests are sent. An address without a path gets the usual `/v1`; any other path is kept, since not
+    /// every server uses `/v1`.
     fn endpoint(&self, protocol: ModelProtocol) -> Result<Uri, ModelError> {
         let text = self.uri.to_string();
         let base = text.trim_end_matches('/');
@@ -156,8 +155,8 @@ impl ProviderAddress {
         endpoint.parse().map_err(|error| ModelError::Setup(format!("{endpoint} is no address: {error}")))
     }
 
-    /// The provider's variable, if its key may go to this address. A provider's key does not travel where everybody can read it; whoever
-    /// wants a key sent there says so with our own variable or settings.
+    /// The provider's variable, if its key may be sent to this address: encrypted, or to this machine. To send a key
+    /// over plain HTTP, the user has to set our own variable or settings.
     fn provider_variable(&self, protocol: ModelProtocol) -> Option<&'static str> {
         let is_safe = self.uri.scheme_str() == Some("https") || self.is_local();
         is_safe.then(|| api_key::provider_variable(protocol))
@@ -181,7 +180,7 @@ impl ProviderAddress {
         Ok(found)
     }
 
-    /// OpenAI's newer models refuse the old name of the limit, and many local servers do not know the new one.
+    /// OpenAI's newer models reject the old name, and many local servers do not know the new one.
     fn limit_name(&self) -> LimitName {
         let is_openai = self.host() == "api.openai.com" || self.host().ends_with(".openai.azure.com");
         if is_openai { LimitName::MaxCompletionTokens } else { LimitName::MaxTokens }
@@ -190,7 +189,7 @@ impl ProviderAddress {
 
 fn parse_url(url: &str) -> Result<Uri, ModelError> {
     let url = url.trim();
-    // What it says is not repeated where it may hold a password.
+    // Do not repeat an address that may contain a password.
     let wrong = |what: &str| {
         let shown = if url.contains('@') { "the address" } else { url };
         Err(ModelError::Setup(format!("{shown}: {what}\nwrite it as in https://api.openai.com/v1 or http://localhost:11434/v1")))
@@ -232,7 +231,8 @@ fn request_headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<He
     Ok(headers)
 }
 
-/// The proxy between us and the address. To this very machine there is none.
+/// The proxy for an address, from the usual variables; none for this machine. `ureq` would read the environment
+/// itself, which holds the keys no more and is not ours to read.
 fn find_proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>, ModelError> {
     if address.is_local() {
         return Ok(None);
@@ -246,12 +246,12 @@ fn find_proxy(address: &ProviderAddress, env: &dyn Fn(&str) -> Option<String>) -
     if ["NO_PROXY", "no_proxy"].iter().find_map(set).is_some_and(|list| bypasses_proxy(address.host(), &list)) {
         return Ok(None);
     }
-    // The value is not repeated: it may hold a password.
+    // Do not repeat the value: it may contain a password.
     let wrong = |_| ModelError::Setup(format!("{name} is not the address of a proxy\nwrite it as in http://proxy.example:3128"));
     Proxy::new(value.trim()).map(Some).map_err(wrong)
 }
 
-/// Whether a list of hosts without a proxy has this one: by its name, or by a domain that it is in.
+/// Whether `NO_PROXY` lists a host or one of its parent domains.
 fn bypasses_proxy(host: &str, list: &str) -> bool {
     let host = host.to_ascii_lowercase();
     list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {

@@ -1,5 +1,6 @@
-//! One request over HTTP, on a thread of its own: whoever waits for it can stop waiting at once. The thread ends when it notices
-//! that nobody listens, or when nothing comes for too long. What is asked and what the answer means is left to others.
+//! One blocking HTTP request on a thread of its own, so that the caller can stop waiting at once. The thread ends
+//! when the receiver is gone or the server is silent for too long. An async client would allow the same and bring
+//! three times the crates.
 
 use std::{
     io::{self, Read},
@@ -23,16 +24,13 @@ use super::{
 };
 use crate::cancel::CancelToken;
 
-/// An answer is not longer than this.
 const LONGEST_ANSWER: usize = 50 * 1024 * 1024;
 
-/// A server that takes longer to accept a connection will not accept it.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// How many pieces may wait to be looked at.
+/// Pieces of an answer that may wait in the queue.
 const QUEUE: usize = 64;
 
-/// Makes requests to one address.
 #[derive(Debug)]
 pub(super) struct HttpClient {
     agent: Agent,
@@ -42,19 +40,19 @@ pub(super) struct HttpClient {
 }
 
 impl HttpClient {
-    /// For requests with these headers to this address. Each may be silent for `idle`.
+    /// A client for requests to one address. An answer may pause for `idle` at most.
     pub(super) fn new(url: Uri, headers: HeaderMap, idle: Duration, proxy: Option<Proxy>) -> Self {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .build();
-        // The one who waits gives up after `idle`; that the thread takes a little longer makes sure who of the two says so.
+        // The caller gives up after `idle`. The thread waits a little longer, so that the error is always the caller's.
         let slow = Some(idle.saturating_add(Duration::from_secs(1)));
         let config = Agent::config_builder()
             .tls_config(tls)
             .proxy(proxy)
             .http_status_as_error(false)
-            // A redirect would carry the key to an address that nobody has chosen.
+            // A redirect would send the key to an address that the user did not choose.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(concat!("surehand/", env!("CARGO_PKG_VERSION")))
@@ -65,12 +63,10 @@ impl HttpClient {
         Self { agent: config.new_agent(), idle, url, headers }
     }
 
-    /// The address.
     pub(super) fn url(&self) -> &Uri {
         &self.url
     }
 
-    /// Sends JSON and waits for the head of the answer.
     pub(super) fn post(&self, body: Vec<u8>, cancel: &CancelToken) -> Result<HttpResponse, RequestError> {
         if cancel.is_cancelled() {
             return Err(RequestError::Cancelled);
@@ -89,17 +85,15 @@ impl HttpClient {
     }
 }
 
-/// The head of an answer, and its body as it comes.
+/// The head of an answer, and its body as it arrives.
 pub(super) struct HttpResponse {
-    /// The HTTP status.
     pub status: u16,
-    /// What else the head says.
     pub headers: HeaderMap,
     incoming: IncomingParts,
 }
 
 impl HttpResponse {
-    /// The next bytes of the body; none at its end. Waits no longer than `idle`.
+    /// The next bytes of the body; `None` at its end. Waits no longer than `idle`.
     pub(super) fn next_bytes(&mut self, cancel: &CancelToken, idle: Duration) -> Result<Option<Vec<u8>>, RequestError> {
         match self.incoming.receive(cancel, idle)? {
             ResponsePart::Bytes(bytes) => Ok(Some(bytes)),
@@ -107,13 +101,11 @@ impl HttpResponse {
         }
     }
 
-    /// A header, if it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// Something that the thread has read.
 enum ResponsePart {
     Head { status: u16, headers: Box<HeaderMap> },
     Bytes(Vec<u8>),
@@ -156,7 +148,6 @@ fn silence_error(idle: Duration) -> RequestError {
     RequestError::transient(TransientKind::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
 }
 
-/// What the thread does.
 struct RequestThread {
     agent: Agent,
     url: Uri,
@@ -165,7 +156,7 @@ struct RequestThread {
 }
 
 impl RequestThread {
-    /// Sends what it reads until it ends or nobody listens. That a send fails means just the latter, so nothing is lost with it.
+    /// Forwards the answer. A send fails only if the receiver is gone, so those errors are ignored.
     fn run(self, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
         let mut request = self.agent.post(self.url);
         if let Some(headers) = request.headers_mut() {
@@ -215,7 +206,7 @@ fn request_error(error: ureq::Error) -> RequestError {
     }
 }
 
-/// Why a certificate is not trusted. That will not pass, and trying again would look like an attack.
+/// Why a certificate is not trusted. This is permanent, and retrying would look like an attack.
 fn certificate_error(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
@@ -230,7 +221,7 @@ fn certificate_error(error: &ureq::Error) -> Option<String> {
     }
 }
 
-/// The value of a header that must not be shown.
+/// A header whose value debug output must not show.
 pub(super) fn secret_header(name: &'static str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);

@@ -1,5 +1,5 @@
-//! A model behind HTTP: makes the request, reads the answer as it comes, and says what to do when there is none. How prompts and
-//! answers are written is left to the protocols.
+//! A model behind HTTP: sends the request, decodes the answer as it arrives, and says what to do if there is
+//! none. The protocols encode prompts and assemble answers.
 
 use std::time::Duration;
 
@@ -16,81 +16,68 @@ use super::{
 };
 use crate::{cancel::CancelToken, prompt::message_tokens};
 
-/// How a provider wants to be asked, and how it answers.
+/// How a protocol encodes prompts and assembles answers.
 pub(super) trait WireProtocol {
-    /// The body of a request.
     fn request_body(&self, model: &str, prompt: &Prompt) -> Value;
 
-    /// Somebody who reads one answer.
+    /// A reader for one answer.
     fn answer_reader(&self) -> Box<dyn AnswerReader>;
 
-    /// Learns from a refusal. Whether the next request will be another one.
+    /// Adapts to a server that refused a request. Returns whether the next request will differ.
     fn adapt_to_refusal(&mut self, _words: &str) -> bool {
         false
     }
 }
 
-/// Puts an answer together.
+/// Assembles one answer.
 pub(super) trait AnswerReader {
-    /// Takes the next event of a stream.
     fn read_event(
         &mut self,
         event: &sse::SseEvent,
         hear: &mut dyn FnMut(StreamEvent<'_>),
     ) -> Result<AnswerProgress, RequestError>;
 
-    /// Takes an answer that came in one piece.
+    /// Takes an answer that was not streamed.
     fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError>;
 
-    /// The answer, if it came to its end.
+    /// The answer, if it is complete.
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError>;
 }
 
-/// How far a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum AnswerProgress {
-    /// There is more to come.
     #[default]
     Open,
-    /// The answer is whole; what it took may follow.
+    /// The answer is complete; its usage may follow.
     Whole,
-    /// That was the end.
     Ended,
 }
 
-/// An answer that came to its end.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CompleteAnswer {
-    /// The answer.
     pub answer: ModelAnswer,
-    /// Tokens of the prompt that were put into the provider's cache.
+    /// Input tokens that were written to the provider's cache.
     pub cache_written: u64,
 }
 
-/// How long to wait for what a whole answer took: some servers say nothing more and keep the line open.
+/// How long to wait for the usage after a complete answer: some servers send nothing more and keep the connection
+/// open.
 const EPILOGUE: Duration = Duration::from_secs(5);
 
-/// The longest body of a refusal that is read.
+/// How much of an error body is read.
 const LONGEST_REFUSAL: usize = 64 * 1024;
 
-/// The longest words of a provider that are passed on, in characters.
+/// How much of a provider's message is passed on, in characters.
 const LONGEST_WORDS: usize = 600;
 
-/// A model behind HTTP.
 pub(super) struct HttpModel {
-    /// Its name, as the user gave it.
     pub model: String,
-    /// To whom requests go.
     pub client: HttpClient,
-    /// How the provider speaks.
     pub protocol: Box<dyn WireProtocol>,
-    /// The key, if there is one.
     pub key: Option<FoundKey>,
-    /// Where a key is looked for.
+    /// The variable to name if a key is missing.
     pub key_variable: &'static str,
-    /// How patient we are.
     pub retry: RetryPolicy,
-    /// What tokens cost.
     pub prices: TokenPrices,
 }
 
@@ -164,14 +151,14 @@ impl HttpModel {
         reading.finish(hear)
     }
 
-    /// What an answer with another status than success says.
+    /// Reads an answer whose status is not success.
     fn read_refusal(&self, mut response: HttpResponse, cancel: &CancelToken) -> RequestError {
         let mut body = Vec::new();
         while body.len() < LONGEST_REFUSAL {
             match response.next_bytes(cancel, self.retry.idle) {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Err(RequestError::Cancelled) => return RequestError::Cancelled,
-                // The status says enough where the words are missing.
+                // The status says enough without a message.
                 Ok(None) | Err(_) => break,
             }
         }
@@ -185,7 +172,8 @@ impl HttpModel {
         RequestError::from_status(response.status, words, milliseconds.or_else(wait))
     }
 
-    /// The error in words that may be shown: without the key, of bounded length, and without what a terminal would obey.
+    /// The error with a text that is safe to show: without the key, without control characters, and of bounded
+    /// length.
     fn sanitized(&self, error: RequestError) -> RequestError {
         let clean = |why: String| {
             let why = self.key.as_ref().map_or_else(|| why.clone(), |found| found.key.redact(&why));
@@ -198,7 +186,7 @@ impl HttpModel {
         };
         match error {
             RequestError::Cancelled => error,
-            RequestError::Transient { kind, why, wait } => RequestError::Transient { trouble, why: clean(why), wait },
+            RequestError::Transient { kind, why, wait } => RequestError::Transient { kind, why: clean(why), wait },
             RequestError::Refused { status, why } => RequestError::Refused { status, why: clean(why) },
             RequestError::Permanent(why) => RequestError::Permanent(clean(why)),
         }
@@ -220,7 +208,6 @@ impl HttpModel {
         }
     }
 
-    /// What to do about a refusal, where we know it.
     fn remedy(&self, status: u16, why: &str) -> Option<String> {
         if is_too_long(status, why) {
             return Some(format!(
@@ -248,7 +235,7 @@ impl HttpModel {
     }
 }
 
-/// The answer with what it took. Not all servers count; where one does not we estimate, never too little, so that a budget holds there too.
+/// Fills in the usage if the server reports none. The estimate is never too low, so that budgets hold.
 fn with_estimated_usage(mut complete: CompleteAnswer, prompt: &Prompt) -> CompleteAnswer {
     let ModelAnswer { text, calls, usage, .. } = &mut complete.answer;
     if usage.input == 0 {
@@ -260,18 +247,17 @@ fn with_estimated_usage(mut complete: CompleteAnswer, prompt: &Prompt) -> Comple
     complete
 }
 
-/// An answer that is being read.
 struct AnswerDecoder {
     reader: Box<dyn AnswerReader>,
     form: BodyForm,
     progress: AnswerProgress,
     has_events: bool,
-    /// How the body begins, for what is no answer at all.
+    /// The start of the body, to quote if it is not an answer.
     start: Vec<u8>,
 }
 
-/// In which form an answer comes. Its first byte decides: a stream of events cannot begin as an object does, and not all servers
-/// say rightly what they send.
+/// The form of a body. Its first byte decides, because an event stream cannot begin like a JSON value, and some
+/// servers send a wrong content type.
 enum BodyForm {
     Unknown,
     Events(sse::SseParser),

@@ -1,5 +1,5 @@
-//! Models, in our words: a prompt goes in, text and calls come out. What a provider's protocol looks like stays in the module of
-//! that protocol.
+//! Language models: a prompt goes in, text and tool calls come out. Details of a provider's protocol stay in the
+//! module of that protocol.
 
 mod anthropic;
 mod api_key;
@@ -22,18 +22,18 @@ pub use self::{
 };
 use crate::cancel::CancelToken;
 
-/// Somebody who answers prompts.
+/// A language model.
 pub trait ChatModel {
-    /// Its name, as the user gave it.
+    /// The name, as the user gave it.
     fn name(&self) -> &str;
 
-    /// The key that it is asked with, if it needs one.
+    /// The API key in use, if any.
     fn key(&self) -> Option<&ApiKey> {
         None
     }
 
-    /// Asks it. `hear` is told what comes while it comes; nothing that was heard counts before the answer is there. Failures that
-    /// may pass are tried again, with pauses, before this gives up.
+    /// Asks the model. `hear` receives pieces of the answer as they arrive; they are preliminary until this returns.
+    /// Transient errors are retried, with pauses.
     fn ask(
         &mut self,
         prompt: &Prompt,
@@ -42,138 +42,138 @@ pub trait ChatModel {
     ) -> Result<ModelAnswer, ModelError>;
 }
 
-/// What a model is asked.
+/// A prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// What stays the same from turn to turn.
+    /// The system text, which rarely changes.
     pub system: String,
-    /// The conversation: begins with the user, ends with the user or with results.
+    /// The conversation: begins with the user, ends with the user or with results of calls.
     pub messages: Vec<ChatMessage>,
-    /// The tools that it may call.
+    /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
 }
 
-/// A part of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatMessage {
-    /// From us.
+    /// From the user.
     User(String),
     /// From the model.
     Assistant {
-        /// What it said.
+        /// The text.
         text: String,
-        /// What it called.
+        /// The calls.
         calls: Vec<ModelCall>,
     },
-    /// What came of the calls of the message before, one for each.
+    /// The results of the calls in the previous message, one for each.
     Results(Vec<CallResult>),
 }
 
-/// A tool as a model is told about it.
+/// The description of a tool for a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// What the tool does.
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Map<String, Value>,
 }
 
-/// A call of a tool.
+/// A call of a tool, as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// What the provider calls it. Never empty: where the provider gives no name, the protocol makes one up.
+    /// The id of the call. Never empty: if the provider gives none, the protocol makes one up.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if it wrote well. Where it wrote nothing, `{}`.
+    /// The arguments, not necessarily valid JSON. `{}` if the model wrote none.
     pub arguments: String,
 }
 
-/// What came of a call.
+/// The result of a call, for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Of which call.
+    /// The id of the call.
     pub id: String,
-    /// For the model.
+    /// The reply.
     pub text: String,
-    /// Whether it was refused.
+    /// Whether the call was refused.
     pub is_error: bool,
 }
 
-/// What comes while an answer is made.
+/// What arrives while a model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StreamEvent<'a> {
-    /// The next piece of its text.
+    /// A piece of the text.
     Text(&'a str),
-    /// The next piece of what it thinks, where the provider shows that.
+    /// A piece of the model's reasoning, if the provider shows it.
     Thought(&'a str),
-    /// It begins to call this tool.
+    /// The model has begun to write a call of this tool.
     Calling(&'a str),
-    /// What was heard is void: the request failed and is made again after so long.
+    /// The request failed and will be repeated. Discard what was streamed so far.
     Retry {
-        /// How it failed.
+        /// The error.
         why: &'a str,
-        /// Until the next attempt.
+        /// Seconds until the next attempt.
         seconds: f64,
     },
 }
 
-/// What a model has answered.
+/// The answer of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// What it said.
+    /// The text.
     pub text: String,
-    /// What it calls, in order.
+    /// The calls, in order.
     pub calls: Vec<ModelCall>,
-    /// What that took.
+    /// Tokens and cost.
     pub usage: TokenUsage,
-    /// Whether it was cut off because the answer was too long; the last call may be incomplete then.
+    /// Whether the answer was cut off at its maximum length. Then the last call may be incomplete.
     pub is_cut: bool,
 }
 
-/// What an answer took, as the provider counts.
+/// Tokens and cost, as counted by the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenUsage {
-    /// Tokens of the prompt, with those that were cached.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Tokens of the prompt that came from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cached: u64,
-    /// Tokens of the answer.
+    /// Output tokens.
     pub output: u64,
-    /// In dollars, if it is known.
+    /// Cost in dollars, if known.
     pub cost: Option<f64>,
 }
 
-/// Why there is no answer.
+/// Why a model gave no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// Somebody wanted to stop.
+    /// The run was cancelled.
     #[error("stopped while waiting for the model")]
     Cancelled,
-    /// The provider will not answer this, however often it is asked.
+    /// The provider refuses the request. A retry would not help.
     #[error("{model} said no ({status}): {why}")]
     Refused {
-        /// Who was asked.
+        /// The name of the model.
         model: String,
         /// The HTTP status.
         status: u16,
-        /// The provider's words and, where we know it, what to do.
+        /// The provider's message and, if known, a remedy.
         why: String,
     },
-    /// It could not be reached, or broke off, each time.
+    /// Every attempt failed.
     #[error("{model} could not be reached in {attempts} attempts: {why}")]
     Unavailable {
-        /// Who was asked.
+        /// The name of the model.
         model: String,
-        /// How often.
+        /// Number of attempts.
         attempts: u32,
-        /// What happened the last time, and what to do.
+        /// The last error, and what to do.
         why: String,
     },
-    /// Something is missing or makes no sense before anybody is asked: a key, an address, a script.
+    /// A key, an address or a script is missing or invalid. Nothing was sent.
     #[error("{0}")]
     Setup(String),
 }

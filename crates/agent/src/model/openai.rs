@@ -1,5 +1,5 @@
-//! Chat completions, as OpenAI began them and many servers answer them, each a little differently. All that those differ in is
-//! known here.
+//! The OpenAI chat completions protocol, with the deviations of the many servers that imitate it. Written by hand
+//! because client libraries reject those deviations.
 
 use serde_json::{Map, Value, json};
 
@@ -10,10 +10,10 @@ use super::{
     sse,
 };
 
-/// What the longest answer is called in a request.
+/// The field that limits the length of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitName {
-    /// The old name, which all servers know but OpenAI's newer models refuse.
+    /// The old name, known to every server but rejected by OpenAI's newer models.
     MaxTokens,
     /// The new one.
     MaxCompletionTokens,
@@ -35,18 +35,17 @@ impl LimitName {
     }
 }
 
-/// How one server wants to be asked.
+/// How one server has to be asked.
 #[derive(Debug)]
 pub(super) struct OpenAiProtocol {
     limit: Option<u32>,
     limit_name: LimitName,
     is_limit_name_learnt: bool,
-    /// Whether to ask for what the answer took; a server may not know the question.
+    /// Whether to request usage; some servers reject that.
     wants_usage: bool,
 }
 
 impl OpenAiProtocol {
-    /// With the longest answer, in tokens, if there is to be one.
     pub(super) fn new(limit: Option<u32>, limit_name: LimitName) -> Self {
         Self { limit, limit_name, is_limit_name_learnt: false, wants_usage: true }
     }
@@ -61,7 +60,7 @@ impl WireProtocol for OpenAiProtocol {
         if self.wants_usage {
             body.insert("stream_options".into(), json!({ "include_usage": true }));
         }
-        // An empty list is refused by some.
+        // Some servers reject an empty list.
         if !prompt.tools.is_empty() {
             body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
         }
@@ -117,24 +116,24 @@ fn call(call: &ModelCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": object_or_empty(&call.arguments) } })
 }
 
-/// The arguments if they are an object. Servers that read what the model wrote fail on anything else, and the whole run with it.
+/// The arguments if they are a JSON object. Some servers parse earlier arguments and would fail on anything else,
+/// and the run with them.
 fn object_or_empty(arguments: &str) -> &str {
     if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
 }
 
-/// An answer that comes in chunks.
+/// Assembles an answer from its chunks.
 #[derive(Default)]
 struct OpenAiReader {
     text: String,
     calls: Vec<PartialToolCall>,
     usage: TokenUsage,
-    /// Why it ended; empty until then.
+    /// Empty until the answer ends.
     finish_reason: String,
     has_choice: bool,
     is_ended: bool,
 }
 
-/// A call that is being written.
 #[derive(Default)]
 struct PartialToolCall {
     index: Option<u64>,
@@ -205,7 +204,7 @@ impl OpenAiReader {
                 return Err(RequestError::from_stream_error(error));
             }
         }
-        // Groq keeps it in a place of its own.
+        // Groq reports usage in a place of its own.
         for usage in [&chunk["usage"], &chunk["x_groq"]["usage"]] {
             if usage.is_object() {
                 self.usage = usage_of(usage);
@@ -215,7 +214,7 @@ impl OpenAiReader {
             return Ok(());
         }
         self.has_choice = true;
-        // An answer in one piece has a message where a chunk has what is new.
+        // An answer that was not streamed has a `message` instead of a `delta`.
         let delta = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         self.read_delta(delta, hear);
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
@@ -225,7 +224,7 @@ impl OpenAiReader {
     }
 
     fn read_delta(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
-        // Two names for one thing; some send both, with the same text.
+        // Two names for the same field; some servers send both, with the same text.
         let thought = [&delta["reasoning_content"], &delta["reasoning"]]
             .into_iter()
             .filter_map(Value::as_str)
@@ -263,12 +262,12 @@ impl OpenAiReader {
         match &delta["function"]["arguments"] {
             Value::Null => {}
             Value::String(piece) => partial.arguments.push_str(piece),
-            // Written out as JSON by servers that are too kind.
+            // Some servers send the arguments as an object.
             whole => partial.arguments.push_str(&whole.to_string()),
         }
     }
 
-    /// Which call a piece belongs to; none if it begins a new one.
+    /// The call that a piece belongs to; `None` if it begins a new one.
     fn find_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
@@ -276,7 +275,7 @@ impl OpenAiReader {
             None => self.calls.len().checked_sub(1)?,
         };
         let call = &self.calls[at];
-        // Several calls under one index are told apart by their ids, or by one having a name when the other is well under way.
+        // Calls that share an index differ in their ids, or a name arrives after the arguments of the previous call.
         let is_another = match (call.id.as_str(), id) {
             (known, new) if !known.is_empty() && !new.is_empty() => known != new,
             _ => !name.is_empty() && !call.name.is_empty() && (index.is_none() || !call.arguments.is_empty()),
@@ -285,7 +284,7 @@ impl OpenAiReader {
     }
 }
 
-/// Text, or a list of parts with text.
+/// The text of a string or of a list of parts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -319,7 +318,7 @@ fn finish_calls(partials: Vec<PartialToolCall>) -> Result<Vec<ModelCall>, Reques
     Ok(calls)
 }
 
-/// A name for a call that has none of its own. It has to differ from all others of the conversation, which nobody here knows.
+/// A random id for a call without one. It must be unique in the conversation, which is not known here.
 fn random_call_id() -> Result<String, RequestError> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())

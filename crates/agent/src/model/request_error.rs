@@ -1,50 +1,45 @@
-//! What may go wrong with one request, and whether it may pass: from HTTP statuses, and from the errors that providers write in
-//! bodies and in streams.
+//! Errors of a request, and which of them are transient. Derived from HTTP statuses and from the errors that
+//! providers put into bodies and streams.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Why a request brought no answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RequestError {
-    /// Somebody wants to stop.
     Cancelled,
-    /// It may go well the next time.
+    /// A retry may succeed.
     Transient {
-        /// What kind of trouble it is.
         kind: TransientKind,
-        /// What happened.
         why: String,
-        /// How long the provider wants us to wait.
+        /// The pause that the provider asks for.
         wait: Option<Duration>,
     },
-    /// The provider will not answer this.
+    /// The provider refuses the request.
     Refused {
-        /// The HTTP status, or the one that fits what was said in the stream.
+        /// The HTTP status, or the one that matches an error in the stream.
         status: u16,
-        /// The provider's words.
+        /// The provider's message.
         why: String,
     },
-    /// Nobody is reached, and trying again would not change that.
+    /// The provider cannot be reached, and a retry would not help.
     Permanent(String),
 }
 
-/// A kind of trouble that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransientKind {
-    /// No connection.
     Unreached,
-    /// Nothing came for too long.
+    /// The server was silent for too long.
     Silent,
-    /// The provider cannot answer now.
+    /// The provider is overloaded or has failed.
     Busy,
-    /// What came is no answer, or not the whole of it.
+    /// The answer is incomplete or cannot be read.
     Broken,
 }
 
 impl TransientKind {
-    /// What to do about it when it does not pass.
+    /// What to do if retries do not help.
     pub(super) fn remedy(self, url: &str) -> String {
         match self {
             Self::Unreached => format!("check the network, the proxy if there is one, and that a server answers at {url}"),
@@ -56,27 +51,25 @@ impl TransientKind {
 }
 
 impl RequestError {
-    /// What came is no answer, or not the whole of it.
     pub(super) fn malformed(why: impl Into<String>) -> Self {
         Self::transient(TransientKind::Broken, why)
     }
 
-    /// Trouble that may pass, without a word on when.
+    /// A transient error without a requested pause.
     pub(super) fn transient(kind: TransientKind, why: impl Into<String>) -> Self {
         Self::Transient { kind, why: why.into(), wait: None }
     }
 
-    /// What an HTTP status with these words means.
     pub(super) fn from_status(status: u16, words: ProviderMessage, wait: Option<Duration>) -> Self {
         let why = words.text;
-        // An empty account is told with the status of a limit, but waiting does not fill it.
+        // An empty account is reported with the status of a rate limit, but waiting does not help.
         if is_transient(status) && !words.kind.contains("insufficient_quota") {
             return Self::Transient { kind: TransientKind::Busy, why: format!("{status}: {why}"), wait };
         }
         Self::Refused { status, why }
     }
 
-    /// What an error in a stream means that has come with status 200.
+    /// An error inside a stream whose status was 200.
     pub(super) fn from_stream_error(error: &Value) -> Self {
         let words = ProviderMessage::from_error(error);
         match status_of(error, &words.kind) {
@@ -86,12 +79,12 @@ impl RequestError {
     }
 }
 
-/// Whether a request may go well after this status. 409 is a lock at the provider that another request held.
+/// 409 means that another request held a lock at the provider.
 fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-/// The status that fits an error in a stream: some give the number itself, others a word.
+/// The status that matches an error in a stream: some providers give the number, others a word.
 fn status_of(error: &Value, kind: &str) -> Option<u16> {
     let number = error["code"].as_u64().or_else(|| error["status"].as_u64()).or_else(|| error["code"].as_str()?.parse().ok());
     if let Some(status) = number.and_then(|number| u16::try_from(number).ok()).filter(|status| (400..600).contains(status)) {
@@ -114,30 +107,29 @@ fn status_of(error: &Value, kind: &str) -> Option<u16> {
     known.iter().find(|(word, _)| kind.contains(word)).map(|(_, status)| *status)
 }
 
-/// What a provider says.
+/// The message of a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ProviderMessage {
-    /// For people.
     pub text: String,
-    /// For programs: its type and its code.
+    /// Its type and code, for programs.
     pub kind: String,
 }
 
 impl ProviderMessage {
-    /// The words in the body of an answer that is none.
+    /// The message in the body of an error.
     pub(super) fn from_body(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body).trim().to_owned();
             let is_page = text.starts_with('<');
             return Self { text: if text.is_empty() || is_page { "no words".to_owned() } else { text }, kind: String::new() };
         };
-        // Some gateways put the object into a list.
+        // Some gateways wrap the object in a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         let error = Some(&value["error"]).filter(|error| !error.is_null());
         Self::from_error(error.unwrap_or(value))
     }
 
-    /// The words of an error: an object, or the text itself.
+    /// The message of an error, which is an object or the text itself.
     pub(super) fn from_error(error: &Value) -> Self {
         if let Some(text) = error.as_str() {
             return Self { text: text.to_owned(), kind: String::new() };
@@ -145,7 +137,7 @@ impl ProviderMessage {
         let message = ["message", "detail", "error", "msg"].iter().map(|name| &error[*name]).find(|value| !value.is_null());
         let mut text = message
             .map_or_else(|| error.to_string(), |message| message.as_str().map_or_else(|| message.to_string(), str::to_owned));
-        // A router says in its own words that somebody behind it failed; what that one said is here.
+        // A router adds the message of the provider behind it here.
         if let Some(raw) = error["metadata"]["raw"].as_str() {
             text = format!("{text}: {raw}");
         }
@@ -154,7 +146,7 @@ impl ProviderMessage {
     }
 }
 
-/// Whether these words say that the prompt does not fit.
+/// Whether an error means that the prompt is too long.
 pub(super) fn is_too_long(status: u16, words: &str) -> bool {
     let words = words.to_lowercase();
     let signs =

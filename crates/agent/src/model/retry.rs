@@ -1,4 +1,4 @@
-//! Asking again: how often, and after which pause. What may pass is decided in `request_error`.
+//! Retries: how often, and after which pause. `request_error` decides which errors are transient.
 
 use std::{
     thread,
@@ -8,17 +8,17 @@ use std::{
 use super::{StreamEvent, request_error::RequestError};
 use crate::cancel::CancelToken;
 
-/// How patient we are with a provider.
+/// When a request counts as failed, and how it is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// For how long nothing may come before a request counts as failed.
+    /// A request fails when the server is silent for this long.
     pub idle: Duration,
-    /// How often a request is made, at most.
+    /// The maximum number of attempts.
     pub attempts: u32,
-    /// The longest pause before the second attempt. It doubles with each attempt; how much of it is waited is left to chance, so
-    /// that not everybody comes back at the same moment.
+    /// The longest pause before the second attempt. It doubles with each attempt. A random part of it is waited, so
+    /// that clients do not all return at once.
     pub first_pause: Duration,
-    /// No pause is longer, whatever the provider asks for.
+    /// No pause is longer, even if the provider asks for more.
     pub longest_pause: Duration,
 }
 
@@ -34,7 +34,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The pause after an attempt, the first of which is 1. `chance` is in 0..1; `wait` is what the provider asked for.
+    /// The pause after an attempt; the first attempt is 1. `chance` is in 0..1; `wait` is the pause that the provider
+    /// asked for.
     fn pause(&self, attempt: u32, wait: Option<Duration>, chance: f64) -> Duration {
         let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(attempt - 1));
         let pause = match wait {
@@ -45,16 +46,13 @@ impl RetryPolicy {
     }
 }
 
-/// Why it was given up, and after how many attempts.
 #[derive(Debug, PartialEq)]
 pub(super) struct GivenUp {
-    /// How often it was tried.
     pub attempts: u32,
-    /// The last error.
     pub error: RequestError,
 }
 
-/// Makes attempts until one succeeds, fails for good, or enough have failed. Each pause is told before it begins.
+/// Repeats an attempt while it fails with transient errors. Each pause is announced before it starts.
 pub(super) fn retry_transient<T>(
     policy: &RetryPolicy,
     cancel: &CancelToken,
@@ -78,7 +76,7 @@ pub(super) fn retry_transient<T>(
     }
 }
 
-/// How often those who wait look whether somebody wants to stop.
+/// How often waiting code checks for cancellation.
 pub(super) const CANCEL_POLL: Duration = Duration::from_millis(20);
 
 fn sleep_unless_cancelled(pause: Duration, cancel: &CancelToken) -> Result<(), RequestError> {
@@ -95,17 +93,17 @@ fn sleep_unless_cancelled(pause: Duration, cancel: &CancelToken) -> Result<(), R
     }
 }
 
-/// A number in 0..1.
+/// A random number in 0..1.
 fn random_fraction() -> f64 {
     let mut random = [0; 4];
-    // Without randomness a pause is as long as it may be, which harms nobody.
+    // Without randomness the pause has its full length, which does no harm.
     match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()) {
         Ok(_) => f64::from(u32::from_ne_bytes(random)) / (f64::from(u32::MAX) + 1.0),
         Err(_) => 1.0,
     }
 }
 
-/// How long the provider wants us to wait: seconds, or a date of HTTP.
+/// Parses a `Retry-After` header: seconds, or an HTTP date.
 pub(super) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {

@@ -1,5 +1,5 @@
-//! A model that follows a script: for tests, and to try things without a key. A script is a file of JSON lines, one for
-//! each turn; a turn may have several versions, of which the first whose conditions fit the prompt is played.
+//! A model that follows a script, for tests and for trying things without a key. A script has one JSON line for
+//! each turn. A turn may have several versions; the first one whose condition matches the prompt is played.
 //!
 //! ```text
 //! {"text": "Looking.", "calls": [{"tool": "read_file", "arguments": {"path": "a.txt"}}]}
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{ChatMessage, ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, TokenUsage};
 use crate::cancel::CancelToken;
 
-/// A model that follows a script.
+/// A model that plays a script.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
@@ -23,32 +23,32 @@ pub struct ScriptedModel {
     asked: u64,
 }
 
-/// What the model does in a turn.
+/// What the model does in one turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedTurn {
-    /// When this is played; always, if there is nothing.
+    /// When this version is played; `None` means always.
     #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<PromptCondition>,
-    /// Whether it is another version of the turn before.
+    /// Whether this is another version of the previous turn.
     #[serde(rename = "else", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_else: bool,
-    /// What it says.
+    /// The text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What it calls.
+    /// The calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ScriptedCall>,
 }
 
-/// What the prompt must be like.
+/// A condition on the prompt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptCondition {
-    /// It has this in it.
+    /// The prompt contains this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<String>,
-    /// It does not have this in it.
+    /// The prompt does not contain this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
 }
@@ -57,9 +57,9 @@ pub struct PromptCondition {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments; a string is taken as the model wrote it, well or not.
+    /// The arguments; a string is sent as it is, valid JSON or not.
     #[serde(default)]
     pub arguments: Value,
 }
@@ -84,7 +84,7 @@ impl ScriptedModel {
         Self { name: "scripted".to_owned(), turns: grouped, asked: 0 }
     }
 
-    /// The model of a script in JSON lines; empty lines and lines that begin with `#` are passed over.
+    /// Parses a script in JSON lines. Empty lines and lines that begin with `#` are ignored.
     pub fn parse(script: &str) -> Result<Self, ModelError> {
         let lines = script.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
         let turn = |(line, number): (&str, usize)| {
@@ -93,11 +93,11 @@ impl ScriptedModel {
         Ok(Self::new(lines.map(turn).collect::<Result<Vec<ScriptedTurn>, _>>()?))
     }
 
-    /// Passes over turns that were played before a run was interrupted.
+    /// Skips turns that were played before a run was interrupted.
     pub fn skip_turns(mut self, turns: u32) -> Self {
         let played = (turns as usize).min(self.turns.len());
         self.turns.drain(..played);
-        // A call of a conversation that goes on has a name that no other has.
+        // Ids of calls must stay unique in the resumed conversation.
         self.asked = u64::from(turns);
         self
     }
@@ -144,7 +144,7 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// All that a model reads.
+/// Everything that a model reads, as one text.
 pub fn prompt_text(prompt: &Prompt) -> String {
     let mut text = prompt.system.clone();
     for message in &prompt.messages {

@@ -1,16 +1,16 @@
-//! Server-sent events: bytes in, events out, however the bytes are cut. What the events mean is the protocol's business.
+//! A parser for server-sent events: bytes in, events out, however the bytes are split. Written by hand because
+//! the available parsers need async streams and drop the nonstandard `error` field of llama.cpp.
 
 use std::mem;
 
-/// Neither a line nor an event may be longer.
+/// The longest line and the longest event.
 pub(super) const LONGEST: usize = 10 * 1024 * 1024;
 
-/// An event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SseEvent {
-    /// Its name; empty if it has none.
+    /// Empty if the event has no name.
     pub name: String,
-    /// Its data, the lines joined.
+    /// The lines of data, joined.
     pub data: String,
 }
 
@@ -18,19 +18,18 @@ pub(super) struct SseEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventTooLong;
 
-/// What has come so far and is not yet an event.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
-    /// A line feed that follows belongs to this end of a line.
+    /// A line feed that follows belongs to the same line ending.
     is_after_return: bool,
     is_after_first_line: bool,
 }
 
 impl SseParser {
-    /// Takes the next bytes and adds the events that they complete.
+    /// Parses the next bytes and adds the events that they complete.
     pub(super) fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
         while !bytes.is_empty() {
             if mem::take(&mut self.is_after_return) && bytes[0] == b'\n' {
@@ -51,7 +50,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The stream is over. The standard drops an event without an empty line after it, but servers end in this way.
+    /// Ends the stream. The standard drops an event without an empty line after it, but some servers end like this.
     pub(super) fn finish(mut self, events: &mut Vec<SseEvent>) {
         self.end_line(events);
         self.end_event(events);
@@ -70,7 +69,7 @@ impl SseParser {
         match field {
             "event" => value.clone_into(&mut self.event.name),
             "data" => self.add_data(value),
-            // No field of the standard: llama.cpp tells of a failure in this way.
+            // Not in the standard: llama.cpp reports errors in this field.
             "error" => {
                 field.clone_into(&mut self.event.name);
                 self.add_data(value);

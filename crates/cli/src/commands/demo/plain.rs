@@ -9,7 +9,7 @@ use surehand_agent::{
     CancelToken, RunEvent,
     event::RunPhase,
     model::{CallResult, ChatMessage, ChatModel, ModelCall, Prompt, TokenUsage},
-    prompt::{PromptTemplate, message_tokens, rules, system, tool_specs},
+    prompt::{PromptTemplate, message_tokens, rules, system_text, tool_specs},
     tool::DONE,
 };
 use surehand_engine::{
@@ -28,7 +28,7 @@ pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn Fn
     let template =
         PromptTemplate { rules: rules(Mode::History, EditDialect::Text), story: STORY.to_owned(), instructions: String::new() };
     let mut prompt =
-        Prompt { system: system(&template), tools: tool_specs(RunPhase::Coding, EditDialect::Lines), messages: Vec::new() };
+        Prompt { system: system_text(&template), tools: tool_specs(RunPhase::Coding, EditDialect::Lines), messages: Vec::new() };
     let fixed = prompt.tokens();
     let mut tokens = fixed + say(&mut prompt, ChatMessage::User("Work on the story.".to_owned()));
     for turn in 1..=MOST_TURNS {
