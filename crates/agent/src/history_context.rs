@@ -17,15 +17,6 @@ pub(crate) struct HistoryContext {
     noops: Vec<String>,
 }
 
-/// Something that was said, as the transcript has it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TranscriptEntry {
-    /// By the model, with what it called.
-    Answer(String, Vec<ModelCall>),
-    /// What came of it.
-    Results(Vec<CallResult>),
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FoldedHistory {
     /// Number of messages folded.
@@ -34,14 +25,9 @@ pub(crate) struct FoldedHistory {
 }
 
 impl HistoryContext {
-    pub(crate) fn new(window: usize, said: Vec<TranscriptEntry>) -> Self {
+    pub(crate) fn new(window: usize, messages: Vec<ChatMessage>) -> Self {
         let mut history = Self { window, ..Self::default() };
-        for line in said {
-            history.push(match line {
-                TranscriptEntry::Answer(text, calls) => ChatMessage::Assistant { text, calls },
-                TranscriptEntry::Results(results) => ChatMessage::Results(results),
-            });
-        }
+        messages.into_iter().for_each(|message| history.push(message));
         history
     }
 

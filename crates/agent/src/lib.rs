@@ -48,7 +48,7 @@ pub mod prompt;
 mod repair;
 mod run;
 mod secrets;
-pub mod snapshot_context;
+mod snapshot_context;
 pub mod tool;
 pub mod transcript;
 mod unseen_results;

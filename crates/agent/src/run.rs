@@ -402,7 +402,6 @@ impl<'a> AgentRun<'a> {
         };
         let answer = model.ask(&secrets.redact_in(rendered.prompt.clone()), cancel, &mut |heard| match heard {
             StreamEvent::Text(text) => tell(RunEvent::Text { text: redactor.push(text).into_owned() }),
-            StreamEvent::Thought(_) => {}
             StreamEvent::Calling(tool) => {
                 tell(RunEvent::Text { text: redactor.finish() });
                 tell(RunEvent::Calling { tool: tool.to_owned() });

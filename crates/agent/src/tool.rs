@@ -10,6 +10,7 @@ use crate::{command, event::RunPhase};
 /// The name of the tool that ends a run.
 pub const DONE: &str = "done";
 
+/// A tool that the model of a run can call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentTool {
     /// A workspace tool.

@@ -17,8 +17,7 @@ use surehand_engine::Workspace;
 
 use crate::{
     event::{Mode, RunEvent, RunPhase, StopReason},
-    history_context::TranscriptEntry,
-    model::{CallResult, ModelCall, TokenUsage},
+    model::{CallResult, ChatMessage, ModelCall, TokenUsage},
     snapshot_context::RunMemory,
 };
 
@@ -206,20 +205,20 @@ fn is_busy(runs: &OwnedFd, run: &str) -> bool {
 }
 
 /// The conversation of a run, read from its transcript. Incomplete lines are skipped.
-pub fn read_messages(workspace: &Workspace, run: &str) -> io::Result<Vec<TranscriptEntry>> {
+pub fn read_messages(workspace: &Workspace, run: &str) -> io::Result<Vec<ChatMessage>> {
     let state = workspace.state_folder()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
     let Some(content) = read_file(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
-    Ok(lines(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
+    Ok(messages(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
 }
 
-fn lines(events: impl Iterator<Item = RunEvent>) -> Vec<TranscriptEntry> {
-    let mut lines = Vec::new();
+fn messages(events: impl Iterator<Item = RunEvent>) -> Vec<ChatMessage> {
+    let mut messages = Vec::new();
     let mut turn = TranscriptTurn::default();
     for event in events {
         match event {
             // The previous turn was interrupted, but what it did is done.
-            RunEvent::Turn { .. } => lines.extend(std::mem::take(&mut turn).interrupted()),
+            RunEvent::Turn { .. } => messages.extend(std::mem::take(&mut turn).interrupted()),
             RunEvent::Said { text } => turn.text = text,
             RunEvent::Call { id, tool, arguments, repair: false } => {
                 let arguments = match arguments {
@@ -229,12 +228,12 @@ fn lines(events: impl Iterator<Item = RunEvent>) -> Vec<TranscriptEntry> {
                 turn.calls.push(ModelCall { id, name: tool, arguments });
             }
             RunEvent::Result { id, tool, is_error, text, .. } => turn.result(&tool, CallResult { id, text, is_error }),
-            RunEvent::TurnEnded { .. } => lines.extend(std::mem::take(&mut turn).lines()),
+            RunEvent::TurnEnded { .. } => messages.extend(std::mem::take(&mut turn).messages()),
             _ => {}
         }
     }
-    lines.extend(turn.interrupted());
-    lines
+    messages.extend(turn.interrupted());
+    messages
 }
 
 #[derive(Default)]
@@ -253,20 +252,20 @@ impl TranscriptTurn {
         }
     }
 
-    fn lines(self) -> Vec<TranscriptEntry> {
-        let mut lines = Vec::new();
+    fn messages(self) -> Vec<ChatMessage> {
+        let mut messages = Vec::new();
         if !self.text.is_empty() || !self.calls.is_empty() {
-            lines.push(TranscriptEntry::Answer(self.text, self.calls));
+            messages.push(ChatMessage::Assistant { text: self.text, calls: self.calls });
         }
         if !self.results.is_empty() {
-            lines.push(TranscriptEntry::Results(self.results));
+            messages.push(ChatMessage::Results(self.results));
         }
-        lines
+        messages
     }
 
     /// The messages of a turn in which the process was killed. A turn without calls is asked again as if it had never
     /// been.
-    fn interrupted(mut self) -> Vec<TranscriptEntry> {
+    fn interrupted(mut self) -> Vec<ChatMessage> {
         if self.calls.is_empty() {
             return Vec::new();
         }
@@ -276,7 +275,7 @@ impl TranscriptTurn {
                 self.results.push(CallResult { id: call.id.clone(), text, is_error: true });
             }
         }
-        self.lines()
+        self.messages()
     }
 }
 

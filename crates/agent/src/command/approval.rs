@@ -11,12 +11,6 @@ pub trait Approver {
     fn approve(&mut self, command: &str) -> Approval;
 }
 
-impl<P: Approver + ?Sized> Approver for Box<P> {
-    fn approve(&mut self, command: &str) -> Approval {
-        (**self).approve(command)
-    }
-}
-
 /// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {

@@ -27,6 +27,7 @@ use crate::{
     secrets::Secrets,
 };
 
+/// The name of the tool.
 pub const NAME: &str = "run_command";
 
 /// Limits of a command.
@@ -205,7 +206,7 @@ impl CommandOutcome {
         Reply { text: self.text(names), is_error, result: self.json(names) }
     }
 
-    pub fn into_result(self, names: &ToolNames) -> CallOutcome {
+    pub(crate) fn into_result(self, names: &ToolNames) -> CallOutcome {
         let text = self.text(names);
         let kind = match self {
             CommandOutcome::Ran(run) => CallOutcomeKind::Command {

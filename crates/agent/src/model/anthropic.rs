@@ -6,27 +6,21 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, TokenUsage,
+    CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer, WireProtocol},
     request_error::RequestError,
     sse,
 };
 
-#[derive(Debug)]
-pub(super) struct AnthropicProtocol {
-    max_tokens: u32,
-}
+/// The protocol requires a maximum length of the answer.
+const MAX_TOKENS: u32 = 8192;
 
-impl AnthropicProtocol {
-    /// The protocol requires `max_tokens`.
-    pub(super) fn new(max_tokens: u32) -> Self {
-        Self { max_tokens }
-    }
-}
+#[derive(Debug)]
+pub(super) struct AnthropicProtocol;
 
 impl WireProtocol for AnthropicProtocol {
     fn request_body(&self, model: &str, prompt: &Prompt) -> Value {
-        let mut body = json!({ "model": model, "max_tokens": self.max_tokens, "stream": true, "messages": messages(prompt) });
+        let mut body = json!({ "model": model, "max_tokens": MAX_TOKENS, "stream": true, "messages": messages(prompt) });
         let mut tools = tools(prompt);
         // The provider caches everything before a mark, in the order tools, system, messages. The messages change every
         // turn, so caching them would be wasted.
@@ -122,11 +116,7 @@ struct AnthropicUsage {
 }
 
 impl AnswerReader for AnthropicReader {
-    fn read_event(
-        &mut self,
-        event: &sse::SseEvent,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<AnswerProgress, RequestError> {
+    fn read_event(&mut self, event: &sse::SseEvent, hear: StreamListener<'_>) -> Result<AnswerProgress, RequestError> {
         let data: Value =
             serde_json::from_str(&event.data).map_err(|_| RequestError::malformed(format!("this is no JSON: {}", event.data)))?;
         let index = data["index"].as_u64().unwrap_or_default();
@@ -149,7 +139,7 @@ impl AnswerReader for AnthropicReader {
         Ok(AnswerProgress::Open)
     }
 
-    fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn read_whole(&mut self, body: &Value, hear: StreamListener<'_>) -> Result<(), RequestError> {
         if !body["error"].is_null() {
             return Err(RequestError::from_stream_error(&body["error"]));
         }
@@ -178,11 +168,10 @@ impl AnswerReader for AnthropicReader {
 }
 
 impl AnthropicReader {
-    fn begin_block(&mut self, index: u64, block: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn begin_block(&mut self, index: u64, block: &Value, hear: StreamListener<'_>) {
         let field = |name: &str| block[name].as_str().unwrap_or_default();
         match field("type") {
             "text" => self.add_text(field("text"), hear),
-            "thinking" => think(field("thinking"), hear),
             "tool_use" => {
                 let (id, name) = (field("id").to_owned(), field("name").to_owned());
                 hear(StreamEvent::Calling(&name));
@@ -192,11 +181,10 @@ impl AnthropicReader {
         }
     }
 
-    fn apply_delta(&mut self, index: u64, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn apply_delta(&mut self, index: u64, delta: &Value, hear: StreamListener<'_>) -> Result<(), RequestError> {
         let field = |name: &str| delta[name].as_str().unwrap_or_default();
         match field("type") {
             "text_delta" => self.add_text(field("text"), hear),
-            "thinking_delta" => think(field("thinking"), hear),
             "input_json_delta" => {
                 let Some(call) = self.calls.get_mut(&index) else {
                     return Err(RequestError::malformed("arguments of a call that has not begun"));
@@ -208,7 +196,7 @@ impl AnthropicReader {
         Ok(())
     }
 
-    fn add_text(&mut self, text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn add_text(&mut self, text: &str, hear: StreamListener<'_>) {
         if !text.is_empty() {
             hear(StreamEvent::Text(text));
             self.text.push_str(text);
@@ -219,12 +207,6 @@ impl AnthropicReader {
         if let Some(reason) = holder["stop_reason"].as_str() {
             reason.clone_into(&mut self.stop_reason);
         }
-    }
-}
-
-fn think(text: &str, hear: &mut dyn FnMut(StreamEvent<'_>)) {
-    if !text.is_empty() {
-        hear(StreamEvent::Thought(text));
     }
 }
 
@@ -296,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn text_thoughts_and_calls_come_in_blocks() {
+    fn text_and_calls_come_in_blocks_and_reasoning_is_dropped() {
         let mut events = vec![
             json!({ "type": "message_start", "message": { "usage": { "input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 30, "output_tokens": 1 } } }),
             begin(0, &json!({ "type": "thinking", "thinking": "" })),
@@ -322,7 +304,7 @@ mod tests {
         assert_eq!(calls, [("a", "read", "{\"path\": \"x\"}"), ("b", "list", "{}")]);
         assert_eq!(answer.usage, TokenUsage { input: 135, cached: 100, output: 20, cost: None });
         assert_eq!(cache_written, 30);
-        assert_eq!(heard, ["Thought(\"hm\")", "Text(\"I \")", "Text(\"read\")", "Calling(\"read\")", "Calling(\"list\")"]);
+        assert_eq!(heard, ["Text(\"I \")", "Text(\"read\")", "Calling(\"read\")", "Calling(\"list\")"]);
     }
 
     #[track_caller]
@@ -356,7 +338,7 @@ mod tests {
     }
 
     fn said(messages: Vec<ChatMessage>) -> Value {
-        AnthropicProtocol::new(100).request_body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
+        AnthropicProtocol.request_body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
     }
 
     #[test]
@@ -401,10 +383,10 @@ mod tests {
     fn what_stays_the_same_is_marked_for_the_cache() {
         let tool = super::super::ToolSpec { name: "read".into(), description: "reads".into(), schema: Map::new() };
         let prompt = |system: &str| Prompt { system: system.into(), tools: vec![tool.clone()], ..Prompt::default() };
-        let with = AnthropicProtocol::new(1).request_body("m", &prompt("be good"));
+        let with = AnthropicProtocol.request_body("m", &prompt("be good"));
         assert_eq!(with["system"], json!([{ "type": "text", "text": "be good", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(with["tools"][0].get("cache_control"), None);
-        let without = AnthropicProtocol::new(1).request_body("m", &prompt(""));
+        let without = AnthropicProtocol.request_body("m", &prompt(""));
         assert_eq!(without.get("system"), None);
         assert_eq!(without["tools"][0]["cache_control"], json!({ "type": "ephemeral" }));
     }

@@ -16,7 +16,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::connection::ModelProtocol;
+use super::{ModelError, connection::ModelProtocol};
 
 /// An API key. It is never shown; texts that may contain it go through [`ApiKey::redact`].
 #[derive(Clone, PartialEq, Eq)]
@@ -79,35 +79,6 @@ pub struct KeyStore {
     pub file: Option<String>,
 }
 
-/// Why a configured key cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum KeyError {
-    #[error("model.key_command cannot be run: {0}")]
-    CommandIo(io::Error),
-    #[error("model.key_command failed ({status})\nrun it yourself to see why: {command}")]
-    CommandFailed { command: String, status: ExitStatus },
-    #[error("model.key_command gave no key within {seconds} seconds\nrun it yourself to see why: {command}")]
-    CommandTimedOut { command: String, seconds: u64 },
-    #[error("model.key_file: {path}: {error}")]
-    FileIo { path: String, error: io::Error },
-    /// A relative path would depend on the current directory.
-    #[error("model.key_file: {path}: the path must be absolute or begin with ~/")]
-    RelativePath { path: String },
-    #[error("model.key_file: {path}: not a regular file")]
-    NotAFile { path: String },
-    /// Another user may have planted it.
-    #[error("model.key_file: {path}: the file belongs to another user\nmake one of your own")]
-    NotOurs { path: String },
-    #[error("model.key_file: {path}: other users may read or write the file (mode {mode:04o})\nrun: chmod 600 {path}")]
-    Exposed { path: String, mode: u32 },
-    #[error("{setting} is set, but gives no key")]
-    Blank { setting: &'static str },
-    #[error("{setting} gives more than {LONGEST_KEY} bytes, which is no key")]
-    TooLong { setting: &'static str },
-    #[error("{setting} gives bytes that are no text, and so no key")]
-    NotText { setting: &'static str },
-}
-
 const COMMAND_SETTING: &str = "model.key_command";
 const FILE_SETTING: &str = "model.key_file";
 
@@ -123,7 +94,7 @@ pub(super) fn find_key(
     store: &KeyStore,
     providers: Option<&'static str>,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<FoundKey>, KeyError> {
+) -> Result<Option<FoundKey>, ModelError> {
     let in_variable = |source: &'static str| Some(FoundKey { key: ApiKey::new(&env(source)?)?, source });
     if let Some(found) = in_variable(OUR_VARIABLE) {
         return Ok(Some(found));
@@ -137,19 +108,28 @@ pub(super) fn find_key(
     Ok(providers.and_then(in_variable))
 }
 
-fn key_of(bytes: &[u8], source: &'static str) -> Result<FoundKey, KeyError> {
+fn setup<T>(why: String) -> Result<T, ModelError> {
+    Err(ModelError::Setup(why))
+}
+
+fn key_of(bytes: &[u8], source: &'static str) -> Result<FoundKey, ModelError> {
     if bytes.len() > LONGEST_KEY {
-        return Err(KeyError::TooLong { setting: source });
+        return setup(format!("{source} gives more than {LONGEST_KEY} bytes, which is no key"));
     }
-    let text = str::from_utf8(bytes).map_err(|_| KeyError::NotText { setting: source })?;
-    let key = ApiKey::new(text).ok_or(KeyError::Blank { setting: source })?;
-    Ok(FoundKey { key, source })
+    let Ok(text) = str::from_utf8(bytes) else {
+        return setup(format!("{source} gives bytes that are not UTF-8, which is no key"));
+    };
+    match ApiKey::new(text) {
+        Some(key) => Ok(FoundKey { key, source }),
+        None => setup(format!("{source} is set, but gives no key")),
+    }
 }
 
 /// The output of a command. It shares our terminal and process group, so that it can ask for a passphrase.
-fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, KeyError> {
-    let (reader, writer) = io::pipe().map_err(KeyError::CommandIo)?;
-    let mut child = Command::new("sh").args(["-c", "--", command]).stdout(writer).spawn().map_err(KeyError::CommandIo)?;
+fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, ModelError> {
+    let failed = |error: io::Error| ModelError::Setup(format!("{COMMAND_SETTING} cannot be run: {error}"));
+    let (reader, writer) = io::pipe().map_err(failed)?;
+    let mut child = Command::new("sh").args(["-c", "--", command]).stdout(writer).spawn().map_err(failed)?;
     let deadline = Instant::now() + limit;
     let printed = read_until(reader, deadline);
     let status = match &printed {
@@ -161,12 +141,12 @@ fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, KeyError> 
         let _ = child.kill();
         let _ = child.wait();
     }
-    let command = command.to_owned();
-    match (printed.map_err(KeyError::CommandIo)?, status.map_err(KeyError::CommandIo)?) {
+    let again = format!("run it yourself to see why: {command}");
+    match (printed.map_err(failed)?, status.map_err(failed)?) {
         (Some(printed), _) if printed.len() > LONGEST_KEY => Ok(printed),
         (Some(printed), Some(status)) if status.success() => Ok(printed),
-        (Some(_), Some(status)) => Err(KeyError::CommandFailed { command, status }),
-        (None, _) | (_, None) => Err(KeyError::CommandTimedOut { command, seconds: limit.as_secs() }),
+        (Some(_), Some(status)) => setup(format!("{COMMAND_SETTING} failed ({status})\n{again}")),
+        (None, _) | (_, None) => setup(format!("{COMMAND_SETTING} gave no key within {} seconds\n{again}", limit.as_secs())),
     }
 }
 
@@ -205,28 +185,30 @@ fn read_until(mut reader: PipeReader, deadline: Instant) -> io::Result<Option<Ve
 }
 
 /// The content of a file that no other user can read or write. Symbolic links are followed.
-fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, KeyError> {
+fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, ModelError> {
     let path = match (path.strip_prefix("~/"), home.filter(|home| home.starts_with('/'))) {
         (Some(rest), Some(home)) => format!("{}/{rest}", home.trim_end_matches('/')),
         _ => path.to_owned(),
     };
+    let wrong = |why: &str| setup(format!("{FILE_SETTING}: {path}: {why}"));
     if !path.starts_with('/') {
-        return Err(KeyError::RelativePath { path });
+        return wrong("the path must be absolute or begin with ~/");
     }
-    let failed = |error: io::Error| KeyError::FileIo { path: path.clone(), error };
+    let failed = |error: io::Error| ModelError::Setup(format!("{FILE_SETTING}: {path}: {error}"));
     // Opening a pipe must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = sys::open(&path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
     let stat = sys::fstat(&file).map_err(|error| failed(error.into()))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(KeyError::NotAFile { path });
+        return wrong("not a regular file");
     }
     if stat.st_uid != geteuid().as_raw() {
-        return Err(KeyError::NotOurs { path });
+        // Another user may have planted it.
+        return wrong("the file belongs to another user\nmake one of your own");
     }
     let mode = stat.st_mode & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(KeyError::Exposed { path, mode });
+        return wrong(&format!("other users may read or write the file (mode {mode:04o})\nrun: chmod 600 {path}"));
     }
     let mut content = Vec::new();
     File::from(file).take(LONGEST_KEY as u64 + 1).read_to_end(&mut content).map_err(failed)?;
@@ -234,8 +216,9 @@ fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, KeyError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out files")]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
+
     use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
     use super::*;
@@ -352,7 +335,7 @@ mod tests {
             &format!("model.key_command failed (signal: 15 (SIGTERM))\n{again}: echo sk-12345; kill $$"),
         );
         store_fails("echo", "model.key_command is set, but gives no key");
-        store_fails("printf 'a\\377b'", "model.key_command gives bytes that are no text, and so no key");
+        store_fails("printf 'a\\377b'", "model.key_command gives bytes that are not UTF-8, which is no key");
         store_fails("yes | head -c 5000", "model.key_command gives more than 4096 bytes, which is no key");
         store_fails("head -c 5000 /dev/zero", "model.key_command gives more than 4096 bytes, which is no key");
         let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use super::{
     api_key::{self, FoundKey, KeyStore},
     http_client::{self, HttpClient},
     http_model::{HttpModel, WireProtocol},
-    openai::{LimitName, OpenAiProtocol},
+    openai::OpenAiProtocol,
     retry::RetryPolicy,
 };
 
@@ -37,8 +37,6 @@ pub struct ModelConnection {
     pub url: Option<String>,
     /// The protocol. Default: Anthropic's for names that start with `claude`, OpenAI's for all others.
     pub protocol: Option<ModelProtocol>,
-    /// The longest answer, in tokens. Default: the provider's, or 8192 if the protocol requires a number.
-    pub max_output_tokens: Option<u32>,
     /// Where to find the key, if it is not in the environment.
     pub key_store: KeyStore,
     /// Prices, for providers that do not report the cost.
@@ -74,8 +72,6 @@ fn tokens(count: u64) -> f64 {
     count as f64
 }
 
-const MAX_OUTPUT_TOKENS: u32 = 8192;
-
 /// Prepares a model. `env` looks up keys, addresses and proxies. A key command is run here, but no thread is
 /// started.
 pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String>) -> Result<Box<dyn ChatModel>, ModelError> {
@@ -92,8 +88,8 @@ pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String
         find_proxy(&address, env)?,
     );
     let wire_protocol: Box<dyn WireProtocol> = match protocol {
-        ModelProtocol::OpenAi => Box::new(OpenAiProtocol::new(connection.max_output_tokens, address.limit_name())),
-        ModelProtocol::Anthropic => Box::new(AnthropicProtocol::new(connection.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS))),
+        ModelProtocol::OpenAi => Box::new(OpenAiProtocol::default()),
+        ModelProtocol::Anthropic => Box::new(AnthropicProtocol),
     };
     Ok(Box::new(HttpModel {
         model: connection.model.clone(),
@@ -168,8 +164,7 @@ impl ProviderAddress {
         store: &KeyStore,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<FoundKey>, ModelError> {
-        let found = api_key::find_key(store, self.provider_variable(protocol), env);
-        let found = found.map_err(|error| ModelError::Setup(error.to_string()))?;
+        let found = api_key::find_key(store, self.provider_variable(protocol), env)?;
         if found.is_none() && self.is_default {
             let (host, theirs, ours) = (self.host(), api_key::provider_variable(protocol), api_key::OUR_VARIABLE);
             return Err(ModelError::Setup(format!(
@@ -178,12 +173,6 @@ impl ProviderAddress {
             )));
         }
         Ok(found)
-    }
-
-    /// OpenAI's newer models reject the old name, and many local servers do not know the new one.
-    fn limit_name(&self) -> LimitName {
-        let is_openai = self.host() == "api.openai.com" || self.host().ends_with(".openai.azure.com");
-        if is_openai { LimitName::MaxCompletionTokens } else { LimitName::MaxTokens }
     }
 }
 

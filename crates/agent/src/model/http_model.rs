@@ -31,14 +31,10 @@ pub(super) trait WireProtocol {
 
 /// Assembles one answer.
 pub(super) trait AnswerReader {
-    fn read_event(
-        &mut self,
-        event: &sse::SseEvent,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<AnswerProgress, RequestError>;
+    fn read_event(&mut self, event: &sse::SseEvent, hear: StreamListener<'_>) -> Result<AnswerProgress, RequestError>;
 
     /// Takes an answer that was not streamed.
-    fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError>;
+    fn read_whole(&mut self, body: &Value, hear: StreamListener<'_>) -> Result<(), RequestError>;
 
     /// The answer, if it is complete.
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError>;
@@ -90,12 +86,7 @@ impl ChatModel for HttpModel {
         self.key.as_ref().map(|found| &found.key)
     }
 
-    fn ask(
-        &mut self,
-        prompt: &Prompt,
-        cancel: &CancelToken,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<ModelAnswer, ModelError> {
+    fn ask(&mut self, prompt: &Prompt, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<ModelAnswer, ModelError> {
         loop {
             let body = self.protocol.request_body(&self.model, prompt).to_string().into_bytes();
             let outcome = retry_transient(&self.retry, cancel, hear, |hear| {
@@ -115,12 +106,7 @@ impl ChatModel for HttpModel {
 }
 
 impl HttpModel {
-    fn attempt(
-        &self,
-        body: Vec<u8>,
-        cancel: &CancelToken,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<CompleteAnswer, RequestError> {
+    fn attempt(&self, body: Vec<u8>, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<CompleteAnswer, RequestError> {
         let response = self.client.post(body, cancel)?;
         if (200..300).contains(&response.status) {
             self.read_answer(response, cancel, hear)
@@ -133,7 +119,7 @@ impl HttpModel {
         &self,
         mut response: HttpResponse,
         cancel: &CancelToken,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
+        hear: StreamListener<'_>,
     ) -> Result<CompleteAnswer, RequestError> {
         let mut reading = AnswerDecoder::new(self.protocol.answer_reader());
         while reading.progress != AnswerProgress::Ended {
@@ -269,7 +255,7 @@ impl AnswerDecoder {
         Self { reader, form: BodyForm::Unknown, progress: AnswerProgress::Open, has_events: false, start: Vec::new() }
     }
 
-    fn take(&mut self, bytes: &[u8], hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn take(&mut self, bytes: &[u8], hear: StreamListener<'_>) -> Result<(), RequestError> {
         self.start.extend(bytes.iter().take((LONGEST_WORDS * 4).saturating_sub(self.start.len())));
         if matches!(self.form, BodyForm::Unknown) {
             self.form = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -295,7 +281,7 @@ impl AnswerDecoder {
         }
     }
 
-    fn take_events(&mut self, events: &[sse::SseEvent], hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn take_events(&mut self, events: &[sse::SseEvent], hear: StreamListener<'_>) -> Result<(), RequestError> {
         self.has_events |= !events.is_empty();
         for event in events {
             if self.progress == AnswerProgress::Ended {
@@ -306,7 +292,7 @@ impl AnswerDecoder {
         Ok(())
     }
 
-    fn finish(mut self, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<CompleteAnswer, RequestError> {
+    fn finish(mut self, hear: StreamListener<'_>) -> Result<CompleteAnswer, RequestError> {
         match std::mem::replace(&mut self.form, BodyForm::Unknown) {
             BodyForm::Unknown => return Err(RequestError::malformed("the answer is empty")),
             BodyForm::Whole(body) => {

@@ -34,12 +34,7 @@ pub trait ChatModel {
 
     /// Asks the model. `hear` receives pieces of the answer as they arrive; they are preliminary until this returns.
     /// Transient errors are retried, with pauses.
-    fn ask(
-        &mut self,
-        prompt: &Prompt,
-        cancel: &CancelToken,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<ModelAnswer, ModelError>;
+    fn ask(&mut self, prompt: &Prompt, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<ModelAnswer, ModelError>;
 }
 
 /// A prompt.
@@ -103,13 +98,14 @@ pub struct CallResult {
     pub is_error: bool,
 }
 
+/// Receives what arrives while a model answers.
+pub type StreamListener<'a> = &'a mut dyn FnMut(StreamEvent<'_>);
+
 /// What arrives while a model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StreamEvent<'a> {
     /// A piece of the text.
     Text(&'a str),
-    /// A piece of the model's reasoning, if the provider shows it.
-    Thought(&'a str),
     /// The model has begun to write a call of this tool.
     Calling(&'a str),
     /// The request failed and will be repeated. Discard what was streamed so far.

@@ -4,51 +4,17 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, TokenUsage, ToolSpec,
+    ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer, WireProtocol},
     request_error::{RequestError, TransientKind},
     sse,
 };
 
-/// The field that limits the length of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LimitName {
-    /// The old name, known to every server but rejected by OpenAI's newer models.
-    MaxTokens,
-    /// The new one.
-    MaxCompletionTokens,
-}
-
-impl LimitName {
-    fn field(self) -> &'static str {
-        match self {
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCompletionTokens => "max_completion_tokens",
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::MaxTokens => Self::MaxCompletionTokens,
-            Self::MaxCompletionTokens => Self::MaxTokens,
-        }
-    }
-}
-
 /// How one server has to be asked.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OpenAiProtocol {
-    limit: Option<u32>,
-    limit_name: LimitName,
-    is_limit_name_learnt: bool,
-    /// Whether to request usage; some servers reject that.
-    wants_usage: bool,
-}
-
-impl OpenAiProtocol {
-    pub(super) fn new(limit: Option<u32>, limit_name: LimitName) -> Self {
-        Self { limit, limit_name, is_limit_name_learnt: false, wants_usage: true }
-    }
+    /// The server rejects a request for usage.
+    refuses_usage: bool,
 }
 
 impl WireProtocol for OpenAiProtocol {
@@ -57,15 +23,12 @@ impl WireProtocol for OpenAiProtocol {
         body.insert("model".into(), model.into());
         body.insert("messages".into(), messages(prompt).into());
         body.insert("stream".into(), true.into());
-        if self.wants_usage {
+        if !self.refuses_usage {
             body.insert("stream_options".into(), json!({ "include_usage": true }));
         }
         // Some servers reject an empty list.
         if !prompt.tools.is_empty() {
             body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
-        }
-        if let Some(limit) = self.limit {
-            body.insert(self.limit_name.field().into(), limit.into());
         }
         body.into()
     }
@@ -75,16 +38,9 @@ impl WireProtocol for OpenAiProtocol {
     }
 
     fn adapt_to_refusal(&mut self, words: &str) -> bool {
-        if self.wants_usage && words.contains("stream_options") {
-            self.wants_usage = false;
-            return true;
-        }
-        if self.limit.is_some() && !self.is_limit_name_learnt && words.contains(self.limit_name.field()) {
-            self.is_limit_name_learnt = true;
-            self.limit_name = self.limit_name.other();
-            return true;
-        }
-        false
+        let is_news = !self.refuses_usage && words.contains("stream_options");
+        self.refuses_usage |= is_news;
+        is_news
     }
 }
 
@@ -143,11 +99,7 @@ struct PartialToolCall {
 }
 
 impl AnswerReader for OpenAiReader {
-    fn read_event(
-        &mut self,
-        event: &sse::SseEvent,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<AnswerProgress, RequestError> {
+    fn read_event(&mut self, event: &sse::SseEvent, hear: StreamListener<'_>) -> Result<AnswerProgress, RequestError> {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.is_ended = true;
@@ -164,7 +116,7 @@ impl AnswerReader for OpenAiReader {
         Ok(if self.finish_reason.is_empty() { AnswerProgress::Open } else { AnswerProgress::Whole })
     }
 
-    fn read_whole(&mut self, body: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn read_whole(&mut self, body: &Value, hear: StreamListener<'_>) -> Result<(), RequestError> {
         self.is_ended = true;
         self.read_chunk(body, hear)
     }
@@ -197,7 +149,7 @@ impl AnswerReader for OpenAiReader {
 }
 
 impl OpenAiReader {
-    fn read_chunk(&mut self, chunk: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) -> Result<(), RequestError> {
+    fn read_chunk(&mut self, chunk: &Value, hear: StreamListener<'_>) -> Result<(), RequestError> {
         let choice = &chunk["choices"][0];
         for error in [&chunk["error"], &choice["error"]] {
             if !error.is_null() {
@@ -223,15 +175,7 @@ impl OpenAiReader {
         Ok(())
     }
 
-    fn read_delta(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
-        // Two names for the same field; some servers send both, with the same text.
-        let thought = [&delta["reasoning_content"], &delta["reasoning"]]
-            .into_iter()
-            .filter_map(Value::as_str)
-            .find(|text| !text.is_empty());
-        if let Some(thought) = thought {
-            hear(StreamEvent::Thought(thought));
-        }
+    fn read_delta(&mut self, delta: &Value, hear: StreamListener<'_>) {
         for part in [&delta["content"], &delta["refusal"]] {
             let text = text_of(part);
             if !text.is_empty() {
@@ -244,7 +188,7 @@ impl OpenAiReader {
         }
     }
 
-    fn read_call(&mut self, delta: &Value, hear: &mut dyn FnMut(StreamEvent<'_>)) {
+    fn read_call(&mut self, delta: &Value, hear: StreamListener<'_>) {
         let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
         let name = delta["function"]["name"].as_str().unwrap_or_default();
         let at = self.find_call(index, id, name).unwrap_or_else(|| {
@@ -471,11 +415,11 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_heard_but_not_said() {
+    fn reasoning_is_not_part_of_the_answer() {
         let thought = |name: &str| json!({ "choices": [{ "delta": { "content": null, name: "hm" } }] });
         let (answer, heard) = read(&[thought("reasoning"), thought("reasoning_content"), says("yes"), end("stop")]);
         assert_eq!(answer.unwrap().text, "yes");
-        assert_eq!(heard, ["Thought(\"hm\")", "Thought(\"hm\")", "Text(\"yes\")"]);
+        assert_eq!(heard, ["Text(\"yes\")"]);
     }
 
     #[test]
@@ -503,16 +447,12 @@ mod tests {
 
     #[test]
     fn a_refusal_may_teach_to_ask_in_another_way_once() {
-        let mut protocol = OpenAiProtocol::new(Some(100), LimitName::MaxTokens);
+        let mut protocol = OpenAiProtocol::default();
         let has = |protocol: &OpenAiProtocol, field: &str| protocol.request_body("m", &Prompt::default()).get(field).is_some();
-        assert!(has(&protocol, "stream_options") && has(&protocol, "max_tokens"));
+        assert!(has(&protocol, "stream_options"));
         assert!(protocol.adapt_to_refusal("Extra inputs are not permitted: stream_options"));
         assert!(!has(&protocol, "stream_options"));
         assert!(!protocol.adapt_to_refusal("Extra inputs are not permitted: stream_options"));
-        let words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
-        assert!(protocol.adapt_to_refusal(words));
-        assert!(has(&protocol, "max_completion_tokens") && !has(&protocol, "max_tokens"));
-        assert!(!protocol.adapt_to_refusal(words));
         assert!(!protocol.adapt_to_refusal("something else"));
     }
 }

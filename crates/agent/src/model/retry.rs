@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{StreamEvent, request_error::RequestError};
+use super::{StreamEvent, StreamListener, request_error::RequestError};
 use crate::cancel::CancelToken;
 
 /// When a request counts as failed, and how it is retried.
@@ -56,8 +56,8 @@ pub(super) struct GivenUp {
 pub(super) fn retry_transient<T>(
     policy: &RetryPolicy,
     cancel: &CancelToken,
-    hear: &mut dyn FnMut(StreamEvent<'_>),
-    mut attempt: impl FnMut(&mut dyn FnMut(StreamEvent<'_>)) -> Result<T, RequestError>,
+    hear: StreamListener<'_>,
+    mut attempt: impl FnMut(StreamListener<'_>) -> Result<T, RequestError>,
 ) -> Result<T, GivenUp> {
     let mut attempts = 0;
     loop {

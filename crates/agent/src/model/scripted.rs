@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ChatMessage, ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, TokenUsage};
+use super::{ChatMessage, ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, StreamListener, TokenUsage};
 use crate::cancel::CancelToken;
 
 /// A model that plays a script.
@@ -108,12 +108,7 @@ impl ChatModel for ScriptedModel {
         &self.name
     }
 
-    fn ask(
-        &mut self,
-        prompt: &Prompt,
-        cancel: &CancelToken,
-        hear: &mut dyn FnMut(StreamEvent<'_>),
-    ) -> Result<ModelAnswer, ModelError> {
+    fn ask(&mut self, prompt: &Prompt, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<ModelAnswer, ModelError> {
         if cancel.is_cancelled() {
             return Err(ModelError::Cancelled);
         }

@@ -58,7 +58,6 @@ fn ask(model: &mut dyn ChatModel, prompt: &Prompt) -> Said {
     let answer = model.ask(prompt, &CancelToken::default(), &mut |piece| {
         heard.push(match piece {
             StreamEvent::Text(text) => format!("text {text}"),
-            StreamEvent::Thought(text) => format!("thought {text}"),
             StreamEvent::Calling(tool) => format!("calling {tool}"),
             StreamEvent::Retry { why, .. } => format!("again {why}"),
         });
@@ -101,10 +100,10 @@ fn text_is_heard_as_it_comes() {
 }
 
 #[test]
-fn thoughts_are_heard_but_not_said() {
+fn reasoning_is_not_part_of_the_answer() {
     for (answer, heard) in played(&[Turn::text("yes").with_thought("hm")]) {
         assert_eq!(answer.unwrap().text, "yes");
-        assert_eq!(heard, ["thought hm", "text yes"]);
+        assert_eq!(heard, ["text yes"]);
     }
 }
 
@@ -177,10 +176,9 @@ fn cost_is_computed_from_prices_unless_the_provider_says_it() {
 // What is sent.
 
 /// The body of the request that is made for this prompt.
-fn sent(protocol: ModelProtocol, prompt: &Prompt, max_output_tokens: Option<u32>) -> Value {
+fn sent(protocol: ModelProtocol, prompt: &Prompt) -> Value {
     let server = ModelServer::start(vec![Turn::text("hi")]);
-    let connection = ModelConnection { max_output_tokens, ..connection(protocol, &server.url()) };
-    ask(&mut *connected(&connection), prompt).0.unwrap();
+    ask(&mut *model(protocol, &server), prompt).0.unwrap();
     server.requests()[0].body.clone()
 }
 
@@ -200,7 +198,7 @@ fn conversation() -> Prompt {
 fn a_conversation_in_chat_completions() {
     let call = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "read", "arguments": arguments } });
     assert_eq!(
-        sent(ModelProtocol::OpenAi, &conversation(), None),
+        sent(ModelProtocol::OpenAi, &conversation()),
         json!({
             "model": "test-model",
             "stream": true,
@@ -224,7 +222,7 @@ fn a_conversation_in_chat_completions() {
 #[test]
 fn a_conversation_in_messages() {
     assert_eq!(
-        sent(ModelProtocol::Anthropic, &conversation(), None),
+        sent(ModelProtocol::Anthropic, &conversation()),
         json!({
             "model": "test-model",
             "stream": true,
@@ -249,13 +247,6 @@ fn a_conversation_in_messages() {
             }],
         })
     );
-}
-
-#[test]
-fn the_longest_answer_is_said_as_the_server_knows_it() {
-    assert_eq!(sent(ModelProtocol::Anthropic, &prompt("x"), Some(500))["max_tokens"], 500);
-    assert_eq!(sent(ModelProtocol::OpenAi, &prompt("x"), Some(500))["max_tokens"], 500);
-    assert_eq!(sent(ModelProtocol::OpenAi, &prompt("x"), None).get("max_tokens"), None);
 }
 
 #[test]
