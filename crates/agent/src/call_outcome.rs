@@ -31,7 +31,10 @@ pub enum CallOutcomeKind {
         repeat: u32,
     },
     /// `done` was accepted.
-    Finished,
+    Finished {
+        /// The model's summary.
+        summary: String,
+    },
 }
 
 impl CallOutcome {
@@ -57,7 +60,7 @@ impl CallOutcome {
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => Some(outcome),
-            CallOutcomeKind::Command { .. } | CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished => None,
+            CallOutcomeKind::Command { .. } | CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished { .. } => None,
         }
     }
 
@@ -72,7 +75,7 @@ impl CallOutcome {
                 outcome.result.as_ref().err().map(|refused| (refused.refusal.code().as_str(), refused.repeat))
             }
             CallOutcomeKind::Refused { code, repeat } => Some((code, *repeat)),
-            CallOutcomeKind::Command { .. } | CallOutcomeKind::Finished => None,
+            CallOutcomeKind::Command { .. } | CallOutcomeKind::Finished { .. } => None,
         }
     }
 
@@ -91,7 +94,7 @@ impl CallOutcome {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => outcome.shown(),
             CallOutcomeKind::Command { read, .. } => read.clone(),
-            CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished => Vec::new(),
+            CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished { .. } => Vec::new(),
         }
     }
 }

@@ -199,12 +199,7 @@ pub fn tool_specs(phase: RunPhase, dialect: EditDialect) -> Vec<ToolSpec> {
 
 fn done_spec() -> ToolSpec {
     let schema = json!({ "type": "object", "properties": { "summary": { "type": "string" } }, "required": ["summary"] });
-    let Value::Object(schema) = schema else { unreachable!("an object was written above") };
-    ToolSpec {
-        name: DONE.to_owned(),
-        description: "Say that the story is done, with a summary. Only when no task is open.".to_owned(),
-        schema,
-    }
+    ToolSpec::new(DONE, "Say that the story is done, with a summary. Only when no task is open.", schema)
 }
 
 /// A tool with the first sentence of its description and a stripped schema.
@@ -220,8 +215,7 @@ fn short_spec(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
 fn strip_spec(spec: ToolSpec) -> ToolSpec {
     let mut schema = Value::Object(spec.schema);
     strip_schema(&mut schema);
-    let Value::Object(schema) = schema else { unreachable!("what was an object is one") };
-    ToolSpec { schema, ..spec }
+    ToolSpec::new(&spec.name, &spec.description, schema)
 }
 
 /// Descriptions of tools whose first sentence is not enough.

@@ -80,6 +80,9 @@ impl RunSettings {
     }
 }
 
+/// What to do after a run has stopped.
+const RESUME: &str = "to continue: surehand run --resume";
+
 /// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -98,7 +101,7 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The transcript cannot be read or written.
-    #[error("the record of the run: {0}")]
+    #[error("cannot access the transcript of the run: {0}")]
     Record(#[from] io::Error),
 }
 
@@ -147,12 +150,6 @@ pub struct AgentRun<'a> {
 enum RunContext {
     Snapshot(Box<SnapshotContext>),
     History(HistoryContext),
-}
-
-struct CarriedOut {
-    result: CallOutcome,
-    /// The model's summary if this call was `done` and the run accepted it.
-    is_over: Option<String>,
 }
 
 impl<'a> AgentRun<'a> {
@@ -272,9 +269,9 @@ impl<'a> AgentRun<'a> {
         let RunLimits { turns, tokens, cost } = self.settings.limits;
         let usage = self.saved.usage;
         let taken = usage.input + usage.output;
-        let used_up = |what: String| Some((StopReason::Budget, format!("{what}; go on with: surehand run --resume")));
+        let used_up = |what: String| Some((StopReason::Budget, format!("{what}; {RESUME}")));
         if self.ports.cancel.is_cancelled() {
-            return Some((StopReason::Cancelled, "stopped; go on with: surehand run --resume".to_owned()));
+            return Some((StopReason::Cancelled, format!("stopped; {RESUME}")));
         }
         if let Some(turns) = turns.filter(|turns| self.saved.turn >= *turns) {
             return used_up(format!("{turns} turns are used up"));
@@ -285,7 +282,7 @@ impl<'a> AgentRun<'a> {
         match (cost, usage.cost) {
             (Some(most), Some(cost)) if cost >= most => used_up(format!("${cost:.4} of ${most:.4} are used up")),
             (Some(_), None) if self.saved.turn > 0 => used_up(
-                "what it costs is not known: set model.price_input and model.price_output in ~/.config/surehand/surehand.toml"
+                "the cost is unknown: set model.price_input and model.price_output in ~/.config/surehand/surehand.toml"
                     .to_owned(),
             ),
             _ => None,
@@ -305,7 +302,7 @@ impl<'a> AgentRun<'a> {
         let answer = match self.ask_model(&rendered) {
             Ok(answer) => answer,
             Err(ModelError::Cancelled) => {
-                return Ok(Some((StopReason::Cancelled, "stopped; go on with: surehand run --resume".to_owned())));
+                return Ok(Some((StopReason::Cancelled, format!("stopped; {RESUME}"))));
             }
             Err(error) => return Ok(Some((StopReason::Model, error.to_string()))),
         };
@@ -330,9 +327,7 @@ impl<'a> AgentRun<'a> {
                 self.tell_model(note);
                 None
             }
-            LoopAdvice::Stop(why) => {
-                Some((StopReason::Stuck, format!("{why}; look at it, then go on with: surehand run --resume")))
-            }
+            LoopAdvice::Stop(why) => Some((StopReason::Stuck, format!("{why}; {RESUME}"))),
         })
     }
 
@@ -422,8 +417,8 @@ impl<'a> AgentRun<'a> {
         let (mut did, mut results) = (Vec::new(), Vec::new());
         self.shown.clear();
         for call in &answer.calls {
-            let (arguments, CarriedOut { result, is_over }) = if self.ports.cancel.is_cancelled() {
-                (json!({}), CallOutcome::refused("cancelled", "not carried out: the run was stopped").into())
+            let (arguments, result) = if self.ports.cancel.is_cancelled() {
+                (json!({}), CallOutcome::refused("cancelled", "not carried out: the run was stopped"))
             } else {
                 self.carry_out_call(call, answer.is_cut, &mut unseen)?
             };
@@ -431,13 +426,14 @@ impl<'a> AgentRun<'a> {
             self.loop_detector.observe(&call.name, &result);
             self.saved.has_plan |= matches!(result.outcome().map(|outcome| &outcome.result), Some(Ok(Done::Tasks(_))));
             let (tool, is_error, is_noop) = (call.name.clone(), result.is_error(), result.is_noop());
-            let ended = match &result.kind {
-                CallOutcomeKind::Command { ending, .. } => Some(ending.clone()),
-                CallOutcomeKind::Outcome(_) | CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished => None,
-            };
+            let mut ended = None;
+            match result.kind {
+                CallOutcomeKind::Command { ending, .. } => ended = Some(ending),
+                CallOutcomeKind::Finished { summary } => over = over.or(Some(summary)),
+                CallOutcomeKind::Outcome(_) | CallOutcomeKind::Refused { .. } => {}
+            }
             results.push(CallResult { id: call.id.clone(), text: result.text, is_error });
             did.push(PastCall { tool, arguments, outcome: result.text_beside_files, ended, is_error, is_noop });
-            over = over.or(is_over);
         }
         match &mut self.context {
             RunContext::Snapshot(context) => {
@@ -461,7 +457,7 @@ impl<'a> AgentRun<'a> {
         call: &ModelCall,
         is_cut: bool,
         unseen: &mut UnseenResults,
-    ) -> Result<(Value, CarriedOut), RunError> {
+    ) -> Result<(Value, CallOutcome), RunError> {
         let parsed: Result<Value, String> = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("the arguments must be a JSON object".to_owned()),
@@ -477,17 +473,16 @@ impl<'a> AgentRun<'a> {
             Err(why) => {
                 let refused = CallOutcome::refused("bad_arguments", &format!("{}: {why}", call.name));
                 self.report_result(&call.id, &call.name, &refused)?;
-                return Ok((shown, refused.into()));
+                return Ok((shown, refused));
             }
         };
         let understood = Tool::named(&call.name).and_then(|tool| tools::parse(tool, &arguments).ok());
-        let carried = self.call_tool(&call.name, &arguments, understood.as_ref(), unseen);
-        self.report_result(&call.id, &call.name, &carried.result)?;
-        let repaired = match &understood {
-            Some(EngineCall::Edit(edit)) if carried.result.is_error() => self.repair_edit(call, edit, &carried.result)?,
-            _ => None,
-        };
-        Ok((shown, repaired.map_or(carried, CarriedOut::from)))
+        let mut outcome = self.call_tool(&call.name, &arguments, understood.as_ref(), unseen);
+        self.report_result(&call.id, &call.name, &outcome)?;
+        if let Some(EngineCall::Edit(edit)) = &understood {
+            outcome = self.repair_edit(call, edit, outcome)?;
+        }
+        Ok((shown, outcome))
     }
 
     /// Calls a tool. `understood` is the parsed call if it is a valid call of a workspace tool.
@@ -497,17 +492,17 @@ impl<'a> AgentRun<'a> {
         arguments: &Value,
         understood: Option<&EngineCall>,
         unseen: &mut UnseenResults,
-    ) -> CarriedOut {
+    ) -> CallOutcome {
         let tool = AgentTool::named(name);
         if self.saved.phase == RunPhase::Planning && tool.is_some_and(|tool| !tool.is_for_planning()) {
             let tasks = Tool::UpdateTasks.name();
             let why = format!("{name} is for later: first write the tasks with {tasks}. Nothing was changed.");
-            return CallOutcome::refused("planning", &why).into();
+            return CallOutcome::refused("planning", &why);
         }
         if let Some(EngineCall::Edit(edit)) = understood
             && let Some(why) = unseen.objection(&mut self.session, edit)
         {
-            return CallOutcome::refused("unseen", &why).into();
+            return CallOutcome::refused("unseen", &why);
         }
         match tool {
             Some(AgentTool::Done) => self.finish(arguments, unseen),
@@ -516,14 +511,14 @@ impl<'a> AgentRun<'a> {
                 let Ports { permission, cancel, .. } = &mut self.ports;
                 let (session, secrets) = (&mut self.session, &self.settings.secrets);
                 let outcome = command::run_command(session, arguments, &mut **permission, &self.commands, secrets, cancel);
-                self.note_shown(outcome.into_result(&names)).into()
+                self.note_shown(outcome.into_result(&names))
             }
             Some(AgentTool::Workspace(_)) | None => {
                 let outcome = match understood {
                     Some(call) => self.session.run(call),
                     None => self.session.run_tool(&CallProgress::default(), name, arguments),
                 };
-                self.accept(outcome).into()
+                self.accept(outcome)
             }
         }
     }
@@ -549,9 +544,9 @@ impl<'a> AgentRun<'a> {
         result
     }
 
-    fn finish(&mut self, arguments: &Value, unseen: &UnseenResults) -> CarriedOut {
+    fn finish(&mut self, arguments: &Value, unseen: &UnseenResults) -> CallOutcome {
         if let Some(why) = unseen.is_done_too_early() {
-            return CallOutcome::refused("failed_calls", &why).into();
+            return CallOutcome::refused("failed_calls", &why);
         }
         let state = self.session.snapshot();
         let open = state.tasks.open();
@@ -565,10 +560,10 @@ impl<'a> AgentRun<'a> {
                 Tool::UpdateTasks.name(),
                 tool::DONE
             );
-            return CallOutcome::refused("open_tasks", &why).into();
+            return CallOutcome::refused("open_tasks", &why);
         }
         let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
-        CarriedOut { result: CallOutcome::new("Done.\n".to_owned(), CallOutcomeKind::Finished), is_over: Some(summary) }
+        CallOutcome::new("Done.\n".to_owned(), CallOutcomeKind::Finished { summary })
     }
 
     /// After a refused edit, reads the affected lines again, and retries the edit once if it is proven which lines
@@ -576,9 +571,10 @@ impl<'a> AgentRun<'a> {
     ///
     /// The proof holds for the version named by the refusal. If the file has changed again since, the edit is left to
     /// the model, because a fresh anchor could match a different line with the same text.
-    fn repair_edit(&mut self, call: &ModelCall, edit: &Edit, refused: &CallOutcome) -> Result<Option<CallOutcome>, RunError> {
-        let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(None) };
-        let Some(repair) = plan_repair(edit, refusal) else { return Ok(None) };
+    fn repair_edit(&mut self, call: &ModelCall, edit: &Edit, mut refused: CallOutcome) -> Result<CallOutcome, RunError> {
+        let Some(refusal) = refused.outcome().and_then(|outcome| outcome.refusal()) else { return Ok(refused) };
+        let Some(repair) = plan_repair(edit, refusal) else { return Ok(refused) };
+        let proven = refusal.view_after.as_ref().map(|view| view.version());
         let read = Tool::ReadFile.name();
         let again = EngineCall::Read(repair.read);
         self.report_call(&call.id, read, tools::written_arguments(&again), true)?;
@@ -589,13 +585,11 @@ impl<'a> AgentRun<'a> {
         };
         let fresh = self.accept(fresh);
         self.report_result(&call.id, read, &fresh)?;
-        let proven = refusal.view_after.as_ref().map(|view| view.version());
         let is_proven = reading.as_ref().is_some_and(|reading| Some(reading.text.version()) == proven);
         let Some(retry) = repair.retry.filter(|_| is_proven) else {
-            let kind = CallOutcomeKind::Outcome(Box::new(refused.outcome().expect("it was refused").clone()));
-            let text = format!("{}{}", refused.text, fresh.text);
-            let text_beside_files = format!("{}{}", refused.text_beside_files, fresh.text_beside_files);
-            return Ok(Some(CallOutcome { text, text_beside_files, kind, is_repaired: false }));
+            refused.text.push_str(&fresh.text);
+            refused.text_beside_files.push_str(&fresh.text_beside_files);
+            return Ok(refused);
         };
         let retry = EngineCall::Edit(retry);
         self.report_call(&call.id, &call.name, tools::written_arguments(&retry), true)?;
@@ -610,7 +604,7 @@ impl<'a> AgentRun<'a> {
         }
         self.report_result(&call.id, &call.name, &again)?;
         // The lines it shows count as read, so the model must get this result even if it is a refusal.
-        Ok(Some(again))
+        Ok(again)
     }
 
     fn tell_model(&mut self, note: impl Into<String>) {
@@ -663,26 +657,9 @@ impl<'a> AgentRun<'a> {
     }
 }
 
-impl From<CallOutcome> for CarriedOut {
-    fn from(result: CallOutcome) -> Self {
-        Self { result, is_over: None }
-    }
-}
-
 fn check_budget(budget: usize, dialect: EditDialect) -> Result<(), RunError> {
     use surehand_engine::core::{render::snapshot::MOST_TOKENS, tokens::estimate};
     let tools = prompt::tools_tokens(&prompt::tool_specs(RunPhase::Coding, dialect));
     let needed = tools + estimate(&prompt::rules(Mode::Snapshot, dialect)) + MOST_TOKENS + 1000;
     if budget < needed { Err(RunError::BudgetTooSmall { budget, needed }) } else { Ok(()) }
-}
-
-impl TokenUsage {
-    /// The sum; the cost is unknown only if it is unknown on both sides.
-    pub fn plus(self, other: Self) -> Self {
-        let cost = match (self.cost, other.cost) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
-        };
-        Self { input: self.input + other.input, cached: self.cached + other.cached, output: self.output + other.output, cost }
-    }
 }

@@ -12,14 +12,18 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_engine::{
-    CommandConfig, Session, ShellCommand, ToolNames,
-    core::{Cause, ContentHash, Lines, Refusal, outcome::CommandEffects},
-    render::{self, Audience, Reply},
+    Command, CommandConfig, Session, ToolNames,
+    core::{Cause, ContentHash, Refusal, outcome::CommandEffects},
+    render::{self, Audience},
     tools,
 };
 
 pub use self::approval::{Approval, ApprovalMode, ApprovalRules, Approver, NoApprover, RuleApprover};
-use self::process::{CommandEnd, FinishedCommand, LeftProcesses, run_shell};
+use self::process::run_shell;
+pub use self::{
+    output::{OmittedOutput, ShownOutput},
+    process::{CommandEnd, FinishedCommand, LeftProcesses},
+};
 use crate::{
     call_outcome::{CallOutcome, CallOutcomeKind},
     cancel::CancelToken,
@@ -81,8 +85,7 @@ pub fn tool_spec() -> ToolSpec {
     let description = "Run a shell command in the workspace root: tests, builds, git. It has no input, is stopped at a time limit \
                        (timeout sets another), and nothing of it runs on in the background. Long output is cut in the middle. \
                        It may be declined. Use the other tools to read and change files.";
-    let Value::Object(schema) = schema else { unreachable!("an object was written above") };
-    ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema }
+    ToolSpec::new(NAME, description, schema)
 }
 
 #[derive(Deserialize)]
@@ -109,8 +112,10 @@ pub enum CommandOutcome {
 /// A command that ran.
 #[derive(Debug)]
 pub struct CommandRun {
-    ran: FinishedCommand,
-    effects: CommandEffects,
+    /// How it ended, and its output.
+    pub ran: FinishedCommand,
+    /// The files that it changed, and the file lines that it printed.
+    pub effects: CommandEffects,
     limits: CommandLimits,
 }
 
@@ -200,12 +205,6 @@ impl CommandOutcome {
         }
     }
 
-    /// In words and as an object, as the outcomes of other tools.
-    pub fn reply(&self, names: &ToolNames) -> Reply {
-        let is_error = matches!(self, CommandOutcome::NotRun { .. });
-        Reply { text: self.text(names), is_error, result: self.json(names) }
-    }
-
     pub(crate) fn into_result(self, names: &ToolNames) -> CallOutcome {
         let text = self.text(names);
         let kind = match self {
@@ -218,30 +217,11 @@ impl CommandOutcome {
         };
         CallOutcome::new(text, kind)
     }
-
-    fn json(&self, names: &ToolNames) -> Value {
-        match self {
-            CommandOutcome::Ran(run) => run.json(),
-            CommandOutcome::NotRun { why, repeat } => {
-                let remedy = match why {
-                    NotRun::Refused(refusal) => render::refusal::remedy(refusal, names),
-                    NotRun::Declined(_) => "go on without this command".to_owned(),
-                    NotRun::Interrupted => "go on when the run does".to_owned(),
-                };
-                let mut refusal = json!({
-                    "code": why.code(), "path": null, "affected_ranges": [], "remaps": {}, "repeat": repeat, "remedy": remedy
-                });
-                if let NotRun::Declined(said) = why {
-                    refusal["said"] = json!(said);
-                }
-                json!({ "success": false, "refusal": refusal })
-            }
-        }
-    }
 }
 
 impl NotRun {
-    fn code(&self) -> &'static str {
+    /// The code of the refusal.
+    pub fn code(&self) -> &'static str {
         match self {
             NotRun::Refused(refusal) => refusal.code().as_str(),
             NotRun::Declined(_) => "declined",
@@ -273,34 +253,6 @@ impl CommandRun {
         }
         text.push_str(&render::command(&self.effects));
         text
-    }
-
-    fn json(&self) -> Value {
-        let (ran, effects) = (&self.ran, &self.effects);
-        let mut result = json!({
-            "success": self.has_succeeded(),
-            "timed_out": matches!(ran.ended, CommandEnd::TimedOut(_)),
-            "cancelled": ran.ended == CommandEnd::Cancelled,
-            "cut": ran.output.cut.map(|cut| json!({ "bytes": cut.bytes, "lines": cut.lines })),
-            "left_running": ran.left != LeftProcesses::Nothing,
-            "seconds": (ran.took.as_secs_f64() * 1000.0).round() / 1000.0,
-        });
-        match ran.ended {
-            CommandEnd::Code(code) => result["exit_code"] = json!(code),
-            CommandEnd::Signal(signal) => result["signal"] = json!(signal),
-            CommandEnd::TimedOut(_) | CommandEnd::Cancelled => {}
-        }
-        if !effects.changed.is_empty() {
-            result["changed_elsewhere"] = json!(effects.changed);
-        }
-        if !effects.touched.is_empty() {
-            result["touched"] = json!(effects.touched);
-        }
-        if !effects.read.is_empty() {
-            let read = |read: &Lines| json!({ "path": read.path, "shown": read.lines });
-            result["seen"] = effects.read.iter().map(read).collect();
-        }
-        result
     }
 }
 

@@ -12,16 +12,21 @@ pub(super) struct CommandOutput {
     kept: HeadAndTail,
 }
 
+/// The output of a command, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ShownOutput {
+pub struct ShownOutput {
+    /// The text.
     pub text: String,
     /// What was left out; the text says where.
     pub cut: Option<OmittedOutput>,
 }
 
+/// How much output was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct OmittedOutput {
+pub struct OmittedOutput {
+    /// In bytes.
     pub bytes: usize,
+    /// In lines.
     pub lines: usize,
 }
 

@@ -23,16 +23,21 @@ use super::{
 };
 use crate::{cancel::CancelToken, model::KEY_VARIABLES, secrets::Secrets};
 
+/// A command that has ended.
 #[derive(Debug)]
-pub(super) struct FinishedCommand {
+pub struct FinishedCommand {
+    /// How it ended.
     pub ended: CommandEnd,
+    /// Its output, shortened and redacted.
     pub output: ShownOutput,
+    /// Processes that it left behind.
     pub left: LeftProcesses,
-    pub took: Duration,
 }
 
+/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommandEnd {
+pub enum CommandEnd {
+    /// By itself, with this exit code.
     Code(i32),
     /// By a signal that we did not send.
     Signal(i32),
@@ -44,7 +49,8 @@ pub(super) enum CommandEnd {
 
 /// Processes that outlived the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeftProcesses {
+pub enum LeftProcesses {
+    /// There were none.
     Nothing,
     /// There were some, and they were ended.
     Ended,
@@ -74,17 +80,11 @@ pub(super) fn run_shell(
     cancel: &CancelToken,
 ) -> io::Result<FinishedCommand> {
     let reaper = Subreaper::begin();
-    let start = Instant::now();
     let mut running =
         RunningCommand::start(shell_command(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
-    let stopped = running.watch(start + time, cancel)?;
-    let ended = match (stopped, running.ended) {
-        (None, Some(ended)) => ended,
-        (Some(StopCause::ByUser), _) => CommandEnd::Cancelled,
-        (Some(StopCause::ByTime) | None, _) => CommandEnd::TimedOut(time),
-    };
+    let ended = running.watch(time, cancel)?;
     let left = running.end_leftovers(limits)?;
-    Ok(FinishedCommand { ended, left, took: start.elapsed(), output: running.finish() })
+    Ok(FinishedCommand { ended, left, output: running.finish() })
 }
 
 fn command_end(status: &WaitIdStatus) -> CommandEnd {
@@ -92,12 +92,6 @@ fn command_end(status: &WaitIdStatus) -> CommandEnd {
         Some(code) => CommandEnd::Code(code),
         None => CommandEnd::Signal(status.terminating_signal().expect("what has no code was ended by a signal")),
     }
-}
-
-#[derive(Clone, Copy)]
-enum StopCause {
-    ByTime,
-    ByUser,
 }
 
 struct RunningCommand {
@@ -124,22 +118,24 @@ impl RunningCommand {
     }
 
     /// Waits until the shell ends or has to be stopped.
-    fn watch(&mut self, deadline: Instant, cancel: &CancelToken) -> io::Result<Option<StopCause>> {
+    fn watch(&mut self, time: Duration, cancel: &CancelToken) -> io::Result<CommandEnd> {
+        let deadline = Instant::now() + time;
         loop {
             if cancel.is_cancelled() {
-                return Ok(Some(StopCause::ByUser));
+                return Ok(CommandEnd::Cancelled);
             }
-            if self.step()? {
-                return Ok(None);
+            self.step()?;
+            if let Some(ended) = self.ended {
+                return Ok(ended);
             }
             if Instant::now() >= deadline {
-                return Ok(Some(StopCause::ByTime));
+                return Ok(CommandEnd::TimedOut(time));
             }
         }
     }
 
-    /// Waits a moment for output. Returns whether the shell has ended.
-    fn step(&mut self) -> io::Result<bool> {
+    /// Waits a moment for output, and notes whether the shell has ended.
+    fn step(&mut self) -> io::Result<()> {
         if !self.is_open {
             thread::sleep(NAP);
         } else {
@@ -161,7 +157,7 @@ impl RunningCommand {
             self.tree.reap();
             self.reaped = Instant::now();
         }
-        Ok(self.ended.is_some())
+        Ok(())
     }
 
     /// Ends all processes that the command left behind, including those in the background.

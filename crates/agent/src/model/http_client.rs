@@ -71,34 +71,49 @@ impl HttpClient {
         if cancel.is_cancelled() {
             return Err(RequestError::Cancelled);
         }
-        let (sender, receiver) = sync_channel(QUEUE);
-        let errand = RequestThread { agent: self.agent.clone(), url: self.url.clone(), headers: self.headers.clone(), body };
+        let (head_sender, head) = sync_channel(1);
+        let (body_sender, body_receiver) = sync_channel(QUEUE);
+        let mut request = self.agent.post(self.url.clone());
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+        }
+        let send = move || match request.send(body) {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                if head_sender.send(Ok((head.status.as_u16(), head.headers))).is_ok() {
+                    forward_body(body.into_reader(), &body_sender);
+                }
+            }
+            Err(error) => drop(head_sender.send(Err(request_error(error)))),
+        };
         thread::Builder::new()
             .name("surehand-model".to_owned())
-            .spawn(move || errand.run(&sender))
+            .spawn(send)
             .map_err(|error| RequestError::transient(TransientKind::Unreached, format!("no thread for the request: {error}")))?;
-        let mut incoming = IncomingParts { receiver, length: 0 };
-        match incoming.receive(cancel, self.idle)? {
-            ResponsePart::Head { status, headers } => Ok(HttpResponse { status, headers: *headers, incoming }),
-            ResponsePart::Bytes(_) | ResponsePart::End => unreachable!("the head comes first"),
-        }
+        let (status, headers) = receive(&head, cancel, self.idle)?;
+        Ok(HttpResponse { status, headers, body: body_receiver, length: 0 })
     }
 }
+
+type Received<T> = Result<T, RequestError>;
 
 /// The head of an answer, and its body as it arrives.
 pub(super) struct HttpResponse {
     pub status: u16,
-    pub headers: HeaderMap,
-    incoming: IncomingParts,
+    headers: HeaderMap,
+    body: Receiver<Received<Option<Vec<u8>>>>,
+    length: usize,
 }
 
 impl HttpResponse {
     /// The next bytes of the body; `None` at its end. Waits no longer than `idle`.
-    pub(super) fn next_bytes(&mut self, cancel: &CancelToken, idle: Duration) -> Result<Option<Vec<u8>>, RequestError> {
-        match self.incoming.receive(cancel, idle)? {
-            ResponsePart::Bytes(bytes) => Ok(Some(bytes)),
-            ResponsePart::Head { .. } | ResponsePart::End => Ok(None),
+    pub(super) fn next_bytes(&mut self, cancel: &CancelToken, idle: Duration) -> Received<Option<Vec<u8>>> {
+        let bytes = receive(&self.body, cancel, idle)?;
+        self.length += bytes.as_ref().map_or(0, Vec::len);
+        if self.length > LONGEST_ANSWER {
+            return Err(RequestError::malformed(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
         }
+        Ok(bytes)
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
@@ -106,85 +121,36 @@ impl HttpResponse {
     }
 }
 
-enum ResponsePart {
-    Head { status: u16, headers: Box<HeaderMap> },
-    Bytes(Vec<u8>),
-    End,
-}
-
-struct IncomingParts {
-    receiver: Receiver<Result<ResponsePart, RequestError>>,
-    length: usize,
-}
-
-impl IncomingParts {
-    fn receive(&mut self, cancel: &CancelToken, idle: Duration) -> Result<ResponsePart, RequestError> {
-        let start = Instant::now();
-        loop {
-            if cancel.is_cancelled() {
-                return Err(RequestError::Cancelled);
+fn receive<T>(receiver: &Receiver<Received<T>>, cancel: &CancelToken, idle: Duration) -> Received<T> {
+    let start = Instant::now();
+    loop {
+        if cancel.is_cancelled() {
+            return Err(RequestError::Cancelled);
+        }
+        match receiver.recv_timeout(CANCEL_POLL.min(idle)) {
+            Ok(received) => return received,
+            Err(RecvTimeoutError::Timeout) if start.elapsed() < idle => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let why = format!("nothing came for {} seconds", idle.as_secs_f64());
+                return Err(RequestError::transient(TransientKind::Silent, why));
             }
-            match self.receiver.recv_timeout(CANCEL_POLL.min(idle)) {
-                Ok(piece) => return self.check_length(piece?),
-                Err(RecvTimeoutError::Timeout) if start.elapsed() < idle => {}
-                Err(RecvTimeoutError::Timeout) => return Err(silence_error(idle)),
-                Err(RecvTimeoutError::Disconnected) => return Err(RequestError::malformed("the request ended without a word")),
-            }
-        }
-    }
-
-    fn check_length(&mut self, piece: ResponsePart) -> Result<ResponsePart, RequestError> {
-        if let ResponsePart::Bytes(bytes) = &piece {
-            self.length += bytes.len();
-        }
-        if self.length > LONGEST_ANSWER {
-            return Err(RequestError::malformed(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
-        }
-        Ok(piece)
-    }
-}
-
-fn silence_error(idle: Duration) -> RequestError {
-    RequestError::transient(TransientKind::Silent, format!("nothing came for {} seconds", idle.as_secs_f64()))
-}
-
-struct RequestThread {
-    agent: Agent,
-    url: Uri,
-    headers: HeaderMap,
-    body: Vec<u8>,
-}
-
-impl RequestThread {
-    /// Forwards the answer. A send fails only if the receiver is gone, so those errors are ignored.
-    fn run(self, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
-        let mut request = self.agent.post(self.url);
-        if let Some(headers) = request.headers_mut() {
-            headers.extend(self.headers);
-        }
-        let response = match request.send(self.body) {
-            Ok(response) => response,
-            Err(error) => return drop(sender.send(Err(request_error(error)))),
-        };
-        let (head, body) = response.into_parts();
-        let head = ResponsePart::Head { status: head.status.as_u16(), headers: Box::new(head.headers) };
-        if sender.send(Ok(head)).is_ok() {
-            forward_body(&mut body.into_reader(), sender);
+            Err(RecvTimeoutError::Disconnected) => return Err(RequestError::malformed("the request ended without an answer")),
         }
     }
 }
 
-fn forward_body(reader: &mut impl Read, sender: &SyncSender<Result<ResponsePart, RequestError>>) {
+/// Forwards the body; `None` marks its end. A send fails only if the receiver is gone, so those errors are ignored.
+fn forward_body(mut reader: impl Read, sender: &SyncSender<Received<Option<Vec<u8>>>>) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
-        let piece = match reader.read(&mut buffer) {
-            Ok(0) => return drop(sender.send(Ok(ResponsePart::End))),
-            Ok(count) => Ok(ResponsePart::Bytes(buffer[..count].to_vec())),
+        let read = match reader.read(&mut buffer) {
+            Ok(0) => Ok(None),
+            Ok(count) => Ok(Some(buffer[..count].to_vec())),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => Err(RequestError::malformed(format!("the answer broke off: {error}"))),
         };
-        let is_over = piece.is_err();
-        if sender.send(piece).is_err() || is_over {
+        let is_over = !matches!(read, Ok(Some(_)));
+        if sender.send(read).is_err() || is_over {
             return;
         }
     }

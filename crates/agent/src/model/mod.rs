@@ -76,6 +76,14 @@ pub struct ToolSpec {
     pub schema: Map<String, Value>,
 }
 
+impl ToolSpec {
+    /// A tool with a schema that is a JSON object.
+    pub(crate) fn new(name: &str, description: &str, schema: Value) -> Self {
+        let Value::Object(schema) = schema else { unreachable!("the schema of a tool is an object") };
+        Self { name: name.to_owned(), description: description.to_owned(), schema }
+    }
+}
+
 /// A call of a tool, as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelCall {
@@ -141,6 +149,17 @@ pub struct TokenUsage {
     pub output: u64,
     /// Cost in dollars, if known.
     pub cost: Option<f64>,
+}
+
+impl TokenUsage {
+    /// The sum; the cost is unknown only if it is unknown on both sides.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
+        };
+        Self { input: self.input + other.input, cached: self.cached + other.cached, output: self.output + other.output, cost }
+    }
 }
 
 /// Why a model gave no answer.
