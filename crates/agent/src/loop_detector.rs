@@ -70,7 +70,7 @@ impl LoopDetector {
         if let Some((path, times)) = result.outcome().and_then(|outcome| outcome.rewrites())
             && times >= rewrites
         {
-            self.stop = Some(format!("{path} was written over {rewrites} times with nearly what it held"));
+            self.stop = Some(format!("{path} was overwritten {rewrites} times with nearly the same content"));
         }
         if result.is_error() || result.is_noop() {
             return;
@@ -97,21 +97,21 @@ impl LoopDetector {
         self.looking = if turn.changed { 0 } else { self.looking + 1 };
         let LoopLimits { empty_turns, looking_turns, .. } = self.limits;
         if self.empty >= empty_turns {
-            return LoopAdvice::Stop(format!("{empty_turns} turns in a row came to nothing"));
+            return LoopAdvice::Stop(format!("{empty_turns} turns in a row had no effect"));
         }
         if self.looking >= looking_turns {
-            return LoopAdvice::Stop(format!("{looking_turns} turns in a row only looked at files"));
+            return LoopAdvice::Stop(format!("{looking_turns} turns in a row only read files"));
         }
         if self.empty >= 2 && self.empty >= empty_turns / 2 {
             let left = empty_turns - self.empty;
             return LoopAdvice::Warn(format!(
-                "The last {} turns came to nothing. Do something else; after {left} more the run stops.",
+                "The last {} turns had no effect. Try something else: after {left} more the run stops.",
                 self.empty
             ));
         }
         if self.looking >= 2 && self.looking == looking_turns / 2 {
             return LoopAdvice::Warn(format!(
-                "The last {} turns only looked at files. Go on with the first open task.",
+                "The last {} turns only read files. Continue with the first open task.",
                 self.looking
             ));
         }
@@ -188,7 +188,7 @@ mod tests {
             did(&mut detector, "read_file");
             turns += 1;
             if let LoopAdvice::Stop(why) = detector.end_turn() {
-                assert!(why.contains("only looked"), "{why}");
+                assert!(why.contains("only read"), "{why}");
                 break;
             }
         }
@@ -206,6 +206,6 @@ mod tests {
         assert_eq!(detector.end_turn(), LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
         let (path, text) = (RelPath::new("a").unwrap(), Text::of("a\n".to_owned()).unwrap());
         observe(&mut detector, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));
-        assert_eq!(detector.end_turn(), LoopAdvice::Stop("a was written over 6 times with nearly what it held".to_owned()));
+        assert_eq!(detector.end_turn(), LoopAdvice::Stop("a was overwritten 6 times with nearly the same content".to_owned()));
     }
 }

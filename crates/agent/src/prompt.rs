@@ -136,7 +136,7 @@ fn snapshot_rules(dialect: EditDialect) -> String {
     };
     format!(
         "{ROLE}
-There is no conversation: each turn you are shown the present. What is not shown is not known to you; what matters later belongs into the tasks.
+There is no conversation: each turn you are shown the present. What is not shown is not known to you; put what matters later into the tasks.
 - Open files are shown as they are now, as {form}: use them, do not read them again. {read} and {search} open more lines. What you use \
 least leaves when there is no room, and is named; read it again when you need it.
 - You can edit what is shown. Over an existing file, {write} needs all of it shown; prefer small edits.

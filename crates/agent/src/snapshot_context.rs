@@ -191,7 +191,7 @@ impl SnapshotContext {
                 None => self.notes.push(format!("{path} is gone; you had {} open.", which(&was))),
                 Some(text) if before.is_some_and(|before| before != text.version()) => {
                     self.notes
-                        .push(format!("{path} was changed by somebody else, or by your command; it is shown as it is now."));
+                        .push(format!("{path} was changed by someone else or by your command; its current content is shown."));
                 }
                 Some(_) => {}
             }
@@ -209,7 +209,7 @@ impl SnapshotContext {
             // returns when it is needed.
             let gone = self.memory.instructions.remove(1);
             let files: Vec<&str> = gone.paths.iter().map(RelPath::as_str).collect();
-            self.notes.push(format!("No room for the instructions in {}; they come again with work there.", files.join(", ")));
+            self.notes.push(format!("No room for the instructions in {}; they return when you work there.", files.join(", ")));
             let workspace = session.workspace().clone();
             if let Some(tracker) = session.tracker() {
                 tracker.forget(&workspace, &gone.paths);

@@ -77,15 +77,15 @@ pub enum ResumeError {
         run: String,
     },
     /// Another process is working on it.
-    #[error("run {run} is being worked on by another process")]
+    #[error("another process is working on run {run}")]
     Busy {
         /// Its id.
         run: String,
     },
     /// Its `run.json` cannot be parsed.
     #[error(
-        "{RUNS}/{run}/{PLACE} in the state directory is damaged: {why}\nwhat was said and done is in {TRANSCRIPT} beside it; to go on with another run, \
-         name it: surehand run --resume=RUN"
+        "{RUNS}/{run}/{PLACE} in the state directory is damaged: {why}\nits transcript is {TRANSCRIPT} beside it; \
+         to resume another run: surehand run --resume=RUN"
     )]
     Damaged {
         /// Its id.
@@ -94,7 +94,7 @@ pub enum ResumeError {
         why: String,
     },
     /// The files of the run cannot be read.
-    #[error("the record of the run: {0}")]
+    #[error("cannot access the files of the run: {0}")]
     Unreadable(#[from] io::Error),
 }
 

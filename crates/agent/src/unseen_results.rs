@@ -57,7 +57,7 @@ impl UnseenResults {
         let path = targets(session, edit).into_iter().find(is_unseen)?;
         let tool = edit.tool().name();
         Some(format!(
-            "{tool} was not carried out: you had not seen what {path} holds now when you wrote this call. You see it now: decide anew."
+            "{tool} was not carried out: when you wrote this call, you had not seen the current content of {path}. You see it now: decide again."
         ))
     }
 

@@ -276,7 +276,7 @@ fn the_wish_to_stop_is_heard() {
     let reply =
         reply_of(&run_command(&mut session, &arguments, &mut Anything, &CommandLimits::default(), &Secrets::default(), &cancel));
     thread.join().unwrap();
-    assert!(reply.text.starts_with("stopped before its end: the run was interrupted\nfirst\n"), "{}", reply.text);
+    assert!(reply.text.starts_with("stopped: the run was interrupted\nfirst\n"), "{}", reply.text);
     assert_eq!((&reply.result["cancelled"], &reply.result["timed_out"]), (&json!(true), &json!(false)));
     assert!(!is_running(&fs::read_to_string(pid).unwrap()));
     // And nothing is begun, and nobody asked, after it.
@@ -299,7 +299,7 @@ fn what_is_left_in_the_background_is_ended_and_told() {
         let start = Instant::now();
         let reply = call(&mut session, &format!("sleep 60{redirected} & echo $! > pid; echo done"));
         assert!(start.elapsed() < HANGS);
-        let expected = "exit code 0\ndone\nnote: it had left something running in the background, which was ended with it\n";
+        let expected = "exit code 0\ndone\nnote: it left processes running in the background, which were ended\n";
         assert!(reply.text.starts_with(expected), "{}", reply.text);
         assert_eq!(reply.result["left_running"], true);
         assert!(!is_running(&pids(dir.path(), &["pid"])[0]));
@@ -307,7 +307,7 @@ fn what_is_left_in_the_background_is_ended_and_told() {
 }
 
 /// The note about what was ended.
-const ENDED: &str = "note: it had left something running in the background, which was ended with it\n";
+const ENDED: &str = "note: it left processes running in the background, which were ended\n";
 
 /// Runs a command that leaves processes behind, each of which has written its number into a file of this name. None of them is there
 /// afterwards, not even dead.
@@ -464,7 +464,7 @@ fn what_is_declined_does_not_run() {
         reply
     };
     let reply = decline(&mut Person);
-    assert_eq!(reply.text, "Error: the command was declined by the person. Go on without it, or in another way.\n");
+    assert_eq!(reply.text, "Error: the user declined the command. Go on without it, or find another way.\n");
     let mut ruled = RuleApprover::new(ApprovalRules { allow: vec!["touch b".to_owned()], mode: ApprovalMode::None }, Person);
     let reply = decline(&mut ruled);
     assert!(reply.text.contains("commands.allow") && reply.text.ends_with("do not send it again.\n"), "{}", reply.text);

@@ -82,7 +82,7 @@ pub struct NoApprover;
 impl Approver for NoApprover {
     /// The model reads this reason, and later the person who wonders why the run got stuck.
     fn approve(&mut self, _: &str) -> Approval {
-        let why = "it is not in the list of allowed commands, and nobody is there to ask. Go on without it. (Whoever started the run can allow it in commands.allow of ~/.config/surehand/surehand.toml, or everything with --yes.)";
+        let why = "it is not in the list of allowed commands, and there is no one to ask. Go on without it. (The user can allow it in commands.allow of ~/.config/surehand/surehand.toml, or allow everything with --yes.)";
         Approval::No(Some(why.to_owned()))
     }
 }

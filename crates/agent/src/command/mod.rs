@@ -246,10 +246,8 @@ impl CommandRun {
         }
         match ran.left {
             LeftProcesses::Nothing => {}
-            LeftProcesses::Ended => {
-                text.push_str("note: it had left something running in the background, which was ended with it\n")
-            }
-            LeftProcesses::Running => text.push_str("note: something it started could not be ended and still runs\n"),
+            LeftProcesses::Ended => text.push_str("note: it left processes running in the background, which were ended\n"),
+            LeftProcesses::Running => text.push_str("note: a process that it started could not be ended and still runs\n"),
         }
         text.push_str(&render::command(&self.effects));
         text
@@ -260,7 +258,7 @@ fn ending_text(ended: CommandEnd, limits: &CommandLimits) -> String {
     match ended {
         CommandEnd::Code(code) => format!("exit code {code}"),
         CommandEnd::Signal(signal) => format!("ended by signal {signal}"),
-        CommandEnd::Cancelled => "stopped before its end: the run was interrupted".to_owned(),
+        CommandEnd::Cancelled => "stopped: the run was interrupted".to_owned(),
         CommandEnd::TimedOut(time) if time < limits.most_time => format!(
             "stopped after {} s, its time limit: run less, or set timeout (up to {} s)",
             time.as_secs_f64(),
@@ -273,7 +271,7 @@ fn ending_text(ended: CommandEnd, limits: &CommandLimits) -> String {
 fn declined_text(said: Option<&str>, repeat: u32) -> String {
     let mut text = match said {
         Some(said) => format!("Error: the command was declined: {}\n", said.trim()),
-        None => "Error: the command was declined by the person. Go on without it, or in another way.\n".to_owned(),
+        None => "Error: the user declined the command. Go on without it, or find another way.\n".to_owned(),
     };
     if repeat > 1 {
         text.push_str(&format!("This is refusal {repeat} of the same call: do not send it again.\n"));

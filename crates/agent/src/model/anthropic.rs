@@ -118,7 +118,7 @@ struct AnthropicUsage {
 impl AnswerReader for AnthropicReader {
     fn read_event(&mut self, event: &sse::SseEvent, hear: StreamListener<'_>) -> Result<AnswerProgress, RequestError> {
         let data: Value =
-            serde_json::from_str(&event.data).map_err(|_| RequestError::malformed(format!("this is no JSON: {}", event.data)))?;
+            serde_json::from_str(&event.data).map_err(|_| RequestError::malformed(format!("not JSON: {}", event.data)))?;
         let index = data["index"].as_u64().unwrap_or_default();
         match data["type"].as_str().unwrap_or(&event.name) {
             "message_start" => self.tokens.update(&data["message"]["usage"]),
@@ -143,7 +143,7 @@ impl AnswerReader for AnthropicReader {
         if !body["error"].is_null() {
             return Err(RequestError::from_stream_error(&body["error"]));
         }
-        let Some(blocks) = body["content"].as_array() else { return Err(RequestError::malformed("there is no answer in it")) };
+        let Some(blocks) = body["content"].as_array() else { return Err(RequestError::malformed("it contains no answer")) };
         for (index, block) in (0..).zip(blocks) {
             self.begin_block(index, block, hear);
         }

@@ -114,14 +114,14 @@ fn setup<T>(why: String) -> Result<T, ModelError> {
 
 fn key_of(bytes: &[u8], source: &'static str) -> Result<FoundKey, ModelError> {
     if bytes.len() > LONGEST_KEY {
-        return setup(format!("{source} gives more than {LONGEST_KEY} bytes, which is no key"));
+        return setup(format!("{source}: the key is longer than {LONGEST_KEY} bytes"));
     }
     let Ok(text) = str::from_utf8(bytes) else {
-        return setup(format!("{source} gives bytes that are not UTF-8, which is no key"));
+        return setup(format!("{source}: the key is not valid UTF-8"));
     };
     match ApiKey::new(text) {
         Some(key) => Ok(FoundKey { key, source }),
-        None => setup(format!("{source} is set, but gives no key")),
+        None => setup(format!("{source}: there is no key in it")),
     }
 }
 
@@ -204,7 +204,7 @@ fn read_key_file(path: &str, home: Option<&str>) -> Result<Vec<u8>, ModelError> 
     }
     if stat.st_uid != geteuid().as_raw() {
         // Another user may have planted it.
-        return wrong("the file belongs to another user\nmake one of your own");
+        return wrong("the file belongs to another user\nuse a file of your own");
     }
     let mode = stat.st_mode & 0o7777;
     if mode & 0o077 != 0 {
@@ -315,7 +315,7 @@ mod tests {
         if geteuid().is_root() {
             let path = key_file(dir.path(), b"sk-12345", 0o600);
             std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-            file_fails(&path, "the file belongs to another user\nmake one of your own");
+            file_fails(&path, "the file belongs to another user\nuse a file of your own");
         }
     }
 
@@ -334,14 +334,14 @@ mod tests {
             "echo sk-12345; kill $$",
             &format!("model.key_command failed (signal: 15 (SIGTERM))\n{again}: echo sk-12345; kill $$"),
         );
-        store_fails("echo", "model.key_command is set, but gives no key");
-        store_fails("printf 'a\\377b'", "model.key_command gives bytes that are not UTF-8, which is no key");
-        store_fails("yes | head -c 5000", "model.key_command gives more than 4096 bytes, which is no key");
-        store_fails("head -c 5000 /dev/zero", "model.key_command gives more than 4096 bytes, which is no key");
+        store_fails("echo", "model.key_command: there is no key in it");
+        store_fails("printf 'a\\377b'", "model.key_command: the key is not valid UTF-8");
+        store_fails("yes | head -c 5000", "model.key_command: the key is longer than 4096 bytes");
+        store_fails("head -c 5000 /dev/zero", "model.key_command: the key is longer than 4096 bytes");
         let dir = tempfile::tempdir().unwrap();
         let too_long = KeyStore { command: None, file: Some(key_file(dir.path(), &[b'x'; 5000], 0o600)) };
         let error = find_key(&too_long, None, &|_| None).unwrap_err().to_string();
-        assert_eq!(error, "model.key_file gives more than 4096 bytes, which is no key");
+        assert_eq!(error, "model.key_file: the key is longer than 4096 bytes");
     }
 
     #[test]

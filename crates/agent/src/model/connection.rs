@@ -148,7 +148,7 @@ impl ProviderAddress {
                 format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
             }
         };
-        endpoint.parse().map_err(|error| ModelError::Setup(format!("{endpoint} is no address: {error}")))
+        endpoint.parse().map_err(|error| ModelError::Setup(format!("{endpoint} is not a valid address: {error}")))
     }
 
     /// The provider's variable, if its key may be sent to this address: encrypted, or to this machine. To send a key
@@ -183,7 +183,7 @@ fn parse_url(url: &str) -> Result<Uri, ModelError> {
         let shown = if url.contains('@') { "the address" } else { url };
         Err(ModelError::Setup(format!("{shown}: {what}\nwrite it as in https://api.openai.com/v1 or http://localhost:11434/v1")))
     };
-    let Ok(uri) = url.parse::<Uri>() else { return wrong("this is no address") };
+    let Ok(uri) = url.parse::<Uri>() else { return wrong("not a valid address") };
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return wrong("an address begins with http:// or https://");
     }
@@ -213,7 +213,8 @@ fn request_headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<He
             ModelProtocol::OpenAi => http_client::secret_header("authorization", &format!("Bearer {}", found.key.reveal())),
             ModelProtocol::Anthropic => http_client::secret_header("x-api-key", found.key.reveal()),
         };
-        let unfit = || ModelError::Setup(format!("the key in {} has characters that no key has\nset it anew", found.source));
+        let unfit =
+            || ModelError::Setup(format!("the key in {} contains characters that no key can have\nset it again", found.source));
         let (name, value) = secret.ok_or_else(unfit)?;
         headers.insert(name, value);
     }
@@ -298,8 +299,8 @@ mod tests {
     fn a_bad_address_is_told_before_anybody_is_asked() {
         refuses("localhost:11434", "localhost:11434: an address begins with http:// or https://");
         refuses("ftp://host/", "ftp://host/: an address begins with http:// or https://");
-        refuses("http://", "http://: this is no address");
-        refuses("http://a b/", "http://a b/: this is no address");
+        refuses("http://", "http://: not a valid address");
+        refuses("http://a b/", "http://a b/: not a valid address");
         refuses("https://host/v1?x=1", "https://host/v1?x=1: it must not have a query or a fragment");
         refuses(
             "https://me:hunter2@host/",
@@ -347,7 +348,7 @@ mod tests {
     fn a_key_that_cannot_be_sent_is_told_without_it() {
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "two\nlines".to_owned());
         let error = connect(&ModelConnection { model: "gpt-5".into(), ..ModelConnection::default() }, &env).err().unwrap();
-        assert_eq!(error.to_string().lines().next(), Some("the key in OPENAI_API_KEY has characters that no key has"));
+        assert_eq!(error.to_string().lines().next(), Some("the key in OPENAI_API_KEY contains characters that no key can have"));
         assert!(!format!("{error:?}").contains("two"));
     }
 

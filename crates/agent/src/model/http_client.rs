@@ -166,7 +166,7 @@ fn request_error(error: ureq::Error) -> RequestError {
         Error::Timeout(_) => RequestError::transient(TransientKind::Silent, "nothing came for too long"),
         Error::HostNotFound => RequestError::transient(TransientKind::Unreached, "no such host"),
         Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => RequestError::Permanent(error.to_string()),
-        Error::Protocol(error) => RequestError::malformed(format!("no HTTP: {error}")),
+        Error::Protocol(error) => RequestError::malformed(format!("invalid HTTP: {error}")),
         Error::Io(error) => RequestError::transient(TransientKind::Unreached, error.to_string()),
         error => RequestError::transient(TransientKind::Unreached, error.to_string()),
     }

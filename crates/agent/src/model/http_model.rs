@@ -204,7 +204,7 @@ impl HttpModel {
         let variable = self.key.as_ref().map_or(self.key_variable, |found| found.source);
         let url = self.client.url();
         match status {
-            300..=399 => Some("use that address, if you trust it: keys are not sent on".to_owned()),
+            300..=399 => Some("use that address if you trust it: keys do not follow redirects".to_owned()),
             401 if self.key.is_none() => Some(format!("set {variable} to a key for {url}")),
             401 => Some(format!("check the key in {variable}")),
             402 | 429 => Some(format!("the account of the key in {variable} has no credit left")),

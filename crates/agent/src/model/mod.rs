@@ -169,7 +169,7 @@ pub enum ModelError {
     #[error("stopped while waiting for the model")]
     Cancelled,
     /// The provider refuses the request. A retry would not help.
-    #[error("{model} said no ({status}): {why}")]
+    #[error("{model} refused the request ({status}): {why}")]
     Refused {
         /// The name of the model.
         model: String,

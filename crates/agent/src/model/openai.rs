@@ -106,8 +106,7 @@ impl AnswerReader for OpenAiReader {
             return Ok(AnswerProgress::Ended);
         }
         if !data.is_empty() {
-            let chunk: Value =
-                serde_json::from_str(data).map_err(|_| RequestError::malformed(format!("this is no JSON: {data}")))?;
+            let chunk: Value = serde_json::from_str(data).map_err(|_| RequestError::malformed(format!("not JSON: {data}")))?;
             if event.name == "error" && chunk["error"].is_null() {
                 return Err(RequestError::from_stream_error(&chunk));
             }
@@ -123,7 +122,7 @@ impl AnswerReader for OpenAiReader {
 
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         if !self.has_choice {
-            return Err(RequestError::malformed("there is no answer in it"));
+            return Err(RequestError::malformed("it contains no answer"));
         }
         match self.finish_reason.as_str() {
             "" if !self.is_ended => return Err(RequestError::malformed("the answer broke off")),
@@ -402,7 +401,7 @@ mod tests {
         ends(&[says("a"), end("length")], Ok(("a", true)));
         ends(&[says("a"), end("")], Err(RequestError::malformed("the answer broke off")));
         ends(&[says("a")], Err(RequestError::malformed("the answer broke off")));
-        ends(&["[DONE]".into()], Err(RequestError::malformed("there is no answer in it")));
+        ends(&["[DONE]".into()], Err(RequestError::malformed("it contains no answer")));
         ends(
             &[says("a"), end("error")],
             Err(RequestError::transient(TransientKind::Busy, "the provider failed in the middle of the answer")),

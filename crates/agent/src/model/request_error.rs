@@ -121,7 +121,7 @@ impl ProviderMessage {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body).trim().to_owned();
             let is_page = text.starts_with('<');
-            return Self { text: if text.is_empty() || is_page { "no words".to_owned() } else { text }, kind: String::new() };
+            return Self { text: if text.is_empty() || is_page { "no message".to_owned() } else { text }, kind: String::new() };
         };
         // Some gateways wrap the object in a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
@@ -179,8 +179,8 @@ mod tests {
             "Provider returned error: cuda",
         );
         says("upstream is down\n", "upstream is down");
-        says("<html><body>502</body></html>", "no words");
-        says("", "no words");
+        says("<html><body>502</body></html>", "no message");
+        says("", "no message");
     }
 
     #[track_caller]

@@ -113,7 +113,7 @@ impl ChatModel for ScriptedModel {
             return Err(ModelError::Cancelled);
         }
         let Some(versions) = self.turns.pop_front() else {
-            return Err(ModelError::Setup("the script is at its end, and the model has not called done".to_owned()));
+            return Err(ModelError::Setup("the script ended before the model called done".to_owned()));
         };
         let text = prompt_text(prompt);
         let turn = versions.into_iter().find(|turn| turn.condition.as_ref().is_none_or(|condition| condition.fits(&text)));

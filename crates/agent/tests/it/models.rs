@@ -297,7 +297,7 @@ fn a_busy_server_is_asked_again() {
     passes(Turn::status(429).header("retry-after", "0"), "429: scripted 429");
     passes(Turn::status(429).header("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT").saying("slow down"), "429: slow down");
     passes(Turn::status(500), "500: scripted 500");
-    passes(Turn::status(503).with_body("<html>down</html>"), "503: no words");
+    passes(Turn::status(503).with_body("<html>down</html>"), "503: no message");
     passes(Turn::status(529).saying("Overloaded"), "529: Overloaded");
     passes(Turn::status(408), "408: scripted 408");
     passes(Turn::status(409), "409: scripted 409");
@@ -326,9 +326,9 @@ fn an_error_in_the_stream_may_pass() {
 fn garbage_is_no_answer() {
     passes(Turn::body("<html>hello</html>"), "the answer cannot be read (no event in it): <html>hello</html>");
     passes(Turn::body(vec![0xff, 0xfe, 0x00]), "the answer cannot be read");
-    passes(Turn::body("data: nonsense\n\n"), "this is no JSON: nonsense");
+    passes(Turn::body("data: nonsense\n\n"), "not JSON: nonsense");
     passes(Turn::body("{\"half\": "), "the answer cannot be read");
-    passes(Turn::body("{}"), "there is no answer in it");
+    passes(Turn::body("{}"), "it contains no answer");
     passes(Turn::body(""), "the answer is empty");
     passes(Turn::body(" \n "), "the answer is empty");
 }
@@ -426,7 +426,7 @@ fn a_prompt_that_is_too_long_is_told_as_such() {
     let words = "prompt is too long: 210000 tokens > 200000 maximum";
     let remedy = "\nthe prompt is too long for test-model: ";
     refuses(Turn::status(400).saying(words), 400, &format!("{words}{remedy}"));
-    refuses(Turn::status(413).with_body(""), 413, &format!("no words{remedy}"));
+    refuses(Turn::status(413).with_body(""), 413, &format!("no message{remedy}"));
 }
 
 #[test]

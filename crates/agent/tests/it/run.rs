@@ -360,7 +360,7 @@ fn a_run_that_gets_nowhere_stops() {
     let played = stage.play(vec![plan(&["t"]), edit(), edit(), edit(), edit(), edit(), edit(), edit()]);
     assert_eq!(played.outcome.stop, StopReason::Stuck);
     assert!(played.outcome.text.contains("refused 5 times"), "{}", played.outcome.text);
-    assert!(played.user(5).contains("came to nothing"), "{}", played.user(5));
+    assert!(played.user(5).contains("had no effect"), "{}", played.user(5));
     let silent = || ScriptedTurn { text: "I am thinking.".to_owned(), ..ScriptedTurn::default() };
     let played = stage.play((0..9).map(|_| silent()).collect());
     assert_eq!((played.outcome.stop, played.outcome.turns), (StopReason::Stuck, 6));
@@ -503,7 +503,7 @@ fn what_comes_to_light_in_an_answer_does_not_allow_its_other_calls() {
         });
         assert_eq!(stage.content("a.txt"), theirs, "{:?}", played.calls());
         let told = played.user(4);
-        assert!(told.contains("you had not seen what a.txt holds now"), "{told}");
+        assert!(told.contains("you had not seen the current content of a.txt"), "{told}");
         assert!(told.contains("2|their two"), "{told}");
     };
     check(edit("two", "2"), write("./a.txt", "one\n2\n"));

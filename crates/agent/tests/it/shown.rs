@@ -198,5 +198,5 @@ fn what_a_command_did_is_not_put_down_to_somebody_else() {
     let dir = stage(&[("a.txt", "one\n")]);
     let change = call("run_command", json!({ "command": "echo two > a.txt" }));
     let played = play(dir.path(), vec![vec![plan()], vec![read("a.txt")], vec![change], vec![complete()], vec![done()]], |_| {});
-    has(&played.prompts[3], "by somebody else, or by your command");
+    has(&played.prompts[3], "by someone else or by your command");
 }

@@ -385,7 +385,10 @@ fn trouble_that_stays_ends_the_run_with_its_reason() {
         vec![Turn::status(429).saying("slow down"); 2],
         &["could not be reached in 2 attempts: 429: slow down", "try again later"],
     );
-    gives_up(vec![Turn::status(401).saying("who are you?")], &["test-model said no (401): who are you?", "set OPENAI_API_KEY"]);
+    gives_up(
+        vec![Turn::status(401).saying("who are you?")],
+        &["test-model refused the request (401): who are you?", "set OPENAI_API_KEY"],
+    );
     gives_up(vec![Turn::status(400).saying("prompt is too long")], &["too long for test-model"]);
     gives_up(vec![Turn::text("a half").broken(); 2], &["broke off"]);
     gives_up(vec![Turn::text("a half").stalled(), Turn::hang()], &["nothing came for 1 seconds", "model.seconds"]);
@@ -505,7 +508,7 @@ fn ctrl_c_ends_a_command_with_all_its_processes_and_what_follows_is_not_done() {
     let last = Turn::calls(&[write("c.txt", "c\n"), complete(1)]);
     let (_, requests) = stage.finishes(vec![last, done()], &["--resume"]);
     let told = requests[0].told();
-    assert!(told.contains("stopped before its end: the run was interrupted"), "{told}");
+    assert!(told.contains("stopped: the run was interrupted"), "{told}");
     assert!(told.contains("not carried out: the run was stopped") && told.contains("b.txt"), "{told}");
     assert_eq!(stage.content("c.txt"), "c\n");
 }
@@ -692,8 +695,8 @@ fn two_runs_at_once_keep_apart() {
     let child = stage.command(&server.url(), &["the first story", "--json"]).spawn().unwrap();
     wait_for_requests(&server, 2);
     let first = stage.only_run();
-    cannot_resume(&stage, &["--resume"], &format!("run {first} is being worked on by another process"));
-    cannot_resume(&stage, &[&format!("--resume={first}")], "is being worked on by another process");
+    cannot_resume(&stage, &["--resume"], &format!("another process is working on run {first}"));
+    cannot_resume(&stage, &[&format!("--resume={first}")], "another process is working on run");
     let (ran, _) = stage.run(whole_story(), &["the second story", "--json"]);
     send(&child, Signal::INT);
     let stopped = Ran::of(child.wait_with_output().unwrap());
@@ -716,7 +719,7 @@ fn stops_at(budget: &[&str], words: &str, turns: u32) {
     let ran = Ran::of(stage.command(&server.url(), &[&[STORY, "--json"], budget].concat()).output().unwrap());
     let (stop, text) = ran.stop();
     assert_eq!((ran.code, stop), (Some(1), StopReason::Budget), "{}", ran.err);
-    assert!(text.starts_with(words) && text.ends_with("go on with: surehand run --resume"), "{text}");
+    assert!(text.starts_with(words) && text.ends_with("to continue: surehand run --resume"), "{text}");
     assert_eq!(server.requests().len(), turns as usize);
     let rest = whole_story().split_off(turns as usize);
     let (ran, _) = stage.finishes(rest, &["--resume", "--json"]);
@@ -1001,7 +1004,7 @@ fn a_key_that_cannot_be_had_is_told_before_anything_begins() {
             "exit 7",
             "error: model.key_command failed (exit status: 7)\nrun it yourself to see why: exit 7",
         ),
-        ("SUREHAND_MODEL_KEY_COMMAND", "true ", "error: model.key_command is set, but gives no key"),
+        ("SUREHAND_MODEL_KEY_COMMAND", "true ", "error: model.key_command: there is no key in it"),
     ] {
         let server = ModelServer::start(Vec::new());
         let mut command = stage.command(&server.url(), &[STORY]);
@@ -1052,7 +1055,7 @@ fn a_process_that_has_become_another_users_is_told() {
     let pid: i32 = stage.content("pid").trim().parse().unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let told = &results(&ran.events())[0];
-    assert!(told.contains("note: something it started could not be ended and still runs\n"), "{told}");
+    assert!(told.contains("note: a process that it started could not be ended and still runs\n"), "{told}");
 }
 
 #[test]
@@ -1097,7 +1100,7 @@ fn a_change_of_somebody_else_is_never_overwritten() {
         let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
         let results = results(&ran.events());
         assert!(results[2].contains("modified since last read"), "{results:?}");
-        assert!(requests[3].told().contains("you had not seen what a.txt holds now"), "{}", requests[3].told());
+        assert!(requests[3].told().contains("you had not seen the current content of a.txt"), "{}", requests[3].told());
         assert!(requests[3].told().contains("2|two, as somebody else has it"), "{}", requests[3].told());
         assert_eq!(stage.content("a.txt"), "one\n2, as somebody else has it\n");
     }
