@@ -58,4 +58,4 @@ pub use command::{Approval, Approver, CommandOutcome, run_command};
 pub use event::RunEvent;
 pub use loop_detector::LoopLimits;
 pub use run::{AgentRun, Ports, RunError, RunLimits, RunOutcome, RunSettings};
-pub use secrets::{Redactor, Secrets};
+pub use secrets::Secrets;

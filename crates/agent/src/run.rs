@@ -203,7 +203,7 @@ impl<'a> AgentRun<'a> {
         workspace.start_watching();
         let dialect = settings.dialect.unwrap_or_else(|| prompt::dialect_for_model(ports.model.name()));
         let transcript = RunTranscript::open(&workspace, &saved.run).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy { run: saved.run.clone() }),
+            io::ErrorKind::WouldBlock => RunError::Resume(ResumeError::Busy(saved.run.clone())),
             _ => RunError::Record(error),
         })?;
         let context = match settings.mode {

@@ -71,20 +71,14 @@ pub enum ResumeError {
         known: String,
     },
     /// The run is done.
-    #[error("run {run} is done; start another one with: surehand run \"STORY\"")]
-    Done {
-        /// Its id.
-        run: String,
-    },
+    #[error("run {0} is done; start another one with: surehand run \"STORY\"")]
+    Done(String),
     /// Another process is working on it.
-    #[error("another process is working on run {run}")]
-    Busy {
-        /// Its id.
-        run: String,
-    },
+    #[error("another process is working on run {0}")]
+    Busy(String),
     /// Its `run.json` cannot be parsed.
     #[error(
-        "{RUNS}/{run}/{PLACE} in the state directory is damaged: {why}\nits transcript is {TRANSCRIPT} beside it; \
+        "{RUNS}/{run}/{SAVED_RUN} in the state directory is damaged: {why}\nits transcript is {TRANSCRIPT} beside it; \
          to resume another run: surehand run --resume=RUN"
     )]
     Damaged {
@@ -99,7 +93,7 @@ pub enum ResumeError {
 }
 
 const RUNS: &str = "runs";
-const PLACE: &str = "run.json";
+const SAVED_RUN: &str = "run.json";
 const TRANSCRIPT: &str = "transcript.jsonl";
 
 impl RunTranscript {
@@ -108,8 +102,7 @@ impl RunTranscript {
         let state = workspace.state_folder()?;
         let runs = make_dir(&*state, RUNS)?;
         let dir = make_dir(&runs, run)?;
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let mut transcript = File::from(sys::openat(&dir, TRANSCRIPT, flags, Permissions::from_raw_mode(0o600))?);
+        let mut transcript = open_file(&dir, TRANSCRIPT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
         lock(&transcript)?;
         drop_torn_line(&mut transcript)?;
         Ok(Self { dir, transcript })
@@ -127,14 +120,13 @@ impl RunTranscript {
 
     /// Replaces `run.json` atomically.
     pub fn save(&mut self, saved: &SavedRun) -> io::Result<()> {
-        let new = format!("{PLACE}.new");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let mut file = File::from(sys::openat(&self.dir, &new, flags, Permissions::from_raw_mode(0o600))?);
+        let new = format!("{SAVED_RUN}.new");
+        let mut file = open_file(&self.dir, &new, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
         file.write_all(&serde_json::to_vec(saved).map_err(io::Error::other)?)?;
         // Without a sync the new name could survive a power cut and the content not. A turn takes much longer than the
         // sync.
         file.sync_data()?;
-        sys::renameat(&self.dir, &new, &self.dir, PLACE)?;
+        sys::renameat(&self.dir, &new, &self.dir, SAVED_RUN)?;
         Ok(())
     }
 }
@@ -177,16 +169,15 @@ fn find_named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<SavedRun, R
     if !names.iter().any(|name| name == run) {
         return Err(if names.is_empty() { ResumeError::Nothing } else { unknown() });
     }
-    let place = read_saved(runs, run)?.ok_or_else(unknown)?;
-    let run = run.to_owned();
-    if place.stop == Some(StopReason::Done) { Err(ResumeError::Done { run }) } else { Ok(place) }
+    let saved = read_saved(runs, run)?.ok_or_else(unknown)?;
+    if saved.stop == Some(StopReason::Done) { Err(ResumeError::Done(run.to_owned())) } else { Ok(saved) }
 }
 
 fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> {
     let mut none = ResumeError::Nothing;
     for name in names.iter().rev() {
         if is_busy(runs, name) {
-            none = ResumeError::Busy { run: name.clone() };
+            none = ResumeError::Busy(name.clone());
             continue;
         }
         // If the latest run is damaged, report that instead of resuming an older one: it may be the one that is meant.
@@ -199,8 +190,7 @@ fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> 
 }
 
 fn is_busy(runs: &OwnedFd, run: &str) -> bool {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let transcript = open_dir(runs, run).and_then(|dir| Ok(sys::openat(&dir, TRANSCRIPT, flags, Permissions::empty())?));
+    let transcript = open_dir(runs, run).and_then(|dir| open_file(&dir, TRANSCRIPT, OFlags::RDONLY));
     transcript.is_ok_and(|transcript| sys::flock(transcript, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
 }
 
@@ -280,7 +270,7 @@ impl TranscriptTurn {
 }
 
 fn read_saved(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
-    let Some(content) = read_file(&open_dir(runs, run)?, PLACE)? else { return Ok(None) };
+    let Some(content) = read_file(&open_dir(runs, run)?, SAVED_RUN)? else { return Ok(None) };
     let place = serde_json::from_str::<SavedRun>(&content);
     // Do not trust the id in the file: it is used as a path.
     place
@@ -289,15 +279,19 @@ fn read_saved(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError
 }
 
 fn read_file(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
-    match sys::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK, Permissions::empty()) {
-        Ok(file) => {
-            let mut content = Vec::new();
-            File::from(file).read_to_end(&mut content)?;
-            Ok(Some(String::from_utf8_lossy(&content).into_owned()))
-        }
-        Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let mut content = Vec::new();
+    match open_file(dir, name, OFlags::RDONLY) {
+        Ok(mut file) => file.read_to_end(&mut content)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(String::from_utf8_lossy(&content).into_owned()))
+}
+
+/// Opens a file of a run, but no symbolic link, and without waiting at a pipe.
+fn open_file(dir: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
+    let safe = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    Ok(File::from(sys::openat(dir, name, flags | safe, Permissions::from_raw_mode(0o600))?))
 }
 
 /// The ids of all runs, oldest first.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage,
-    http_model::{AnswerProgress, AnswerReader, CompleteAnswer, WireProtocol},
+    http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
     request_error::RequestError,
     sse,
 };
@@ -15,29 +15,20 @@ use super::{
 /// The protocol requires a maximum length of the answer.
 const MAX_TOKENS: u32 = 8192;
 
-#[derive(Debug)]
-pub(super) struct AnthropicProtocol;
-
-impl WireProtocol for AnthropicProtocol {
-    fn request_body(&self, model: &str, prompt: &Prompt) -> Value {
-        let mut body = json!({ "model": model, "max_tokens": MAX_TOKENS, "stream": true, "messages": messages(prompt) });
-        let mut tools = tools(prompt);
-        // The provider caches everything before a mark, in the order tools, system, messages. The messages change every
-        // turn, so caching them would be wasted.
-        if !prompt.system.is_empty() {
-            body["system"] = json!([{ "type": "text", "text": prompt.system, "cache_control": { "type": "ephemeral" } }]);
-        } else if let Some(last) = tools.last_mut() {
-            last["cache_control"] = json!({ "type": "ephemeral" });
-        }
-        if !tools.is_empty() {
-            body["tools"] = tools.into();
-        }
-        body
+pub(super) fn request_body(model: &str, prompt: &Prompt) -> Value {
+    let mut body = json!({ "model": model, "max_tokens": MAX_TOKENS, "stream": true, "messages": messages(prompt) });
+    let mut tools = tools(prompt);
+    // The provider caches everything before a mark, in the order tools, system, messages. The messages change every
+    // turn, so caching them would be wasted.
+    if !prompt.system.is_empty() {
+        body["system"] = json!([{ "type": "text", "text": prompt.system, "cache_control": { "type": "ephemeral" } }]);
+    } else if let Some(last) = tools.last_mut() {
+        last["cache_control"] = json!({ "type": "ephemeral" });
     }
-
-    fn answer_reader(&self) -> Box<dyn AnswerReader> {
-        Box::new(AnthropicReader::default())
+    if !tools.is_empty() {
+        body["tools"] = tools.into();
     }
+    body
 }
 
 fn tools(prompt: &Prompt) -> Vec<Value> {
@@ -89,7 +80,7 @@ fn tool_result(result: &CallResult) -> Value {
 
 /// Assembles an answer from its content blocks.
 #[derive(Default)]
-struct AnthropicReader {
+pub(super) struct AnthropicReader {
     text: String,
     calls: BTreeMap<u64, ToolUseBlock>,
     tokens: AnthropicUsage,
@@ -338,7 +329,7 @@ mod tests {
     }
 
     fn said(messages: Vec<ChatMessage>) -> Value {
-        AnthropicProtocol.request_body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
+        request_body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
     }
 
     #[test]
@@ -383,10 +374,10 @@ mod tests {
     fn what_stays_the_same_is_marked_for_the_cache() {
         let tool = super::super::ToolSpec { name: "read".into(), description: "reads".into(), schema: Map::new() };
         let prompt = |system: &str| Prompt { system: system.into(), tools: vec![tool.clone()], ..Prompt::default() };
-        let with = AnthropicProtocol.request_body("m", &prompt("be good"));
+        let with = request_body("m", &prompt("be good"));
         assert_eq!(with["system"], json!([{ "type": "text", "text": "be good", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(with["tools"][0].get("cache_control"), None);
-        let without = AnthropicProtocol.request_body("m", &prompt(""));
+        let without = request_body("m", &prompt(""));
         assert_eq!(without.get("system"), None);
         assert_eq!(without["tools"][0]["cache_control"], json!({ "type": "ephemeral" }));
     }

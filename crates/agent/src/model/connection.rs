@@ -10,11 +10,9 @@ use ureq::{
 
 use super::{
     ChatModel, ModelError, TokenUsage,
-    anthropic::AnthropicProtocol,
     api_key::{self, FoundKey, KeyStore},
     http_client::{self, HttpClient},
-    http_model::{HttpModel, WireProtocol},
-    openai::OpenAiProtocol,
+    http_model::HttpModel,
     retry::RetryPolicy,
 };
 
@@ -87,14 +85,11 @@ pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String
         connection.retry.idle,
         find_proxy(&address, env)?,
     );
-    let wire_protocol: Box<dyn WireProtocol> = match protocol {
-        ModelProtocol::OpenAi => Box::new(OpenAiProtocol::default()),
-        ModelProtocol::Anthropic => Box::new(AnthropicProtocol),
-    };
     Ok(Box::new(HttpModel {
         model: connection.model.clone(),
         client,
-        protocol: wire_protocol,
+        protocol,
+        wants_usage: true,
         key,
         key_variable: address.provider_variable(protocol).unwrap_or(api_key::OUR_VARIABLE),
         retry: connection.retry,

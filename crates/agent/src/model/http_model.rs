@@ -6,28 +6,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    ChatMessage, ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
+    ChatMessage, ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, StreamListener,
+    anthropic::{self, AnthropicReader},
     api_key::{ApiKey, FoundKey},
-    connection::TokenPrices,
+    connection::{ModelProtocol, TokenPrices},
     http_client::{HttpClient, HttpResponse},
+    openai::{self, OpenAiReader},
     request_error::{ProviderMessage, RequestError, is_too_long},
     retry::{self, GivenUp, RetryPolicy, retry_transient},
     sse,
 };
 use crate::{cancel::CancelToken, prompt::message_tokens};
-
-/// How a protocol encodes prompts and assembles answers.
-pub(super) trait WireProtocol {
-    fn request_body(&self, model: &str, prompt: &Prompt) -> Value;
-
-    /// A reader for one answer.
-    fn answer_reader(&self) -> Box<dyn AnswerReader>;
-
-    /// Adapts to a server that refused a request. Returns whether the next request will differ.
-    fn adapt_to_refusal(&mut self, _words: &str) -> bool {
-        false
-    }
-}
 
 /// Assembles one answer.
 pub(super) trait AnswerReader {
@@ -69,7 +58,9 @@ const LONGEST_WORDS: usize = 600;
 pub(super) struct HttpModel {
     pub model: String,
     pub client: HttpClient,
-    pub protocol: Box<dyn WireProtocol>,
+    pub protocol: ModelProtocol,
+    /// Whether to request usage, which some servers reject.
+    pub wants_usage: bool,
     pub key: Option<FoundKey>,
     /// The variable to name if a key is missing.
     pub key_variable: &'static str,
@@ -88,15 +79,20 @@ impl ChatModel for HttpModel {
 
     fn ask(&mut self, prompt: &Prompt, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<ModelAnswer, ModelError> {
         loop {
-            let body = self.protocol.request_body(&self.model, prompt).to_string().into_bytes();
+            let body = match self.protocol {
+                ModelProtocol::OpenAi => openai::request_body(&self.model, prompt, self.wants_usage),
+                ModelProtocol::Anthropic => anthropic::request_body(&self.model, prompt),
+            };
+            let body = body.to_string().into_bytes();
             let outcome = retry_transient(&self.retry, cancel, hear, |hear| {
                 self.attempt(body.clone(), cancel, hear).map_err(|error| self.sanitized(error))
             });
             match outcome {
                 Ok(complete) => return Ok(self.with_cost(with_estimated_usage(complete, prompt))),
                 Err(GivenUp { error: RequestError::Refused { status: 400 | 422, why }, .. })
-                    if self.protocol.adapt_to_refusal(&why) =>
+                    if self.wants_usage && why.contains("stream_options") =>
                 {
+                    self.wants_usage = false;
                     hear(StreamEvent::Retry { why: &why, seconds: 0.0 });
                 }
                 Err(given_up) => return Err(self.model_error(given_up)),
@@ -121,7 +117,11 @@ impl HttpModel {
         cancel: &CancelToken,
         hear: StreamListener<'_>,
     ) -> Result<CompleteAnswer, RequestError> {
-        let mut reading = AnswerDecoder::new(self.protocol.answer_reader());
+        let reader: Box<dyn AnswerReader> = match self.protocol {
+            ModelProtocol::OpenAi => Box::new(OpenAiReader::default()),
+            ModelProtocol::Anthropic => Box::new(AnthropicReader::default()),
+        };
+        let mut reading = AnswerDecoder::new(reader);
         while reading.progress != AnswerProgress::Ended {
             let idle = match reading.progress {
                 AnswerProgress::Whole => EPILOGUE.min(self.retry.idle),

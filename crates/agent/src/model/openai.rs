@@ -5,43 +5,25 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
-    http_model::{AnswerProgress, AnswerReader, CompleteAnswer, WireProtocol},
+    http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
     request_error::{RequestError, TransientKind},
     sse,
 };
 
-/// How one server has to be asked.
-#[derive(Debug, Default)]
-pub(super) struct OpenAiProtocol {
-    /// The server rejects a request for usage.
-    refuses_usage: bool,
-}
-
-impl WireProtocol for OpenAiProtocol {
-    fn request_body(&self, model: &str, prompt: &Prompt) -> Value {
-        let mut body = Map::new();
-        body.insert("model".into(), model.into());
-        body.insert("messages".into(), messages(prompt).into());
-        body.insert("stream".into(), true.into());
-        if !self.refuses_usage {
-            body.insert("stream_options".into(), json!({ "include_usage": true }));
-        }
-        // Some servers reject an empty list.
-        if !prompt.tools.is_empty() {
-            body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
-        }
-        body.into()
+/// The body of a request. Some servers reject a request for usage.
+pub(super) fn request_body(model: &str, prompt: &Prompt, wants_usage: bool) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), model.into());
+    body.insert("messages".into(), messages(prompt).into());
+    body.insert("stream".into(), true.into());
+    if wants_usage {
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
-
-    fn answer_reader(&self) -> Box<dyn AnswerReader> {
-        Box::new(OpenAiReader::default())
+    // Some servers reject an empty list.
+    if !prompt.tools.is_empty() {
+        body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
     }
-
-    fn adapt_to_refusal(&mut self, words: &str) -> bool {
-        let is_news = !self.refuses_usage && words.contains("stream_options");
-        self.refuses_usage |= is_news;
-        is_news
-    }
+    body.into()
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -80,7 +62,7 @@ fn object_or_empty(arguments: &str) -> &str {
 
 /// Assembles an answer from its chunks.
 #[derive(Default)]
-struct OpenAiReader {
+pub(super) struct OpenAiReader {
     text: String,
     calls: Vec<PartialToolCall>,
     usage: TokenUsage,
@@ -442,16 +424,5 @@ mod tests {
         let busy = json!({ "error": { "message": "down", "code": 502 }, "choices": [{ "delta": {}, "finish_reason": "error" }] });
         assert_eq!(read(&[says("a"), busy]).0, Err(RequestError::transient(TransientKind::Busy, "502: down")));
         assert_eq!(read(&[json!({ "error": null }), says("a"), end("stop")]).0.unwrap().text, "a");
-    }
-
-    #[test]
-    fn a_refusal_may_teach_to_ask_in_another_way_once() {
-        let mut protocol = OpenAiProtocol::default();
-        let has = |protocol: &OpenAiProtocol, field: &str| protocol.request_body("m", &Prompt::default()).get(field).is_some();
-        assert!(has(&protocol, "stream_options"));
-        assert!(protocol.adapt_to_refusal("Extra inputs are not permitted: stream_options"));
-        assert!(!has(&protocol, "stream_options"));
-        assert!(!protocol.adapt_to_refusal("Extra inputs are not permitted: stream_options"));
-        assert!(!protocol.adapt_to_refusal("something else"));
     }
 }
