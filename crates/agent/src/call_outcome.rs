@@ -3,7 +3,7 @@
 use surehand_engine::{Outcome, ToolNames, core::Lines, render};
 
 #[derive(Debug)]
-pub struct CallOutcome {
+pub(crate) struct CallOutcome {
     /// The reply in a conversation.
     pub text: String,
     /// The reply without file lines, for a prompt that shows those among the open files.
@@ -14,7 +14,7 @@ pub struct CallOutcome {
 }
 
 #[derive(Debug)]
-pub enum CallOutcomeKind {
+pub(crate) enum CallOutcomeKind {
     Outcome(Box<Outcome>),
     /// A command ran.
     Command {
@@ -38,7 +38,7 @@ pub enum CallOutcomeKind {
 }
 
 impl CallOutcome {
-    pub fn from_outcome(outcome: Outcome, names: &ToolNames) -> Self {
+    pub(crate) fn from_outcome(outcome: Outcome, names: &ToolNames) -> Self {
         Self {
             text: render::text(&outcome, names),
             text_beside_files: render::text_beside_files(&outcome, names),
@@ -48,28 +48,28 @@ impl CallOutcome {
     }
 
     /// An outcome with the same reply in both modes.
-    pub fn new(text: String, kind: CallOutcomeKind) -> Self {
+    pub(crate) fn new(text: String, kind: CallOutcomeKind) -> Self {
         Self { text_beside_files: text.clone(), text, kind, is_repaired: false }
     }
 
-    pub fn refused(code: &'static str, text: &str) -> Self {
+    pub(crate) fn refused(code: &'static str, text: &str) -> Self {
         Self::new(format!("{text}\n"), CallOutcomeKind::Refused { code, repeat: 1 })
     }
 
     /// The outcome of a workspace tool.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => Some(outcome),
             CallOutcomeKind::Command { .. } | CallOutcomeKind::Refused { .. } | CallOutcomeKind::Finished { .. } => None,
         }
     }
 
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         self.refusal().is_some()
     }
 
     /// The code of the refusal and how often this call was refused.
-    pub fn refusal(&self) -> Option<(&'static str, u32)> {
+    pub(crate) fn refusal(&self) -> Option<(&'static str, u32)> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => {
                 outcome.result.as_ref().err().map(|refused| (refused.refusal.code().as_str(), refused.repeat))
@@ -80,17 +80,17 @@ impl CallOutcome {
     }
 
     /// Whether the call was refused or the command failed.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.is_error() || matches!(self.kind, CallOutcomeKind::Command { succeeded: false, .. })
     }
 
     /// Whether nothing changed because nothing had to.
-    pub fn is_noop(&self) -> bool {
+    pub(crate) fn is_noop(&self) -> bool {
         self.outcome().is_some_and(Outcome::is_noop)
     }
 
     /// File lines that the model has seen in this outcome.
-    pub fn shown(&self) -> Vec<Lines> {
+    pub(crate) fn shown(&self) -> Vec<Lines> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => outcome.shown(),
             CallOutcomeKind::Command { read, .. } => read.clone(),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use surehand_engine::{
     Tool,
     core::{
@@ -192,7 +192,7 @@ pub fn dialect_for_model(name: &str) -> EditDialect {
 /// The tools of a phase with short descriptions. Rules and refusals say the rest.
 pub fn tool_specs(phase: RunPhase, dialect: EditDialect) -> Vec<ToolSpec> {
     let mut specs: Vec<ToolSpec> = tool::offered_tools(phase, dialect).map(|tool| short_spec(tool, phase, dialect)).collect();
-    specs.push(strip_spec(crate::command::tool_spec()));
+    specs.push(crate::command::tool_spec());
     specs.push(done_spec());
     specs
 }
@@ -209,13 +209,9 @@ fn short_spec(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
     let later = tool::tool_names(RunPhase::Coding, dialect);
     let description = short_description(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
-    strip_spec(ToolSpec { name: tool.name().to_owned(), description, schema: tools::input_schema(tool, &later) })
-}
-
-fn strip_spec(spec: ToolSpec) -> ToolSpec {
-    let mut schema = Value::Object(spec.schema);
+    let mut schema = Value::Object(tools::input_schema(tool, &later));
     strip_schema(&mut schema);
-    ToolSpec::new(&spec.name, &spec.description, schema)
+    ToolSpec::new(tool.name(), &description, schema)
 }
 
 /// Descriptions of tools whose first sentence is not enough.
@@ -241,7 +237,6 @@ fn first_sentence(text: &str) -> &str {
 /// Arguments that need no description. Tools take a good part of each prompt.
 const PLAIN: &[&str] = &[
     "case_insensitive",
-    "command",
     "content",
     "context",
     "description",
@@ -255,9 +250,7 @@ const PLAIN: &[&str] = &[
     "pattern",
     "start",
     "status",
-    "summary",
     "text",
-    "timeout",
 ];
 
 /// Removes what a model does not need from a schema.
@@ -285,28 +278,20 @@ fn strip_schema(schema: &mut Value) {
         values.retain(|value| !value.is_null());
     }
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-        strip_properties(properties);
-    }
-    fields.values_mut().for_each(strip_schema);
-}
-
-fn strip_properties(properties: &mut Map<String, Value>) {
-    for name in PLAIN {
-        if let Some(Value::Object(property)) = properties.get_mut(*name) {
-            property.remove("description");
+        for name in PLAIN {
+            if let Some(Value::Object(property)) = properties.get_mut(*name) {
+                property.remove("description");
+            }
         }
     }
+    fields.values_mut().for_each(strip_schema);
 }
 
 /// One line for a call, with long texts replaced by their length.
 pub fn call_line(tool: &str, arguments: &Value, tokens: usize) -> String {
     let shown = match arguments {
-        Value::Object(fields) => {
-            let fields: Map<String, Value> = fields.iter().map(|(name, value)| (name.clone(), shorten_argument(value))).collect();
-            Value::Object(fields).to_string()
-        }
         Value::String(text) => on_one_line(text),
-        other => other.to_string(),
+        other => shorten_argument(other).to_string(),
     };
     format!("{tool} {}", cut(&shown, tokens))
 }

@@ -66,7 +66,7 @@ pub struct GivenInstructions {
 }
 
 #[derive(Debug)]
-pub struct SnapshotContext {
+pub(crate) struct SnapshotContext {
     open: WorkingSet,
     memory: RunMemory,
     notes: Vec<String>,
@@ -77,7 +77,7 @@ pub struct SnapshotContext {
 }
 
 #[derive(Debug)]
-pub struct RenderedPrompt {
+pub(crate) struct RenderedPrompt {
     pub prompt: Prompt,
     /// Estimated; never an underestimate.
     pub tokens: usize,
@@ -86,7 +86,7 @@ pub struct RenderedPrompt {
 }
 
 /// The parts of a prompt that a context does not keep itself.
-pub struct TurnInput<'a> {
+pub(crate) struct TurnInput<'a> {
     pub template: &'a PromptTemplate,
     pub state: &'a RepoState,
     pub phase: RunPhase,
@@ -95,7 +95,7 @@ pub struct TurnInput<'a> {
 
 impl SnapshotContext {
     /// Restores the context of a saved run, or starts an empty one.
-    pub fn new(memory: RunMemory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
+    pub(crate) fn new(memory: RunMemory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
         let mut open = WorkingSet::default();
         for (path, lines) in &memory.open {
             if let Some(text) = session.prompt_views().present(path) {
@@ -109,21 +109,21 @@ impl SnapshotContext {
         context
     }
 
-    pub fn memory(&self) -> RunMemory {
+    pub(crate) fn memory(&self) -> RunMemory {
         RunMemory { open: self.open.places(), ..self.memory.clone() }
     }
 
     /// Adds a note to the next prompt.
-    pub fn add_note(&mut self, note: impl Into<String>) {
+    pub(crate) fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
     /// Shrinks later prompts by what the provider counted beyond our estimate, up to a fifth of the budget.
-    pub fn calibrate(&mut self, estimated: usize, counted: u64) {
+    pub(crate) fn calibrate(&mut self, estimated: usize, counted: u64) {
         self.over = (counted as usize).saturating_sub(estimated).min(self.budget / 5);
     }
 
-    pub fn add_instructions(&mut self, told: ToldInstructions) {
+    pub(crate) fn add_instructions(&mut self, told: ToldInstructions) {
         // New versions of the same files replace the old ones.
         let paths = told.paths();
         self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
@@ -132,14 +132,14 @@ impl SnapshotContext {
     }
 
     /// Opens lines that the model was shown or has written.
-    pub fn open_lines(&mut self, shown: Vec<Lines>) {
+    pub(crate) fn open_lines(&mut self, shown: Vec<Lines>) {
         for lines in shown {
             self.open.used(&lines.path, &lines.text, &lines.lines);
         }
     }
 
     /// Stores what happened in a turn, for the next prompt.
-    pub fn end_turn(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
+    pub(crate) fn end_turn(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
         const TURNS: usize = 12;
         let line = turn_line(turn.saturating_sub(1), &self.memory.did);
         self.memory.earlier.extend(line);
@@ -151,7 +151,7 @@ impl SnapshotContext {
     }
 
     /// Renders the prompt of the next turn. From then on the session's views hold exactly the lines it shows.
-    pub fn render(&mut self, session: &mut Session, input: &TurnInput<'_>) -> RenderedPrompt {
+    pub(crate) fn render(&mut self, session: &mut Session, input: &TurnInput<'_>) -> RenderedPrompt {
         self.refresh(session);
         let budget = self.budget - self.over;
         let free = budget.saturating_sub(fixed_tokens(input));

@@ -465,7 +465,7 @@ fn what_is_declined_does_not_run() {
     };
     let reply = decline(&mut Person);
     assert_eq!(reply.text, "Error: the user declined the command. Go on without it, or find another way.\n");
-    let mut ruled = RuleApprover::new(ApprovalRules { allow: vec!["touch b".to_owned()], mode: ApprovalMode::None }, Person);
+    let mut ruled = RuleApprover::new(ApprovalRules { allow: vec!["touch b".to_owned()], mode: ApprovalMode::Ask }, NoApprover);
     let reply = decline(&mut ruled);
     assert!(reply.text.contains("commands.allow") && reply.text.ends_with("do not send it again.\n"), "{}", reply.text);
     assert!(reply.result["refusal"]["said"].as_str().unwrap().contains("--yes"));

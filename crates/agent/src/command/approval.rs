@@ -36,11 +36,9 @@ pub struct ApprovalRules {
 pub enum ApprovalMode {
     /// Run it (`--yes`).
     All,
-    /// Ask a person.
-    Ask,
-    /// Do not run it, because there is no one to ask.
+    /// Ask the approver behind the rules.
     #[default]
-    None,
+    Ask,
 }
 
 /// Applies the rules, and asks a person about the rest.
@@ -64,14 +62,11 @@ impl<P: Approver> Approver for RuleApprover<P> {
         if self.rules.mode == ApprovalMode::All || self.always.contains(command) || shell::covered(command, &self.rules.allow) {
             return Approval::Yes;
         }
-        let verdict = match self.rules.mode {
-            ApprovalMode::All | ApprovalMode::Ask => self.person.approve(command),
-            ApprovalMode::None => NoApprover.approve(command),
-        };
-        if verdict == Approval::Always {
+        let approval = self.person.approve(command);
+        if approval == Approval::Always {
             self.always.insert(command.to_owned());
         }
-        verdict
+        approval
     }
 }
 
@@ -124,10 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_is_there_the_way_out_is_told() {
+    fn without_a_person_the_reason_names_the_settings() {
         let nobody = NoApprover.approve("make");
         let Approval::No(Some(why)) = &nobody else { panic!("{nobody:?}") };
         assert!(why.contains("--yes") && why.contains("commands.allow") && why.contains("surehand.toml"), "{why}");
-        check(ApprovalMode::None, Approval::Yes, &["cargo test", "make"], &[Approval::Yes, nobody.clone()], 0);
+        let rules = ApprovalRules { allow: vec!["cargo test".to_owned()], mode: ApprovalMode::Ask };
+        let mut ruled = RuleApprover::new(rules, NoApprover);
+        assert_eq!([ruled.approve("cargo test"), ruled.approve("make")], [Approval::Yes, nobody.clone()]);
     }
 }

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_engine::{
-    Command, CommandConfig, Session, ToolNames,
+    CommandConfig, Session, ShellCommand, ToolNames,
     core::{Cause, ContentHash, Refusal, outcome::CommandEffects},
     render::{self, Audience},
     tools,
@@ -76,11 +76,10 @@ pub fn tool_spec() -> ToolSpec {
     let schema = json!({
         "type": "object",
         "properties": {
-            "command": { "type": "string", "description": "The command line, for sh." },
-            "timeout": { "type": "integer", "minimum": 1, "description": "Seconds until it is stopped, 600 at most." },
+            "command": { "type": "string" },
+            "timeout": { "type": "integer" },
         },
         "required": ["command"],
-        "additionalProperties": false,
     });
     let description = "Run a shell command in the workspace root: tests, builds, git. It has no input, is stopped at a time limit \
                        (timeout sets another), and nothing of it runs on in the background. Long output is cut in the middle. \
@@ -140,37 +139,29 @@ pub fn run_command(
     secrets: &Secrets,
     cancel: &CancelToken,
 ) -> CommandOutcome {
-    let not_run = |session: &mut Session, why: NotRun| {
-        let repeat = count_refusal(session, arguments);
-        CommandOutcome::NotRun { why, repeat }
-    };
-    let refused = |refusal: Refusal| NotRun::Refused(Box::new(refusal));
-    let (command, time) = match parse_arguments(arguments, limits) {
-        Ok(understood) => understood,
-        Err(refusal) => return not_run(session, refused(refusal)),
-    };
-    if cancel.is_cancelled() {
-        return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
-    }
-    match permission.approve(&command) {
-        Approval::Yes | Approval::Always => {}
-        Approval::No(said) => return not_run(session, NotRun::Declined(said)),
-    }
-    if cancel.is_cancelled() {
-        return CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 };
-    }
-    let root = session.workspace().path().to_owned();
-    let directory = root.to_string_lossy();
-    let begun = session.command_begins(&Command { line: &command, directory: &directory, output: "" });
-    let ran = match run_shell(&command, &root, time, limits, secrets, cancel) {
-        Ok(ran) => ran,
-        Err(error) => {
-            let why = format!("the command could not be started: {error}");
-            return not_run(session, refused(Refusal::of_call(Cause::Io { why })));
+    let mut run = || -> Result<CommandRun, NotRun> {
+        let (line, time) = parse_arguments(arguments, limits)?;
+        let check_cancelled = || if cancel.is_cancelled() { Err(NotRun::Interrupted) } else { Ok(()) };
+        check_cancelled()?;
+        if let Approval::No(said) = permission.approve(&line) {
+            return Err(NotRun::Declined(said));
         }
+        check_cancelled()?;
+        let root = session.workspace().path().to_owned();
+        let directory = root.to_string_lossy();
+        let mut command = ShellCommand { line: &line, directory: &directory, output: "" };
+        let begun = session.command_begins(&command);
+        let ran = run_shell(&line, &root, time, limits, secrets, cancel)
+            .map_err(|error| Refusal::of_call(Cause::Io { why: format!("the command could not be started: {error}") }))?;
+        command.output = &ran.output.text;
+        let effects = session.command_ended(begun, &command);
+        Ok(CommandRun { ran, effects, limits: *limits })
     };
-    let effects = session.command_ended(begun, &ShellCommand { line: &command, directory: &directory, output: &ran.output.text });
-    CommandOutcome::Ran(Box::new(CommandRun { ran, effects, limits: *limits }))
+    match run() {
+        Ok(run) => CommandOutcome::Ran(Box::new(run)),
+        Err(NotRun::Interrupted) => CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 },
+        Err(why) => CommandOutcome::NotRun { why, repeat: count_refusal(session, arguments) },
+    }
 }
 
 fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<(String, Duration), Refusal> {
@@ -216,6 +207,12 @@ impl CommandOutcome {
             CommandOutcome::NotRun { why, repeat } => CallOutcomeKind::Refused { code: why.code(), repeat },
         };
         CallOutcome::new(text, kind)
+    }
+}
+
+impl From<Refusal> for NotRun {
+    fn from(refusal: Refusal) -> Self {
+        NotRun::Refused(Box::new(refusal))
     }
 }
 

@@ -80,8 +80,7 @@ pub(super) fn run_shell(
     cancel: &CancelToken,
 ) -> io::Result<FinishedCommand> {
     let reaper = Subreaper::begin();
-    let mut running =
-        RunningCommand::start(shell_command(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
+    let mut running = ShellProcess::start(shell_command(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
     let ended = running.watch(time, cancel)?;
     let left = running.end_leftovers(limits)?;
     Ok(FinishedCommand { ended, left, output: running.finish() })
@@ -94,7 +93,7 @@ fn command_end(status: &WaitIdStatus) -> CommandEnd {
     }
 }
 
-struct RunningCommand {
+struct ShellProcess {
     child: Child,
     tree: ProcessTree,
     pieces: Receiver<Vec<u8>>,
@@ -106,7 +105,7 @@ struct RunningCommand {
     reaped: Instant,
 }
 
-impl RunningCommand {
+impl ShellProcess {
     fn start(mut shell: Command, output: CommandOutput, reaper: Subreaper) -> io::Result<Self> {
         // stdout and stderr share a pipe, as they share a terminal, which keeps their order.
         let (reader, writer) = io::pipe()?;
@@ -223,7 +222,7 @@ impl RunningCommand {
     }
 }
 
-impl Drop for RunningCommand {
+impl Drop for ShellProcess {
     fn drop(&mut self) {
         if self.ended.is_none() {
             // We got here through an error of our own.

@@ -88,7 +88,7 @@ impl ChatModel for HttpModel {
                 self.attempt(body.clone(), cancel, hear).map_err(|error| self.sanitized(error))
             });
             match outcome {
-                Ok(complete) => return Ok(self.with_cost(with_estimated_usage(complete, prompt))),
+                Ok(complete) => return Ok(self.with_usage(complete, prompt)),
                 Err(GivenUp { error: RequestError::Refused { status: 400 | 422, why }, .. })
                     if self.wants_usage && why.contains("stream_options") =>
                 {
@@ -214,23 +214,19 @@ impl HttpModel {
         }
     }
 
-    fn with_cost(&self, complete: CompleteAnswer) -> ModelAnswer {
+    /// Fills in what the server does not report. The estimate of tokens is never too low, so that budgets hold.
+    fn with_usage(&self, complete: CompleteAnswer, prompt: &Prompt) -> ModelAnswer {
         let CompleteAnswer { mut answer, cache_written } = complete;
-        answer.usage.cost = answer.usage.cost.or_else(|| self.prices.cost_of(&answer.usage, cache_written));
+        let ModelAnswer { text, calls, usage, .. } = &mut answer;
+        if usage.input == 0 {
+            usage.input = prompt.tokens() as u64;
+        }
+        if usage.output == 0 {
+            usage.output = message_tokens(&ChatMessage::Assistant { text: text.clone(), calls: calls.clone() }) as u64;
+        }
+        usage.cost = usage.cost.or_else(|| self.prices.cost_of(usage, cache_written));
         answer
     }
-}
-
-/// Fills in the usage if the server reports none. The estimate is never too low, so that budgets hold.
-fn with_estimated_usage(mut complete: CompleteAnswer, prompt: &Prompt) -> CompleteAnswer {
-    let ModelAnswer { text, calls, usage, .. } = &mut complete.answer;
-    if usage.input == 0 {
-        usage.input = prompt.tokens() as u64;
-    }
-    if usage.output == 0 {
-        usage.output = message_tokens(&ChatMessage::Assistant { text: text.clone(), calls: calls.clone() }) as u64;
-    }
-    complete
 }
 
 struct AnswerDecoder {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_when_somebody_wants_to_stop() {
+    fn a_pause_ends_when_the_run_is_cancelled() {
         let hour = Duration::from_secs(3600);
         let policy = RetryPolicy { longest_pause: hour, ..quick() };
         let cancel = CancelToken::default();

@@ -1,10 +1,9 @@
-//! A model that follows a script, for tests and for trying things without a key. A script has one JSON line for
-//! each turn. A turn may have several versions; the first one whose condition matches the prompt is played.
+//! A model that follows a script, for tests and for trying things without a key. A script has one JSON line for each
+//! turn:
 //!
 //! ```text
 //! {"text": "Looking.", "calls": [{"tool": "read_file", "arguments": {"path": "a.txt"}}]}
-//! {"if": {"lacks": "src/main.rs"}, "calls": [{"tool": "write_file", "arguments": {"path": "src/main.rs", "content": "…"}}]}
-//! {"else": true, "calls": [{"tool": "done", "arguments": {"summary": "nothing to do"}}]}
+//! {"calls": [{"tool": "done", "arguments": {"summary": "nothing to do"}}]}
 //! ```
 
 use std::collections::VecDeque;
@@ -19,7 +18,7 @@ use crate::cancel::CancelToken;
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
-    turns: VecDeque<Vec<ScriptedTurn>>,
+    turns: VecDeque<ScriptedTurn>,
     asked: u64,
 }
 
@@ -27,30 +26,12 @@ pub struct ScriptedModel {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedTurn {
-    /// When this version is played; `None` means always.
-    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<PromptCondition>,
-    /// Whether this is another version of the previous turn.
-    #[serde(rename = "else", default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_else: bool,
     /// The text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ScriptedCall>,
-}
-
-/// A condition on the prompt.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PromptCondition {
-    /// The prompt contains this text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub has: Option<String>,
-    /// The prompt does not contain this text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lacks: Option<String>,
 }
 
 /// A call in a script.
@@ -64,24 +45,10 @@ pub struct ScriptedCall {
     pub arguments: Value,
 }
 
-impl PromptCondition {
-    fn fits(&self, prompt: &str) -> bool {
-        self.has.as_ref().is_none_or(|text| prompt.contains(text))
-            && self.lacks.as_ref().is_none_or(|text| !prompt.contains(text))
-    }
-}
-
 impl ScriptedModel {
     /// A model that plays these turns.
     pub fn new(turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
-        let mut grouped: VecDeque<Vec<ScriptedTurn>> = VecDeque::new();
-        for turn in turns {
-            match grouped.back_mut() {
-                Some(versions) if turn.is_else => versions.push(turn),
-                _ => grouped.push_back(vec![turn]),
-            }
-        }
-        Self { name: "scripted".to_owned(), turns: grouped, asked: 0 }
+        Self { name: "scripted".to_owned(), turns: turns.into_iter().collect(), asked: 0 }
     }
 
     /// Parses a script in JSON lines. Empty lines and lines that begin with `#` are ignored.
@@ -112,12 +79,9 @@ impl ChatModel for ScriptedModel {
         if cancel.is_cancelled() {
             return Err(ModelError::Cancelled);
         }
-        let Some(versions) = self.turns.pop_front() else {
+        let Some(turn) = self.turns.pop_front() else {
             return Err(ModelError::Setup("the script ended before the model called done".to_owned()));
         };
-        let text = prompt_text(prompt);
-        let turn = versions.into_iter().find(|turn| turn.condition.as_ref().is_none_or(|condition| condition.fits(&text)));
-        let turn = turn.unwrap_or_default();
         self.asked += 1;
         let calls = turn.calls.into_iter().zip(1..).map(|(call, number)| ModelCall {
             id: format!("call_{}_{number}", self.asked),

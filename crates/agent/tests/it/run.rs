@@ -222,8 +222,8 @@ fn the_prompt_shows_files_as_they_are_now() {
     assert!(played.user(2).contains("1|one\n2|two\n"), "{}", played.user(2));
     assert!(played.user(4).contains("2|one\n3|2\n"), "{}", played.user(3));
     assert!(!played.user(3).contains("|two"), "{}", played.user(3));
-    assert!(played.user(3).contains("a.txt was changed by somebody else"), "{}", played.user(3));
-    assert!(!played.user(4).contains("changed by somebody else"), "it is said once: {}", played.user(4));
+    assert!(played.user(3).contains("a.txt was changed by someone else"), "{}", played.user(3));
+    assert!(!played.user(4).contains("changed by someone else"), "it is said once: {}", played.user(4));
 }
 
 #[test]
@@ -744,7 +744,7 @@ fn no_prompt_is_larger_than_the_budget_whatever_is_in_it() {
         let stage = Stage::new(&[("AGENTS.md", &instructions)]).with(|settings| settings.budget = budget);
         (0..60).for_each(|n| put(stage.dir.path(), &path(n), &numbered(40)));
         let calls = || (0..60).map(|n| read(&path(n))).chain((0..20).map(|n| read(&format!("missing{n}")))).collect();
-        let talk = || ScriptedTurn { text: "word and word ".repeat(900), calls: calls(), ..ScriptedTurn::default() };
+        let talk = || ScriptedTurn { text: "word and word ".repeat(900), calls: calls() };
         let tasks: Vec<String> = (0..200).map(|n| format!("task {n} with a rather long description of it")).collect();
         let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
         let script = ScriptedModel::new(vec![talk(), talk(), talk(), plan(&tasks), talk(), talk(), done()]);

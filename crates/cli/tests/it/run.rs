@@ -909,7 +909,7 @@ fn an_unprivileged_user_has_the_same_protection_and_can_work() {
     assert_eq!(content, ["one\n2\n", "new\n", "new\n"].map(str::to_owned));
     let results = results(&ran.events());
     let told = &results[results.len() - 2];
-    assert!(told.starts_with("exit code 0\n65534\n") && told.contains("which was ended with it"), "{told}");
+    assert!(told.starts_with("exit code 0\n65534\n") && told.contains("which were ended"), "{told}");
     assert!(!stage.path("loot/opened").exists() && stage.path("loot/text").exists());
     fs::remove_file(stage.path("program")).unwrap();
     let mut all = Vec::new();
@@ -1035,7 +1035,7 @@ fn nothing_of_a_command_is_alive_when_its_result_is_given() {
             done()
         });
         let (ran, _) = stage.finishes(vec![Turn::calls(&[shell(&command)]), next], &[STORY, "--yes", "--json"]);
-        assert!(results(&ran.events())[0].contains("which was ended with it"), "{command}: {}", ran.out);
+        assert!(results(&ran.events())[0].contains("which were ended"), "{command}: {}", ran.out);
     }
 }
 
