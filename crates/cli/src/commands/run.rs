@@ -143,7 +143,7 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatMod
         first_pause: Duration::from_secs_f64(set.pause),
         ..RetryPolicy::default()
     };
-    let connection = ModelConnection { model: name, url, protocol, key_store, prices, retry, ..ModelConnection::default() };
+    let connection = ModelConnection { model: name, url, protocol, key_store, prices, retry };
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
