@@ -19,7 +19,7 @@ use self::{
     errors::{failed, is_busy, is_damage},
     journal_mode::JournalMode,
     retention::WrittenTurn,
-    schema::{FORMAT, MIGRATIONS},
+    schema::{FORMAT, MIGRATIONS, SCHEMA},
 };
 use crate::{
     ChangeId, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall, SessionId, Store, StoreBounds, StoreError,
@@ -218,10 +218,12 @@ impl SqliteStore {
 
     fn set_up(&self) -> rusqlite::Result<()> {
         if self.path.metadata().is_ok_and(|file| file.len() == 0) {
+            // A database that a power cut leaves half created holds nothing of value; the next start moves it aside. The first page is
+            // written in one call, so a process that dies needs no journal file for it either.
+            self.connection.pragma_update(None, "synchronous", "off")?;
+            self.connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
             // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
             self.connection.pragma_update(None, "auto_vacuum", "incremental")?;
-            // A database that a power cut leaves half created holds nothing of value; the next start moves it aside.
-            self.connection.pragma_update(None, "synchronous", "off")?;
         }
         journal_mode::set_journal_mode(&self.connection, &self.path, PATIENCE)?;
         self.connection.pragma_update(None, "cache_size", -1024)?;
@@ -249,9 +251,8 @@ impl SqliteStore {
             let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             // Another process may have been faster.
             let found = usize::try_from(schema(&transaction)?).unwrap_or_default();
-            for step in MIGRATIONS.iter().skip(found) {
-                transaction.execute_batch(step)?;
-            }
+            let steps = if found == 0 { &[SCHEMA] } else { MIGRATIONS.get(found..).unwrap_or_default() };
+            steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
             transaction.pragma_update(None, "user_version", FORMAT)?;
             transaction.commit()
         };

@@ -32,10 +32,93 @@ macro_rules! event_room {
     };
 }
 
+macro_rules! triggers {
+    () => {
+        concat!(
+            "CREATE TRIGGER event_added AFTER INSERT ON events
+                BEGIN UPDATE counters SET bytes = bytes + ",
+            event_room!("NEW."),
+            "; END;
+            CREATE TRIGGER event_dropped AFTER DELETE ON events
+                BEGIN UPDATE counters SET bytes = bytes - ",
+            event_room!("OLD."),
+            "; END;
+            CREATE TRIGGER version_added AFTER INSERT ON versions
+                BEGIN UPDATE counters SET bytes = bytes + ",
+            version_room!("NEW."),
+            "; END;
+            CREATE TRIGGER version_dropped AFTER DELETE ON versions
+                BEGIN UPDATE counters SET bytes = bytes - ",
+            version_room!("OLD."),
+            "; END;"
+        )
+    };
+}
+
 /// The bytes that a row of `versions` counts for.
 pub(super) const VERSION_ROOM: &str = version_room!("");
 /// The bytes that a row of `events` counts for.
 pub(super) const EVENT_ROOM: &str = event_room!("");
+
+/// The tables of a new file. To go through all formats instead would take most of the time of the first start.
+pub(super) const SCHEMA: &str = concat!(
+    "
+    CREATE TABLE views (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, view TEXT NOT NULL, turn INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX views_by_turn ON views (checkout, session, turn);
+    CREATE TABLE given (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE TABLE files (
+        checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+        size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL, taken INTEGER NOT NULL,
+        PRIMARY KEY (checkout, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX files_by_identity ON files (checkout, inode, device);
+    CREATE TABLE versions (
+        version BLOB PRIMARY KEY, packed_size INTEGER NOT NULL, used_at INTEGER NOT NULL, packed BLOB NOT NULL
+    );
+    CREATE INDEX versions_by_use ON versions (used_at);
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
+        path TEXT NOT NULL, before BLOB, after BLOB, change TEXT NOT NULL, moved_to TEXT, mode INTEGER, undoes TEXT,
+        prefix INTEGER, suffix INTEGER, middle BLOB, lines TEXT, turn INTEGER
+    );
+    CREATE INDEX events_by_path ON events (checkout, path);
+    CREATE INDEX events_by_new_path ON events (checkout, moved_to) WHERE moved_to IS NOT NULL;
+    CREATE INDEX events_by_change ON events (change);
+    CREATE TABLE refused (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, call BLOB NOT NULL, path TEXT, count INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, call)
+    ) WITHOUT ROWID;
+    CREATE TABLE rewrites (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (checkout, session, path)
+    ) WITHOUT ROWID;
+    CREATE TABLE tasks (
+        checkout INTEGER NOT NULL, id INTEGER NOT NULL, description TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
+        story TEXT NOT NULL DEFAULT '', owner TEXT, lease INTEGER, fence INTEGER NOT NULL DEFAULT 0,
+        removed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (checkout, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
+    CREATE TABLE counters (turn INTEGER NOT NULL, bytes INTEGER NOT NULL);
+    INSERT INTO counters VALUES (0, 0);
+    CREATE TABLE days (number INTEGER PRIMARY KEY, day INTEGER NOT NULL UNIQUE, first_turn INTEGER NOT NULL);
+    CREATE TABLE sessions (
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (checkout, session)
+    ) WITHOUT ROWID;
+    CREATE INDEX sessions_by_turn ON sessions (turn);
+    CREATE TABLE tracked (
+        checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, status TEXT NOT NULL, changed_outside INTEGER NOT NULL,
+        at INTEGER NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (checkout, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX tracked_by_turn ON tracked (checkout, turn);
+    ",
+    triggers!()
+);
 
 /// Every step brings the schema from the format before to the next one.
 ///
@@ -95,14 +178,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
             max(coalesce((SELECT max(at) FROM events), 0), coalesce((SELECT max(used_at) FROM versions), 0)),
             coalesce((SELECT sum(", event_room!(""), ") FROM events), 0)
             + coalesce((SELECT sum(", version_room!(""), ") FROM versions), 0);
-        CREATE TRIGGER event_added AFTER INSERT ON events
-            BEGIN UPDATE counters SET bytes = bytes + ", event_room!("NEW."), "; END;
-        CREATE TRIGGER event_dropped AFTER DELETE ON events
-            BEGIN UPDATE counters SET bytes = bytes - ", event_room!("OLD."), "; END;
-        CREATE TRIGGER version_added AFTER INSERT ON versions
-            BEGIN UPDATE counters SET bytes = bytes + ", version_room!("NEW."), "; END;
-        CREATE TRIGGER version_dropped AFTER DELETE ON versions
-            BEGIN UPDATE counters SET bytes = bytes - ", version_room!("OLD."), "; END;
+        ", triggers!(), "
         CREATE TABLE days (number INTEGER PRIMARY KEY, day INTEGER NOT NULL UNIQUE, first_turn INTEGER NOT NULL);
         INSERT INTO days (day, first_turn) SELECT day, day * 86400000 FROM
             (SELECT at / 86400000 AS day FROM events UNION SELECT used_at / 86400000 FROM versions) ORDER BY day;
@@ -149,3 +225,42 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     UPDATE tasks SET story = coalesce((SELECT id FROM story WHERE story.checkout = tasks.checkout), '');
     ",
 ];
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    /// Everything that there is, with the columns of each table and index.
+    fn told(connection: &Connection) -> Vec<String> {
+        let told = |sql: &str| -> Vec<String> {
+            let mut query = connection.prepare(sql).unwrap();
+            let columns = query.column_count();
+            let row = |row: &rusqlite::Row<'_>| {
+                let values: Vec<String> = (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap())).collect();
+                Ok(values.join(" "))
+            };
+            query.query_map([], row).unwrap().map(Result::unwrap).collect()
+        };
+        let tables = "SELECT list.name, list.wr, info.* FROM pragma_table_list list, pragma_table_xinfo(list.name) info
+            WHERE list.name NOT LIKE 'sqlite_%' ORDER BY list.name, info.cid";
+        let indexes = "SELECT master.tbl_name, list.*, info.* FROM sqlite_schema master, pragma_index_list(master.name) list,
+            pragma_index_xinfo(list.name) info WHERE master.type = 'table' ORDER BY master.name, list.name, info.seqno";
+        let others = "SELECT name, sql FROM sqlite_schema WHERE type <> 'table' ORDER BY name";
+        let without_spaces = |sql: Vec<String>| sql.iter().map(|sql| sql.replace(char::is_whitespace, "")).collect();
+        let without_numbers = "SELECT turn, bytes FROM counters";
+        let others: Vec<String> = without_spaces(told(others));
+        [told(tables), told(indexes), others, told(without_numbers)].concat()
+    }
+
+    #[test]
+    fn a_new_file_is_as_one_that_went_through_all_formats() {
+        let (new, old) = (Connection::open_in_memory().unwrap(), Connection::open_in_memory().unwrap());
+        new.execute_batch(SCHEMA).unwrap();
+        MIGRATIONS.iter().for_each(|step| old.execute_batch(step).unwrap());
+        let (new, old) = (told(&new), told(&old));
+        assert!(new.len() > 100, "{new:#?}");
+        assert_eq!(new, old);
+    }
+}
