@@ -384,6 +384,8 @@ fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment:
         }
         true
     });
+    // A change that comes before waits for it, and reports what is wrong.
+    drop(state.sync_new_key());
     state.tidy(SECOND_LOOK_AFTER) || !is_exported
 }
 
@@ -392,6 +394,7 @@ impl Drop for Workspace {
         self.store.close();
         // There is no reply left to report an error in.
         let _ = lock(&self.repo).persist(&self.repo_sources());
+        drop(self.state().sync_new_key());
         self.copy.close();
     }
 }
@@ -402,6 +405,7 @@ impl Workspace {
     pub fn close_quickly(self: Arc<Self>) {
         const LONG: i64 = 1 << 19;
         self.flush();
+        drop(self.state().sync_new_key());
         let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };
         let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
         // Where there is none, there is nothing to bring in.

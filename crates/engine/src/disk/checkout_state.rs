@@ -139,6 +139,16 @@ impl CheckoutState {
         self.state_dir().map(|dir| dir.key().clone()).unwrap_or_default()
     }
 
+    /// Syncs the key of this checkout, once.
+    pub(crate) fn sync_key(&self) -> io::Result<()> {
+        self.state_dir().map_or(Ok(()), |dir| dir.sync_key())
+    }
+
+    /// The same, if this process made the key.
+    pub(crate) fn sync_new_key(&self) -> io::Result<()> {
+        self.state_dir().map_or(Ok(()), |dir| dir.sync_new_key())
+    }
+
     /// Whether a staged file may have a name with this prefix. `true` if the directory cannot be read.
     pub(crate) fn has_staged(&self, journal: &str) -> bool {
         let prefix = format!("{journal}-");

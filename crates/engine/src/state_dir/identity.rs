@@ -119,16 +119,21 @@ struct FormatNumber {
     format: u32,
 }
 
-/// Writes the file atomically and syncs it.
+/// Writes the file atomically. Does not sync it.
 pub(super) fn write_identity(checkout: &File, identity: &TreeIdentity) -> io::Result<()> {
     let text = serde_json::to_vec(identity)?;
     let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(sys::openat(checkout, &new, flags, Mode::from_raw_mode(0o600))?);
-    let written = file.write_all(&text).and_then(|()| file.sync_all());
-    let put = written.and_then(|()| Ok(sys::renameat(checkout, &new, checkout, IDENTITY)?));
+    let put = file.write_all(&text).and_then(|()| Ok(sys::renameat(checkout, &new, checkout, IDENTITY)?));
     if put.is_err() {
         let _ = sys::unlinkat(checkout, &new, AtFlags::empty());
     }
     put
+}
+
+/// Waits until the file is on the disk.
+pub(super) fn sync_identity(checkout: &File) -> io::Result<()> {
+    open_file(checkout, IDENTITY, MAX_IDENTITY)?.sync_all()?;
+    checkout.sync_all()
 }

@@ -15,7 +15,7 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use rustix::{
@@ -27,7 +27,7 @@ use surehand_core::ContentHash;
 pub(crate) use self::identity::CheckoutKey;
 pub(crate) use self::permissions::{check_file, check_private, open_dir, open_file};
 use self::{
-    identity::{TreeIdentity, identity_of, read_identity, write_identity},
+    identity::{TreeIdentity, identity_of, read_identity, sync_identity, write_identity},
     permissions::{IfMissing, PRIVATE, UntrustedDir, foreign_owner, open_if_it_can_hold_state, open_private},
 };
 use crate::{
@@ -82,6 +82,10 @@ pub(crate) struct StateDir {
     checkout: Arc<File>,
     key: CheckoutKey,
     is_writable: bool,
+    /// Whether this process gave the checkout its key.
+    is_begun_here: bool,
+    /// Whether the key is known to be on the disk.
+    is_on_disk: Arc<Mutex<bool>>,
     passed_over: Option<PassedOver>,
 }
 
@@ -139,6 +143,24 @@ impl StateDir {
 
     pub(crate) fn key(&self) -> &CheckoutKey {
         &self.key
+    }
+
+    /// Syncs the key of this checkout and the directories that lead to it, once. After a power cut a journal counts only if it begins with
+    /// that key, so this comes before a journal is synced.
+    pub(crate) fn sync_key(&self) -> io::Result<()> {
+        let mut is_on_disk = self.is_on_disk.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_on_disk {
+            sync_identity(&self.checkout)?;
+            open_dir(&*self.dir, CHECKOUTS)?.sync_all()?;
+            self.dir.sync_all()?;
+            *is_on_disk = true;
+        }
+        Ok(())
+    }
+
+    /// The same, if this process made the key. Opening does not sync it, so that the first reply comes sooner.
+    pub(crate) fn sync_new_key(&self) -> io::Result<()> {
+        if self.is_begun_here { self.sync_key() } else { Ok(()) }
     }
 
     pub(crate) fn is_writable(&self) -> bool {
@@ -318,13 +340,13 @@ impl RepositoryPlace {
             Some(checkout) => read_identity(&checkout)?.map(|known| (checkout, known)),
             None => None,
         };
-        let (checkout, key) = match known {
+        let (checkout, key, is_begun_here) = match known {
             Some((checkout, known)) if known.is(&here) => {
                 if !known.names(&here) && missing == IfMissing::Make {
                     // It was moved, or its disk has another number today. If this cannot be written, it is next time.
-                    let _ = write_identity(&checkout, &here.with_key(known.key.clone()));
+                    let _ = write_identity(&checkout, &here.with_key(known.key.clone())).and_then(|()| sync_identity(&checkout));
                 }
-                (checkout, known.key)
+                (checkout, known.key, false)
             }
             Some((_, known)) if missing == IfMissing::Leave && self.is_in_use_by(&known) => return Err(known.is_not(&here)),
             _ if missing == IfMissing::Leave => return Ok(None),
@@ -338,6 +360,8 @@ impl RepositoryPlace {
             checkout: Arc::new(checkout),
             key,
             is_writable,
+            is_begun_here,
+            is_on_disk: Arc::default(),
             passed_over: self.passed_over.clone(),
         }))
     }
@@ -349,25 +373,22 @@ impl RepositoryPlace {
         git.is_some_and(|git| git::is_same_file(&git.common.join(IN_GIT), &self.path))
     }
 
-    /// Gives a checkout its key. One process at a time: another could take the directory of the first for a foreign one.
-    fn begin_checkout(&self, checkouts: &File, here: TreeIdentity) -> Result<(File, CheckoutKey), CheckoutError> {
+    /// Gives a checkout its key, and says whether it had none. One process at a time: another could take the directory of the first for
+    /// a foreign one.
+    fn begin_checkout(&self, checkouts: &File, here: TreeIdentity) -> Result<(File, CheckoutKey, bool), CheckoutError> {
         // A handle of its own, so that the lock goes with this function.
         let lock = open_dir(checkouts, ".")?;
         lock.lock()?;
         loop {
             let checkout = open_private(checkouts, &self.checkout, IfMissing::Make)?.expect("it is made if it is missing");
             match read_identity(&checkout)? {
-                Some(known) if known.is(&here) => return Ok((checkout, known.key)),
+                Some(known) if known.is(&here) => return Ok((checkout, known.key, false)),
                 Some(known) if self.is_in_use_by(&known) => return Err(known.is_not(&here)),
                 Some(_) => set_aside(checkouts, &self.checkout)?,
                 None => {
                     let identity = here.with_key(CheckoutKey::random()?);
                     write_identity(&checkout, &identity)?;
-                    // Recovery after a power cut finds its journals by this.
-                    for dir in [&checkout, checkouts, &*self.dir] {
-                        dir.sync_all()?;
-                    }
-                    return Ok((checkout, identity.key));
+                    return Ok((checkout, identity.key, true));
                 }
             }
         }

@@ -140,6 +140,7 @@ impl<'a> CommitRun<'a> {
     fn new(copy: &'a WorkingCopy, changes: &'a [FileChange<'a>]) -> Result<Self, CommitError> {
         let numbered = copy
             .revive_state()
+            .and_then(|()| if copy.durability == Durability::Full { copy.state.sync_new_key() } else { Ok(()) })
             .and_then(|()| copy.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
         let (number, journal_name) = numbered.map_err(|error| failed(changes, "start the journal", &error))?;
         Ok(Self { copy, changes, files: Vec::new(), number, journal_name, begun: false, locks: None })
@@ -267,7 +268,10 @@ impl<'a> CommitRun<'a> {
     fn write_journal(&self, entry: &JournalEntry) -> Result<(), CommitError> {
         let is_needed_after_power_cut = matches!(entry, JournalEntry::Begin { .. }) && self.may_be_found_half_done();
         let sync = self.is_durable() && is_needed_after_power_cut;
-        self.copy.with_journal(|journal| journal.write(entry, sync)).map_err(|error| self.failed("write the journal", &error))
+        let synced = if sync { self.copy.state.sync_key() } else { Ok(()) };
+        synced
+            .and_then(|()| self.copy.with_journal(|journal| journal.write(entry, sync)))
+            .map_err(|error| self.failed("write the journal", &error))
     }
 
     /// Takes back what has been done, from the last file to the first.
