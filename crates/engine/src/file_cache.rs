@@ -13,6 +13,7 @@ use surehand_store::{ContentDelta, KnownFile, SessionId, SharedBytes, StoreRecor
 
 use crate::{
     disk::read_file::{FoundPath, find, link_count, read_whole, stat_of_file},
+    known_files::{CachedFile, KnownFiles},
     text_cache::TextCache,
     time::now,
     workspace::Workspace,
@@ -85,22 +86,13 @@ impl PlannedFile {
 #[derive(Debug)]
 pub(crate) struct FileCache {
     owner: SessionId,
-    known: HashMap<RelPath, CachedFile>,
-    /// The known paths that are not in lower case, by what they are in it, for file systems without case.
-    by_lower_case: HashMap<String, RelPath>,
+    known: KnownFiles,
     texts: TextCache,
-}
-
-#[derive(Debug)]
-struct CachedFile {
-    file: KnownFile,
-    /// Whether its text was handed to the store.
-    is_kept: bool,
 }
 
 impl FileCache {
     pub(crate) fn of(owner: SessionId) -> Self {
-        Self { owner, known: HashMap::new(), by_lower_case: HashMap::new(), texts: TextCache::default() }
+        Self { owner, known: KnownFiles::default(), texts: TextCache::default() }
     }
 
     /// The one spelling of a file, without reading it.
@@ -126,7 +118,7 @@ impl FileCache {
                 })?
             }
         };
-        if let (FoundPath::File { stat, .. }, false) = (&found, self.known.contains_key(&path)) {
+        if let (FoundPath::File { stat, .. }, false) = (&found, self.known.has_name(&path)) {
             path = self.first_name(workspace, path, &workspace.copy.clock().stamp(stat), link_count(stat));
         }
         Ok((path, found))
@@ -192,7 +184,7 @@ impl FileCache {
 
     /// The present versions at these paths. A file is read only if its stamp does not prove it unchanged.
     pub(crate) fn check(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<Outside> {
-        let unknown: Vec<RelPath> = paths.iter().filter(|path| !self.known.contains_key(*path)).cloned().collect();
+        let unknown: Vec<RelPath> = paths.iter().filter(|path| self.known.get(path).is_none()).cloned().collect();
         let stored = workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
         let stored: HashMap<RelPath, KnownFile> =
             unknown.into_iter().zip(stored).filter_map(|(path, known)| Some((path, known?))).collect();
@@ -219,11 +211,9 @@ impl FileCache {
     /// The name by which a file with several names is already known, as long as that name still leads to it. On file systems
     /// that ignore case, a different case is another name.
     fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
-        let lower_case = path.as_str().to_lowercase();
-        let as_it_is = self.known.get_key_value(lower_case.as_str()).map(|(name, _)| name);
-        let mut names: Vec<RelPath> = self.by_lower_case.get(&lower_case).into_iter().chain(as_it_is).cloned().collect();
+        let mut names = self.known.in_other_letters(&path);
         if links > 1 {
-            names.extend(self.known.iter().filter(|(_, known)| known.file.stamp.same_file(stamp)).map(|(name, _)| name.clone()));
+            names.extend(self.known.names_of(stamp));
             names.extend(workspace.ask(|store| store.paths_of(stamp)).unwrap_or_default());
         }
         let leads_here = |name: &RelPath| matches!(find(workspace.root(), name), Ok(FoundPath::File { stat, .. }) if workspace.copy.clock().stamp(&stat).same_file(stamp));
@@ -292,13 +282,7 @@ impl FileCache {
                 last.is_kept &= last.file.version == file.version;
                 last.file = file.clone();
             }
-            None => {
-                self.known.insert(path.clone(), CachedFile { file: file.clone(), is_kept: false });
-                let lower_case = path.as_str().to_lowercase();
-                if lower_case != path.as_str() {
-                    self.by_lower_case.entry(lower_case).or_insert_with(|| path.clone());
-                }
-            }
+            None => self.known.insert(path, CachedFile { file: file.clone(), is_kept: false }),
         }
         if is_new {
             workspace.record(StoreRecord::Found { path: path.clone(), file });

@@ -41,6 +41,7 @@ mod file_tracker;
 mod foreign_tools;
 mod git;
 mod instructions;
+mod known_files;
 mod outbox;
 mod plan;
 mod prompt_views;
