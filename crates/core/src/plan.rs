@@ -65,7 +65,9 @@ pub struct Planned {
     /// Where a file is written as a whole, this is found out when somebody asks.
     map: OnceLock<LineMap>,
     provenance: Option<LineMap>,
-    view_after: Option<View>,
+    /// Where a file is written as a whole, all of it counts as seen. A view names the version, and a large text is not hashed before
+    /// somebody asks.
+    view_after: OnceLock<Option<View>>,
     replacements: usize,
     rebased: Option<Rebased>,
     origin: Option<Origin>,
@@ -159,7 +161,7 @@ impl Planned {
 
     /// What the session will have seen of it; `None` when nobody keeps track, or there is nothing to see.
     pub fn view_after(&self) -> Option<&View> {
-        self.view_after.as_ref()
+        self.view_after.get_or_init(|| self.text().map(View::whole)).as_ref()
     }
 
     /// How many places were replaced.
@@ -188,8 +190,13 @@ impl Planned {
     }
 
     /// A change that is not a sum of edits.
-    fn whole(target: &Target<'_>, act: Act, map: impl Into<OnceLock<LineMap>>, view_after: Option<View>) -> Self {
-        let map = map.into();
+    fn whole(
+        target: &Target<'_>,
+        act: Act,
+        map: impl Into<OnceLock<LineMap>>,
+        view_after: impl Into<OnceLock<Option<View>>>,
+    ) -> Self {
+        let (map, view_after) = (map.into(), view_after.into());
         let (path, base) = (target.path.clone(), target.present.content());
         let is_made_anew = base.is_none() && target.view().is_some();
         Self { path, base, act, map, provenance: None, view_after, replacements: 1, rebased: None, origin: None, is_made_anew }
@@ -260,7 +267,7 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
         return Ok(WritePlan::Same { text });
     }
     gate::overwrite(target)?;
-    let view_after = target.is_tracked().then(|| View::whole(&text));
+    let view_after = if target.is_tracked() { OnceLock::new() } else { None.into() };
     Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), OnceLock::new(), view_after))))
 }
 
@@ -646,7 +653,7 @@ impl<'a> Draft<'a> {
             act,
             map: map.into(),
             provenance,
-            view_after,
+            view_after: view_after.into(),
             replacements,
             rebased,
             origin: None,

@@ -295,18 +295,20 @@ impl Session {
     }
 }
 
-/// From here on it is worth a thread to compare a file that is written as a whole with the one that it replaces.
+/// From here on it is worth a thread to hash a text, and to compare it with the one that it replaces.
 const LARGE: usize = 256 << 10;
 
-/// Commits, and compares meanwhile what is large: a commit mostly waits for the disk.
+/// Commits, and hashes and compares meanwhile what is large: a commit mostly waits for the disk.
 fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T {
-    let is_large = |planned: &Planned| planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
-    let waits = |file: &&PlannedFile| file.planned.needs_comparison() && is_large(&file.planned);
-    let Some(large) = files.iter().find(waits) else { return commit() };
+    let is_large = |file: &&PlannedFile| file.planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
+    let Some(PlannedFile { planned, .. }) = files.iter().find(is_large) else { return commit() };
     thread::scope(|scope| {
-        // Without a thread it is compared later.
-        let comparing = thread::Builder::new().name("surehand-compare".to_owned());
-        let _ = comparing.spawn_scoped(scope, || large.planned.map());
+        // Without a thread it is done when it is needed.
+        let beside = |name: &str| thread::Builder::new().name(name.to_owned());
+        let _ = beside("surehand-hash").spawn_scoped(scope, || planned.text().map(Text::version));
+        if planned.needs_comparison() {
+            let _ = beside("surehand-compare").spawn_scoped(scope, || planned.map());
+        }
         commit()
     })
 }

@@ -113,7 +113,7 @@ impl Server {
             instructions: client.instructions,
         };
         let start = out.len();
-        call(&mut session, &CallProgress::default(), &tool_call, |outcome, call| {
+        call(&mut session, &CallProgress::default(), tool_call, |outcome, call| {
             // If it did not get to the end of the last one.
             out.truncate(start);
             self.notify(&outcome, out);

@@ -182,18 +182,18 @@ impl Hub {
 pub(super) fn call<T>(
     session: &mut Session,
     course: &CallProgress,
-    call: &ToolCall,
+    mut call: ToolCall,
     mut render: impl FnMut(Outcome, &ToolCall) -> T,
 ) -> T {
     let called = panic::catch_unwind(AssertUnwindSafe(|| {
         session.foreign_tools().were_instructed_at_start(call.instructions);
-        let outcome = session.run_tool(course, &call.tool, &call.arguments);
-        render(outcome, call)
+        let outcome = session.run_owned_tool(course, &call.tool, std::mem::take(&mut call.arguments));
+        render(outcome, &call)
     }));
     called.unwrap_or_else(|_| {
         session.reset();
         let why = "Internal error in Surehand; the call may not have completed. Read the files again before editing.";
-        render(failure(Cause::Io { why: why.to_owned() }), call)
+        render(failure(Cause::Io { why: why.to_owned() }), &call)
     })
 }
 

@@ -189,7 +189,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> io::Result<RenderedAnswer> {
         if let (Where::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
-            return Ok(call(&mut session, &CallProgress::default(), &tool_call, RenderedAnswer::of));
+            return Ok(call(&mut session, &CallProgress::default(), tool_call, RenderedAnswer::of));
         }
         let course = CallProgress::default();
         let followed = course.clone();
@@ -205,7 +205,7 @@ impl Server {
                 }
             }
         };
-        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, &tool_call, RenderedAnswer::of))
+        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, tool_call, RenderedAnswer::of))
             .await
     }
 

@@ -324,7 +324,10 @@ impl Output {
 fn input() -> io::Result<Reader> {
     let fd = rustix::io::dup(io::stdin())?;
     Ok(match kind(&fd)? {
-        FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+        FileType::Fifo => {
+            widen(&fd);
+            Box::new(pipe::Receiver::from_owned_fd(fd)?)
+        }
         FileType::Socket => Box::new(socket(fd)?),
         _ => Box::new(tokio::io::stdin()),
     })
@@ -334,15 +337,22 @@ fn output() -> io::Result<Writer> {
     let fd = rustix::io::dup(io::stdout())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
-            // A large answer goes out in fewer pieces. Where that is not allowed, it goes out in more.
-            #[cfg(target_os = "linux")]
-            let _ = rustix::pipe::fcntl_setpipe_size(&fd, 1 << 20);
+            widen(&fd);
             Box::new(pipe::Sender::from_owned_fd(fd)?)
         }
         FileType::Socket => Box::new(socket(fd)?),
         _ => Box::new(tokio::io::stdout()),
     })
 }
+
+/// Lets a large message go through a pipe in fewer pieces. Where that is not allowed, it goes in more.
+#[cfg(target_os = "linux")]
+fn widen(pipe: &OwnedFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: &OwnedFd) {}
 
 fn kind(fd: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))

@@ -99,6 +99,15 @@ impl Session {
         }
     }
 
+    /// [`Session::run_tool`] for a caller that does not need the arguments any more: the text of a whole file is not copied.
+    pub fn run_owned_tool(&mut self, course: &CallProgress, tool: &str, mut arguments: Value) -> Outcome {
+        let is_write = Tool::named(tool) == Some(Tool::WriteFile);
+        match is_write.then(|| write_file::take(&mut arguments)).flatten() {
+            Some(call) => self.run_with(course, &call),
+            None => self.run_tool(course, tool, &arguments),
+        }
+    }
+
     /// [`Session::run_tool`] with its result as text and JSON, for a model that has all our tools.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
         Reply::of(&self.run_tool(&CallProgress::default(), tool, arguments), &ToolNames::default())

@@ -29,3 +29,11 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
     let WriteFile { path, content } = arguments(Tool::WriteFile.name(), value)?;
     Ok(Call::Edit(Edit::Write { path, content }))
 }
+
+/// Takes the text out of the arguments, where they are as they should be. Otherwise [`parse`] says what is wrong with them.
+pub(super) fn take(value: &mut Value) -> Option<Call> {
+    let fields = value.as_object_mut().filter(|fields| fields.len() == 2)?;
+    let path = fields.get("path")?.as_str()?.to_owned();
+    let Value::String(content) = fields.get_mut("content")? else { return None };
+    Some(Call::Edit(Edit::Write { path, content: std::mem::take(content) }))
+}
