@@ -22,10 +22,10 @@ use crate::{
     time::now,
 };
 
-/// How often a plan is made anew because a file changed under it.
+/// How often an edit is planned again because its file changed meanwhile.
 const ATTEMPTS: usize = 20;
 
-/// Which of our tools makes a change, and which earlier ones it takes back.
+/// The tool that makes a change, and the earlier changes that it reverts.
 pub(crate) struct ChangeOrigin<'a> {
     pub tool: &'a str,
     /// For each file, the changes that it takes back.
@@ -244,7 +244,7 @@ impl Session {
         }
     }
 
-    /// What is known of a file after a change, and what the session has seen of it.
+    /// Updates the cache and the view of a file after a change.
     fn settle_file(&mut self, planned: Planned, stamp: Option<Stamp>, how: CommitMethod, by: MadeBy) -> FileOutcome {
         let is_renamed = planned.path_after().is_none_or(|after| after != planned.path());
         if is_renamed {
@@ -282,7 +282,7 @@ impl Session {
         }
     }
 
-    /// What is at the path of a commit right after it.
+    /// The content at the path right after a commit.
     fn landed(&mut self, path: &RelPath, sent: &Text, planned: &Planned) -> Landed {
         let Ok(gathered) = self.files.gather(&self.workspace, path.as_str()) else { return Landed::AsPlanned };
         match gathered.present {

@@ -13,7 +13,7 @@ use surehand_store::{ChangeId, EventFilter, FileEvent, Millis, SessionId, StoreE
 
 use crate::{random::random, workspace::Workspace};
 
-/// Which changes are meant.
+/// Selects changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeSelection {
     /// The last one, of a session or of all.
@@ -38,7 +38,7 @@ impl ChangeSelection {
     }
 }
 
-/// What a file was before the selected changes and after them.
+/// The net effect of the selected changes on one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetChange {
@@ -46,9 +46,9 @@ pub struct NetChange {
     pub path_before: RelPath,
     /// The name it has.
     pub path_after: RelPath,
-    /// What it was; `None` when it was not there.
+    /// Its version before; `None` if it did not exist.
     pub before: Option<ContentHash>,
-    /// What it became.
+    /// Its version after.
     pub after: Option<ContentHash>,
     /// Its mode before, if it was deleted.
     pub mode: Option<u32>,
@@ -65,12 +65,12 @@ impl NetChange {
     }
 }
 
-/// How many events are looked at to find the ones that are meant.
+/// The most events that are searched.
 const MAX_EVENTS: usize = 100_000;
 
 impl Workspace {
-    /// The events that are meant, newest first. Those that were taken back, or that took back others, do not count, except when
-    /// they are named.
+    /// The selected events without those of the `passed` changes, newest first. Events that were undone, or that undid
+    /// others, are left out unless they are named.
     pub(crate) fn select(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
         self.flush();
         self.store.import_outboxes();
@@ -95,13 +95,13 @@ impl Workspace {
 pub struct LoggedChange {
     /// Its name.
     pub change: ChangeId,
-    /// When it was made.
+    /// The time.
     pub at: Millis,
     /// The session that made it.
     pub session: SessionId,
     /// With which tool.
     pub tool: String,
-    /// What it did to each file.
+    /// Its effect on each file.
     pub files: Vec<FileEvent>,
     /// Whether it has been taken back, all of it.
     pub is_undone: bool,
@@ -145,15 +145,15 @@ impl Workspace {
         Ok(log)
     }
 
-    /// What the changes that are meant came to for each file; `None` when there is no such change. A file that was made and taken
-    /// away again is not among them.
+    /// The net effect of the selected changes on each file; `None` if there is no such change. A file that was created and
+    /// deleted again is left out.
     pub fn net_changes(&self, selection: &ChangeSelection) -> Result<Option<Vec<NetChange>>, StoreError> {
         let events = self.select(selection, &[])?;
         let nets = || net(&events).into_iter().filter(|file| !file.is_nothing()).collect();
         Ok((!events.is_empty()).then(nets))
     }
 
-    /// What became of a file; `None` when a version of it is no longer kept.
+    /// The difference of a file; `None` if one of its versions is no longer kept.
     pub fn diff(&self, file: &NetChange) -> Option<FileDiff> {
         let content = |path: &RelPath, version: Option<ContentHash>| match version {
             None => Some(None),
@@ -164,7 +164,7 @@ impl Workspace {
         Some(FileDiff::between((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
     }
 
-    /// What a file held at this path, if it is still kept.
+    /// The content of a version of this file, if it is still kept.
     pub(crate) fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
         self.ask(|store| store.replaced_content(path, version)).ok().flatten().map(Content::new)
     }
@@ -177,7 +177,7 @@ fn not_undone(mut events: Vec<FileEvent>) -> Vec<FileEvent> {
     events
 }
 
-/// Which changes of which files have been taken back. One that took back another and was taken back itself counts for nothing.
+/// The changes that were undone, by file. An undo that was itself undone does not count.
 fn undone_changes(events: &[FileEvent]) -> HashSet<(ChangeId, RelPath)> {
     let mut by_change: HashMap<&ChangeId, Vec<&FileEvent>> = HashMap::new();
     events.iter().for_each(|event| by_change.entry(&event.change).or_default().push(event));
@@ -198,7 +198,7 @@ fn undone_changes(events: &[FileEvent]) -> HashSet<(ChangeId, RelPath)> {
     undone
 }
 
-/// What an event did to its file, in words.
+/// Describes an event in words.
 pub fn what_happened(file: &FileEvent) -> String {
     let path = &file.path;
     match (&file.moved_to, file.before, file.after) {
@@ -210,7 +210,7 @@ pub fn what_happened(file: &FileEvent) -> String {
     }
 }
 
-/// What these events, newest first, came to for each file.
+/// Merges events, newest first, into the net change of each file.
 pub(crate) fn net(events: &[FileEvent]) -> Vec<NetChange> {
     let mut files: Vec<NetChange> = Vec::new();
     for event in events {

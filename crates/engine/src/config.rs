@@ -21,7 +21,7 @@ pub struct Config {
     pub limits: Limits,
     /// How safe a commit is against a power cut.
     pub durability: Durability,
-    /// How much of what was replaced is kept.
+    /// How many old versions are kept for undo.
     pub versions: VersionConfig,
     /// Which files hold instructions, and how many tokens of them a reply may have.
     pub instructions: instructions::Settings,
@@ -29,11 +29,11 @@ pub struct Config {
     pub context: ContextConfig,
     /// The model of the agent.
     pub model: ModelConfig,
-    /// Which commands the agent may run unasked, for how long, and how much of their output is shown.
+    /// Which commands the agent may run without asking, and their limits.
     pub commands: CommandConfig,
     /// Where the state is kept.
     pub state: StateHome,
-    /// What the repository's file sets in vain.
+    /// The settings of the repository's file that are ignored.
     pub ignored: Vec<IgnoredSetting>,
 }
 
@@ -68,11 +68,11 @@ impl Default for ContextConfig {
 /// The model of the agent. An API key is not a setting, but the place where it is kept is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
-    /// As its provider calls it.
+    /// Its name at the provider.
     pub name: Option<String>,
-    /// Where it is served.
+    /// The URL of the provider.
     pub url: Option<String>,
-    /// How it is spoken to: `openai` or `anthropic`.
+    /// The protocol: `openai` or `anthropic`.
     pub protocol: Option<String>,
     /// A file that holds the key.
     pub key_file: Option<String>,
@@ -86,7 +86,7 @@ pub struct ModelConfig {
     pub price_output: Option<f64>,
     /// For how many seconds nothing may come before a request counts as failed.
     pub seconds: u64,
-    /// How often a request is made, at most.
+    /// The most attempts for a request.
     pub attempts: u32,
     /// Seconds before the second attempt, at most.
     pub pause: f64,
@@ -119,7 +119,7 @@ pub(crate) fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
     Some(directory.join("surehand/surehand.toml"))
 }
 
-/// How much of what was replaced is kept, to be brought back.
+/// How many old versions are kept for undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionConfig {
     /// Bytes, packed.
@@ -145,11 +145,11 @@ impl VersionConfig {
 /// How the agent runs commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandConfig {
-    /// What it may run unasked; see [`shell::covered`].
+    /// Commands that run without asking; see [`shell::covered`].
     pub allow: Vec<String>,
-    /// How long one may take, unless the call says otherwise.
+    /// The time limit of a command, unless the call gives another.
     pub seconds: u64,
-    /// How much of its output is shown, in bytes.
+    /// How many bytes of its output are shown.
     pub output_bytes: usize,
 }
 
@@ -168,7 +168,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         place: String,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
     /// Not TOML.
@@ -176,7 +176,7 @@ pub enum ConfigError {
     Syntax {
         /// The file.
         place: String,
-        /// What the parser said.
+        /// The error of the parser.
         why: String,
     },
     /// There is no such key.
@@ -196,7 +196,7 @@ pub enum ConfigError {
         place: String,
         /// The key.
         key: &'static str,
-        /// What it takes.
+        /// The accepted values, in words.
         wanted: &'static str,
         /// As given.
         found: String,
@@ -207,7 +207,7 @@ pub enum ConfigError {
 pub struct ConfigKey {
     /// Section and name.
     pub name: &'static str,
-    /// What it takes.
+    /// The accepted values, in words.
     pub wanted: &'static str,
     /// The default.
     pub default: &'static str,
@@ -233,6 +233,13 @@ pub enum RepositoryRule {
     },
 }
 
+/// A repository may only make the value of this field smaller.
+macro_rules! only_smaller {
+    ($($field:ident).+) => {
+        RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.$($field).+ <= user.$($field).+ }
+    };
+}
+
 /// Every key there is.
 pub const KEYS: &[ConfigKey] = &[
     ConfigKey {
@@ -247,7 +254,7 @@ pub const KEYS: &[ConfigKey] = &[
         name: "policy.on_change",
         wanted: "\"refuse\" or \"rebase\"",
         default: "\"refuse\"",
-        meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase makes it all the same if its lines are proven to be the ones that were seen; under hooks the default is \"rebase\"",
+        meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase applies the edit if its lines are proven unchanged; under hooks the default is \"rebase\"",
         repository: RepositoryRule::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
         set: |config, value| set_if_some(&mut config.policy.on_change, on_change(value)),
     },
@@ -272,10 +279,7 @@ pub const KEYS: &[ConfigKey] = &[
         wanted: COUNT,
         default: "2000",
         meaning: "lines in one read",
-        repository: RepositoryRule::Only {
-            what: SMALLER,
-            fits: |user, wanted| wanted.limits.read_lines <= user.limits.read_lines,
-        },
+        repository: only_smaller!(limits.read_lines),
         set: |config, value| set_if_some(&mut config.limits.read_lines, count(value)),
     },
     ConfigKey {
@@ -283,10 +287,7 @@ pub const KEYS: &[ConfigKey] = &[
         wanted: COUNT,
         default: "100000",
         meaning: "bytes in one read",
-        repository: RepositoryRule::Only {
-            what: SMALLER,
-            fits: |user, wanted| wanted.limits.read_bytes <= user.limits.read_bytes,
-        },
+        repository: only_smaller!(limits.read_bytes),
         set: |config, value| set_if_some(&mut config.limits.read_bytes, count(value)),
     },
     ConfigKey {
@@ -294,10 +295,7 @@ pub const KEYS: &[ConfigKey] = &[
         wanted: COUNT,
         default: "2000",
         meaning: "characters shown of one line; a longer one is cut and counts as partly seen",
-        repository: RepositoryRule::Only {
-            what: SMALLER,
-            fits: |user, wanted| wanted.limits.line_chars <= user.limits.line_chars,
-        },
+        repository: only_smaller!(limits.line_chars),
         set: |config, value| set_if_some(&mut config.limits.line_chars, count(value)),
     },
     ConfigKey {
@@ -346,9 +344,9 @@ pub const KEYS: &[ConfigKey] = &[
     },
     ConfigKey {
         name: "instructions.names",
-        wanted: "a list of file names (in the environment with commas between)",
+        wanted: "a list of file names (comma-separated in the environment)",
         default: "[\"AGENTS.md\", \"agents.md\"]",
-        meaning: "files with instructions for work in their directory and beneath, of which the first in each directory is told; none switches it off",
+        meaning: "names of instruction files, which apply to their directory and below; the first one in each directory is shown, and an empty list switches this off",
         // The model gets these files unasked, so `.env` must not be among them.
         repository: RepositoryRule::Only {
             what: MARKDOWN,
@@ -360,22 +358,16 @@ pub const KEYS: &[ConfigKey] = &[
         name: "instructions.tokens",
         wanted: COUNT,
         default: "2000",
-        meaning: "tokens told of one file with instructions, about; the rest is cut",
-        repository: RepositoryRule::Only {
-            what: SMALLER,
-            fits: |user, wanted| wanted.instructions.tokens <= user.instructions.tokens,
-        },
+        meaning: "about how many tokens of one instruction file are shown; the rest is cut",
+        repository: only_smaller!(instructions.tokens),
         set: |config, value| set_if_some(&mut config.instructions.tokens, count(value)),
     },
     ConfigKey {
         name: "instructions.total_tokens",
         wanted: COUNT,
         default: "4000",
-        meaning: "tokens of instructions in one reply, about; the rest comes with the next ones",
-        repository: RepositoryRule::Only {
-            what: SMALLER,
-            fits: |user, wanted| wanted.instructions.total_tokens <= user.instructions.total_tokens,
-        },
+        meaning: "about how many tokens of instructions one reply shows; the rest comes with the next replies",
+        repository: only_smaller!(instructions.total_tokens),
         set: |config, value| set_if_some(&mut config.instructions.total_tokens, count(value)),
     },
     ConfigKey {
@@ -392,7 +384,7 @@ pub const KEYS: &[ConfigKey] = &[
         wanted: COUNT,
         default: "5000",
         meaning: "tokens of the agent's whole prompt, tools included, in snapshot mode",
-        repository: RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.context.budget <= user.context.budget },
+        repository: only_smaller!(context.budget),
         set: |config, value| set_if_some(&mut config.context.budget, count(value)),
     },
     ConfigKey {
@@ -400,7 +392,7 @@ pub const KEYS: &[ConfigKey] = &[
         wanted: COUNT,
         default: "100000",
         meaning: "tokens of the agent's conversation before it is folded, in history mode",
-        repository: RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.context.window <= user.context.window },
+        repository: only_smaller!(context.window),
         set: |config, value| set_if_some(&mut config.context.window, count(value)),
     },
     ConfigKey {
@@ -415,7 +407,7 @@ pub const KEYS: &[ConfigKey] = &[
         name: "model.url",
         wanted: TEXT,
         default: "\"\"",
-        meaning: "where the model is served; none is the provider's own address",
+        meaning: "the URL of the model; empty means the provider's own",
         repository: RepositoryRule::Nothing,
         set: |config, value| set_if_some(&mut config.model.url, text(value)),
     },
@@ -423,7 +415,7 @@ pub const KEYS: &[ConfigKey] = &[
         name: "model.protocol",
         wanted: "\"openai\", \"anthropic\" or \"\"",
         default: "\"\"",
-        meaning: "how the model is spoken to; none goes by its name",
+        meaning: "the protocol of the model; empty means that it follows from the name",
         repository: RepositoryRule::Nothing,
         set: |config, value| {
             set_if_some(
@@ -460,7 +452,7 @@ pub const KEYS: &[ConfigKey] = &[
         name: "model.price_cached",
         wanted: NUMBER,
         default: "0",
-        meaning: "the same for tokens from the provider's cache",
+        meaning: "dollars for a million tokens from the provider's cache; 0 is unknown",
         repository: RepositoryRule::Nothing,
         set: |config, value| set_if_some(&mut config.model.price_cached, price(value)),
     },
@@ -476,7 +468,7 @@ pub const KEYS: &[ConfigKey] = &[
         name: "model.seconds",
         wanted: COUNT,
         default: "120",
-        meaning: "seconds without a word from the model until a request counts as failed; a local model may need more",
+        meaning: "seconds of silence from the model until a request counts as failed; a local model may need more",
         repository: RepositoryRule::Nothing,
         set: |config, value| set_if_some(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
     },
@@ -498,7 +490,7 @@ pub const KEYS: &[ConfigKey] = &[
     },
     ConfigKey {
         name: "commands.allow",
-        wanted: "a list of commands by their first words, or \"*\" (in the environment with commas between)",
+        wanted: "a list of commands by their first words, or \"*\" (comma-separated in the environment)",
         default: "[]",
         meaning: "commands that the agent runs without asking: `cargo test` covers any command that begins with these words, \"*\" everything; a line with substitutions, variables, subshells or redirections is asked about all the same",
         repository: RepositoryRule::Nothing,
@@ -780,7 +772,7 @@ fn harmless(text: &str) -> String {
     text.chars().take(MOST_CHARS).map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-/// How many letters must be changed, added or removed to turn one name into the other.
+/// The edit distance of two names.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -21,7 +21,7 @@ pub enum FindRootError {
     Unreadable {
         /// The place.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },

@@ -19,7 +19,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is at a path now, and how it was found.
+/// The present content at a path, with what the session knows of it.
 #[derive(Debug)]
 pub(crate) struct GatheredFile {
     pub path: RelPath,
@@ -32,11 +32,11 @@ pub(crate) struct GatheredFile {
     pub view: Option<View>,
     /// The text that the view speaks of.
     pub seen: Option<Text>,
-    /// What became of the lines of that text, where the file is another one now and its changes are on record.
+    /// The line map from that text to the present one, if the changes between them are on record.
     pub provenance: Option<LineMap>,
 }
 
-/// What a change must know of a file besides what it holds.
+/// What a change needs to know of a file besides its content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileFacts {
     /// Device and inode of a file with several hard links, whose path alone does not identify it.
@@ -69,7 +69,7 @@ impl GatheredFile {
     }
 }
 
-/// What an edit does to one file, and what must be known of the file besides what it holds.
+/// The planned change of one file, with what else it needs to know.
 #[derive(Debug)]
 pub(crate) struct PlannedFile {
     pub(crate) planned: Planned,
@@ -106,7 +106,7 @@ impl FileCache {
         if find(workspace.root(), &path).is_ok() { Ok(path) } else { workspace.root().settle(&path) }
     }
 
-    /// What is at a path, by any spelling, and the one spelling it has.
+    /// Finds a file by any spelling, with its canonical path.
     fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, FoundPath), Refusal> {
         let mut path = workspace.root().spell(spelling)?;
         let found = match find(workspace.root(), &path) {
@@ -340,7 +340,7 @@ impl FileCache {
         }
     }
 
-    /// What a file held that was this version then.
+    /// The kept content of a version.
     pub(crate) fn kept_content(&mut self, workspace: &Workspace, version: ContentHash) -> Present {
         if let Some(text) = self.text(workspace, &version) {
             return Present::Text(text);
@@ -386,11 +386,11 @@ pub(crate) fn keep_bytes(workspace: &Workspace, path: &RelPath, content: &Conten
     if kept.is_ok_and(|kept| kept.is_some()) {
         return Ok(());
     }
-    let why = "what it holds could not be kept for undo; nothing was written".to_owned();
+    let why = "its content could not be stored for undo; nothing was written".to_owned();
     Err(Refusal::of(path, Cause::Io { why }))
 }
 
-/// What cannot be shown and would be gone after a change.
+/// The binary content that a change would destroy.
 fn lost_blob(planned: &Planned) -> Option<&Content> {
     let stays = matches!(planned.act(), Act::Move { .. });
     planned.base().filter(|base| base.text().is_none() && !stays)

@@ -67,15 +67,15 @@ impl PackedView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionViews {
-    /// Which.
+    /// The session.
     pub session: SessionId,
-    /// How many files it has seen something of.
+    /// The number of files of which it has a view.
     pub files: usize,
-    /// Those of them that are not what it saw any more; of many, only the ones seen last are looked at.
+    /// The files among them that have changed; of many, only those seen last are checked.
     pub stale: Vec<RelPath>,
 }
 
-/// Who has seen what in a workspace.
+/// The sessions of a workspace, with the views that have become stale.
 pub fn views_by_session(workspace: &Arc<Workspace>) -> Result<Vec<SessionViews>, StoreError> {
     const LATELY: usize = 200;
     workspace.flush();
@@ -164,7 +164,7 @@ impl FileTracker {
         })
     }
 
-    /// Says that a file may have changed: it must be read again before it is edited. A file that was never read stays unread.
+    /// Marks a file as possibly changed: it must be read again before it is edited. An unread file stays unread.
     pub fn invalidate(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
         let path = self.files().path_of(workspace, path)?;
         if let Some(mut view) = self.view(workspace, &path) {
@@ -258,7 +258,7 @@ impl FileTracker {
         self.paths.iter().cloned().collect()
     }
 
-    /// So many of them, those of which it saw something last; only what the store knows.
+    /// The files that it saw last, at most `limit`, as far as the store knows them.
     pub fn lately_viewed(&mut self, workspace: &Workspace, limit: usize) -> Vec<RelPath> {
         workspace.ask(|store| store.lately_viewed(&self.session, limit)).unwrap_or_default()
     }
@@ -274,7 +274,8 @@ impl FileTracker {
         inside.take_while(|file| file.as_str().starts_with(&beneath)).cloned().collect()
     }
 
-    /// So many of them that are one of these paths or below one; only what the store knows, and without asking for each view.
+    /// At most `limit` of them that are one of these paths or below one, as far as the store knows them, without loading each
+    /// view.
     pub(crate) fn viewed_in(&self, workspace: &Workspace, places: &HashSet<RelPath>, limit: usize) -> Vec<RelPath> {
         let stored = workspace.ask(|store| store.viewed_paths(&self.session)).unwrap_or_default();
         let is_in = |path: &RelPath| {
@@ -353,7 +354,7 @@ impl FileTracker {
         self.refused(workspace).contains_key(call)
     }
 
-    /// What calls about this file were refused for has been mended.
+    /// Forgets the refusals about this file: their cause is gone.
     pub(crate) fn clear_refusals(&mut self, workspace: &Workspace, path: &RelPath) {
         let refused = self.refused(workspace);
         let before = refused.len();

@@ -35,7 +35,7 @@ pub struct ForeignTools<'a> {
     session: &'a mut Session,
 }
 
-/// What a tool is about to do to a file, where no more is known of it.
+/// What a tool is about to do to a file, if the exact edit is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileIntent {
     /// Change a part of it.
@@ -50,17 +50,17 @@ pub enum FileIntent {
 /// can be serialized for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedEdit {
-    /// What it does.
+    /// The edit itself.
     pub edit: Edit,
-    /// What those of its files held that the session has no view of.
+    /// The versions of those files of which the session has no view.
     before: Vec<BaseVersion>,
 }
 
-/// What the gate says of an edit that it lets pass.
+/// The gate's answer to an edit that may be made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EditPermit {
-    /// To be kept until the tool has run.
+    /// Keep it until the tool has run, for [`ForeignTools::adopt`].
     pub edit: AllowedEdit,
     /// Other changes to its files since the session saw them. Call [`ForeignTools::record_told`] when the model is told.
     pub changed_before: Vec<ChangedBefore>,
@@ -75,7 +75,7 @@ impl AllowedEdit {
     }
 }
 
-/// What of a file the model is shown with a refusal.
+/// The lines of a file that a refusal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShownLines<'a> {
     /// The places that the edit quotes, with the lines around them.
@@ -87,13 +87,13 @@ enum ShownLines<'a> {
 /// The most edits of one answer, running side by side, that can be told apart.
 const MOST_AT_ONCE: usize = 4;
 
-/// So many lines are shown above and below the place of an edit.
+/// The lines shown above and below an edit.
 const LINES_AROUND: u32 = 3;
 
-/// So many lines are shown of a file that is to be taken away.
+/// The lines shown of a file that is to be deleted.
 const FIRST_LINES: usize = 20;
 
-/// So many of the files that the session saw last are looked at.
+/// The number of files seen last that are checked.
 const LATELY: usize = 32;
 
 impl Session {
@@ -160,7 +160,7 @@ impl ForeignTools<'_> {
         AllowedEdit { edit: edit.clone(), before }
     }
 
-    /// What a file holds that the session has no view of: when the tool has run, it is nowhere else.
+    /// The present version of a file without a view, kept in the store: after the tool has run it is nowhere else.
     fn before(&mut self, path: &str) -> Option<BaseVersion> {
         let gathered = self.session.gather_whole(PlanBasis::Disk, path).ok()?;
         if gathered.view.is_some() {
@@ -416,8 +416,8 @@ impl ForeignTools<'_> {
         count
     }
 
-    /// Says that a command is about to run in a foreign shell: what the files are that it names is noted until [`ForeignTools::command_ran`]
-    /// says that this very command has ended, perhaps in another process.
+    /// Notes the files that a command of another agent names, before it runs, until [`ForeignTools::command_ran`] reports its
+    /// end, perhaps in another process.
     pub fn command_begins(&mut self, command: &ShellCommand<'_>) {
         self.session.foreign_command_begins(command);
     }
@@ -462,7 +462,7 @@ impl ForeignTools<'_> {
         self.session.name_changed(changed)
     }
 
-    /// What the session has seen lately, without the files of these edits.
+    /// The files seen last, without those of these edits.
     fn lately_viewed_besides(&mut self, running: &[AllowedEdit]) -> Vec<RelPath> {
         let edited: Vec<String> = running.iter().flat_map(|allowed| allowed.edit.paths()).collect();
         let edited: HashSet<RelPath> = edited.iter().filter_map(|path| self.session.path_of(path).ok()).collect();

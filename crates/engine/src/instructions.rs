@@ -30,7 +30,7 @@ const MOST_FILES: usize = 20;
 /// More hints than this are taken as "everything": looking at the few directories that matter is cheaper.
 const MOST_HINTS: usize = 100;
 
-/// What is known of the directories that a session has been in.
+/// The instructions found for the directories of a session.
 #[derive(Debug, Default)]
 pub(crate) struct InstructionCache {
     /// By directory; the root is the empty one.
@@ -44,7 +44,7 @@ pub(crate) struct InstructionCache {
     pub(crate) is_client_heeded: bool,
 }
 
-/// Which files a client gives its model as instructions by itself, by its own rules.
+/// The instruction files that a client gives its model by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientInstructions {
     /// The names that it looks for, in its spelling, in the directory that it works in and those above.
@@ -71,12 +71,12 @@ struct CheckedDirectory {
 #[derive(Debug, Clone)]
 struct InstructionFile {
     at: RelPath,
-    /// By the one spelling that it has: two links to one file are one.
+    /// Its canonical path: two links to one file are one.
     path: RelPath,
     version: ContentHash,
 }
 
-/// What a session has, as far as this needs it.
+/// What finding instructions for a session needs.
 pub(crate) struct InstructionSources<'a> {
     pub workspace: &'a Workspace,
     /// The instructions that the session has been given; `None` if it is not tracked.
@@ -115,8 +115,8 @@ impl InstructionCache {
         self.is_client_heeded = false;
     }
 
-    /// Gives the session the instructions for work in these directories that it does not have yet, those of parents first.
-    /// `None` is the root. What does not fit into one reply is left for the next one.
+    /// Takes the instructions for these directories that the session has not been given yet, parents first; `None` is the
+    /// root. What does not fit into one reply is left for the next one.
     pub(crate) fn take_new(
         &mut self,
         sources: &mut InstructionSources<'_>,
@@ -216,7 +216,7 @@ fn look_again(sources: &mut InstructionSources<'_>, directory: &str, before: Opt
     CheckedDirectory { bare, found: entries.into_iter().find_map(InstructionEntry::found), is_sure, ..nothing }
 }
 
-/// What a directory has under a name of instructions.
+/// An entry of a directory with the name of an instruction file.
 enum InstructionEntry {
     Says(InstructionFile, Text),
     /// Anything else: an empty, binary or too large file, or a link that leads outside or into git's directory. It may become
@@ -247,7 +247,7 @@ fn find(sources: &mut InstructionSources<'_>, directory: &str) -> Vec<Instructio
     entries
 }
 
-/// What is at a path; `None` where there is nothing.
+/// Reads an entry; `None` if there is none.
 fn read(sources: &mut InstructionSources<'_>, at: RelPath) -> Option<InstructionEntry> {
     let gathered = match sources.files.gather_up_to(sources.workspace, at.as_str(), MOST_BYTES) {
         Ok(gathered) if !gathered.path.as_str().split('/').any(is_internal) => gathered,
@@ -274,7 +274,7 @@ fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
     is_prose || RULES.contains(&name) || workspace.config().instructions.names.iter().any(|known| known == name)
 }
 
-/// What the session was given, by its tracker or without one.
+/// The instructions that the session was given, from its tracker or without one.
 fn given<'a>(untracked: &'a Given, sources: &'a mut InstructionSources<'_>) -> &'a Given {
     match &mut sources.tracker {
         Some(tracker) => tracker.given(sources.workspace),

@@ -36,7 +36,7 @@ pub(crate) struct Outbox {
     below: Option<RelPath>,
     sheets: [Option<OutboxFile>; 2],
     current: usize,
-    /// What belongs together and is not complete yet, by who is putting it together.
+    /// Incomplete groups of records, by thread.
     parcels: HashMap<ThreadId, Vec<u8>>,
 }
 
@@ -73,12 +73,12 @@ impl Outbox {
         Self { dir, name, below, sheets: [None, None], current: 0, parcels: HashMap::new() }
     }
 
-    /// What this thread puts in from here on belongs together: all of it is there in the end, or nothing.
+    /// Starts a group: the records that this thread adds from now on are kept all or none.
     pub(crate) fn begin_parcel(&mut self) {
         self.parcels.entry(thread::current().id()).or_default();
     }
 
-    /// What this thread has put in since is complete.
+    /// Ends the group of this thread.
     pub(crate) fn end_parcel(&mut self) {
         if let Some(parcel) = self.parcels.remove(&thread::current().id()) {
             self.append(&parcel);
@@ -117,12 +117,12 @@ impl Outbox {
         }
     }
 
-    /// What has been put in is on its way; the other sheet is written to from here on.
+    /// Switches to the other file, while the records in this one are written to the store.
     pub(crate) fn switch_file(&mut self) {
         self.current = 1 - self.current;
     }
 
-    /// What was put in before the last turn is in the store.
+    /// Empties the other file: the store has its records.
     pub(crate) fn clear_other_file(&mut self) {
         if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
             // If it stays, the next process imports it again, and the store takes each event once.

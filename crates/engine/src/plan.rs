@@ -45,7 +45,7 @@ impl EditPlan {
         &self.edit
     }
 
-    /// What it does to each file.
+    /// The planned change of each file.
     pub fn changes(&self) -> impl Iterator<Item = &Planned> {
         let files = match &self.step {
             PlanStep::Change(files) => &files[..],
@@ -94,8 +94,8 @@ impl Session {
         })
     }
 
-    /// Where a file is moved, and what is there. Where case makes no difference, its own name in other letters leads to the file itself, and
-    /// is free for it.
+    /// The destination of a move, with its present content. On a file system that ignores case, the file's own name in
+    /// another case counts as free.
     fn gather_destination(&mut self, basis: PlanBasis<'_>, file: &GatheredFile, to: &str) -> Result<(RelPath, Present), Refusal> {
         let spelled = self.path_of(to)?;
         if self.workspace().root().is_own_name_in_other_letters(&file.path, &spelled) {

@@ -5,7 +5,7 @@ use surehand_core::{Lines, Present, RelPath, Text, View};
 
 use crate::session::Session;
 
-/// What a session's prompt shows of files.
+/// The interface for an agent that renders its prompt anew each turn.
 #[derive(Debug)]
 pub struct PromptViews<'a> {
     session: &'a mut Session,

@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 const MAX_CHANGES: usize = 64;
 
 impl Workspace {
-    /// What became of the lines that a file had as version `from`, now that it is version `to`.
+    /// The line map of a file from version `from` to version `to`, composed from recorded changes.
     pub(crate) fn provenance(&self, path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
         let which = EventFilter { path: Some(path.clone()), ..EventFilter::default() };
         let ask = || self.ask(|store| store.events(&which, MAX_CHANGES)).ok().and_then(|events| compose(&events, path, from, to));

@@ -44,10 +44,10 @@ struct RecordQueue {
 struct PendingRecords {
     records: Vec<StoreRecord>,
     outbox: Option<Outbox>,
-    /// Where in `records` the last word on something is.
+    /// The index in `records` of the latest record on a subject.
     last: HashMap<RecordSubject, usize>,
     bytes: usize,
-    /// How many batches have been asked for and written.
+    /// The number of the last batch that was asked for, and of the last one written.
     asked: u64,
     written: u64,
     urgent: bool,
@@ -93,7 +93,7 @@ pub(crate) fn lock_store<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How the record of a change is saved from a crash.
+/// How the record of a change survives a crash.
 #[derive(Debug)]
 pub(crate) enum CrashSafety {
     /// It is in the outbox before the change is answered for, and the store has it a moment later.
@@ -148,9 +148,9 @@ enum RecordSubject {
     Text(SessionId, RelPath),
 }
 
-/// How long records wait for company.
+/// How long records wait to be written as a batch.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long the thread stays awake without any.
+/// How long the thread polls for records before it sleeps.
 const AWAKE: Duration = Duration::from_secs(2);
 /// More than this is written at once.
 const MAX_RECORDS: usize = 1000;
@@ -160,7 +160,7 @@ const MOST_RECORDS: usize = 3_000;
 const MOST_BYTES: usize = 4 << 20;
 /// The views of so many sessions are kept. One that has not been used since so many others were has to read again.
 const MOST_SESSIONS: usize = 500;
-/// How often a process says that its sessions go on, while they do nothing.
+/// How often a process marks its idle sessions as in use.
 const STILL_THERE: Duration = Duration::from_secs(60 * 60);
 
 impl Recorder {
@@ -491,7 +491,7 @@ impl StoreWriter {
         self.store.with(|store| store.trim(&bounds)).unwrap_or(false)
     }
 
-    /// What is done beside the records, a part of it each time. Says whether there is more to do soon.
+    /// Trims the store and releases space, a part each time. Says whether there is more to do soon.
     fn tidy_store(&mut self, now: Instant) -> bool {
         if now.duration_since(self.said) > STILL_THERE && !self.in_use.is_empty() {
             self.said = now;

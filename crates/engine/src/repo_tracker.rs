@@ -28,9 +28,9 @@ pub enum RepoError {
     #[error("the state of the repository cannot be read: {0}")]
     Store(#[from] StoreError),
     /// The state is known, but could not be written to where other programs read it.
-    #[error("the state of the repository is not written down: {why}")]
+    #[error("the state of the repository could not be stored: {why}")]
     Export {
-        /// What it is that could not be written, and why.
+        /// What could not be stored, and why.
         why: String,
     },
     /// There is no tool of this name that touches files.

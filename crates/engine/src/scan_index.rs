@@ -28,7 +28,7 @@ use crate::{
     state_dir,
 };
 
-/// What is known of the files of a workspace since the last scan.
+/// The files that the last scan has found.
 #[derive(Debug)]
 pub(crate) struct ScanIndex {
     basis: ScanBasis,
@@ -36,7 +36,7 @@ pub(crate) struct ScanIndex {
     tail: IndexTail,
 }
 
-/// What a scan had to go by.
+/// What a scan could compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanBasis {
     /// The scan before it.
@@ -60,7 +60,8 @@ const HEAD: usize = 16;
 const TAIL: usize = 40;
 /// Five numbers and a time of the stamp, the version, and where the name ends.
 const RECORD: usize = 6 * 8 + 32 + 8;
-/// Where its block is, the number of its first file, how many files it has, and where its path ends.
+/// A directory in the table: the offset of its block, the number of its first file, its number of files, and the end of its
+/// path.
 const ROW: usize = 8 + 3 * 4;
 
 /// Reads a file on all processors: what takes the time is the memory for it, which the system makes page by page.
@@ -80,7 +81,7 @@ fn read(file: &File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is said at the end of the file.
+/// The counts and the checksum at the end of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct IndexTail {
     files: usize,
@@ -90,7 +91,7 @@ struct IndexTail {
 }
 
 impl ScanIndex {
-    /// What the last scan of this root has left.
+    /// Loads the index of this root.
     pub(crate) fn load(copy: &WorkingCopy) -> io::Result<Self> {
         let opened = copy.state.dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
         let file = match opened {
@@ -134,7 +135,7 @@ impl ScanIndex {
         self.tail.files
     }
 
-    /// How many files there are in each directory itself, by path, with a slash at the end; the root's is empty.
+    /// The number of files in each directory itself, by path with a slash at the end; the root's path is empty.
     pub(crate) fn counts(&self) -> Vec<(String, usize)> {
         let count = |dir: IndexedDir<'_>| {
             let path = if dir.path.is_empty() { String::new() } else { format!("{}/", dir.path) };
@@ -306,7 +307,7 @@ impl IndexTail {
         (is_sound && is_whole).then_some(read)
     }
 
-    /// As it is written. The counts go into the checksum with the rest.
+    /// The bytes of the tail. Its counts are part of the checksum.
     fn bytes(&self, checksum_before: u64) -> [u8; TAIL] {
         let mut bytes = [0; TAIL];
         let numbers = [self.files as u64, self.size, self.table as u64, self.dirs as u64];
@@ -344,7 +345,7 @@ pub(crate) struct IndexWriter<W> {
     out: W,
     pending: Vec<u8>,
     checksum: u64,
-    /// How much came before what is pending.
+    /// The number of bytes already written.
     written: usize,
     tail: IndexTail,
     dir: String,

@@ -34,12 +34,12 @@ pub struct Session {
     pub(crate) tracker: Option<FileTracker>,
     pub(crate) files: FileCache,
     pub(crate) instructions: InstructionCache,
-    /// How far it has listened to the watcher.
+    /// Its position in the hints of the watcher.
     cursor: Option<HintCursor>,
     stale_views: StaleViews,
-    /// Whose tasks it works on.
+    /// The tasks that it works on.
     scope: TaskScope,
-    /// The course of the call that is being made.
+    /// The progress of the present call.
     pub(crate) progress: CallProgress,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum PlanBasis<'a> {
     Before(&'a [BaseVersion]),
 }
 
-/// What a file held before another program changed it.
+/// The version of a file before another program changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaseVersion {
     pub path: RelPath,
@@ -109,7 +109,7 @@ impl Session {
         self.tracker.as_mut()
     }
 
-    /// What the session has seen of a file, if anything.
+    /// The view of a file, if there is one.
     pub fn view_of(&mut self, path: &RelPath) -> Option<View> {
         self.tracker.as_mut()?.view(&self.workspace, path)
     }
@@ -131,7 +131,7 @@ impl Session {
         }
     }
 
-    /// What others who have the session must know is in the store from here on.
+    /// Writes the views of a shared session to the store before the call ends.
     fn flush_if_shared(&self) {
         if self.tracker.as_ref().is_some_and(FileTracker::is_shared) {
             self.workspace.flush();
@@ -203,7 +203,7 @@ impl Session {
         self.track_touched(outcome.touched());
     }
 
-    /// Says that it is the session of a run, which has a story of its own under its own name.
+    /// Makes it the session of a run, whose story has the name of the run.
     pub fn works_for_run(&mut self, run: &str) {
         self.scope = TaskScope { owner: Some(Owner::Run(run.to_owned())), story: Some(run.to_owned()) };
     }
@@ -307,7 +307,7 @@ impl Session {
         Refused { refusal: Box::new(refusal), repeat, text }
     }
 
-    /// What calls about this file were refused for has been mended.
+    /// Forgets the refusals about this file: their cause is gone.
     pub(crate) fn clear_refusals(&mut self, path: &RelPath) {
         if let Some(tracker) = &mut self.tracker {
             tracker.clear_refusals(&self.workspace, path);
@@ -319,7 +319,7 @@ impl Session {
         self.files.path_of(&self.workspace, spelling)
     }
 
-    /// What is at a path, and what the session has seen of it.
+    /// Reads the file at a path, with the session's view of it.
     pub(crate) fn gather(&mut self, spelling: &str) -> Result<GatheredFile, Refusal> {
         self.gather_on(PlanBasis::Disk, spelling)
     }
@@ -356,7 +356,7 @@ impl Session {
         Ok(gathered)
     }
 
-    /// What became of the lines that the session saw, if the file is another one now and that is on record.
+    /// The line map from the version that the session saw to the present one, if the changes between them are on record.
     fn provenance(&self, gathered: &GatheredFile) -> Option<LineMap> {
         let (Some(seen), Present::Text(now)) = (&gathered.seen, &gathered.present) else { return None };
         if seen.version() == now.version() {
@@ -461,7 +461,8 @@ impl Session {
     }
 }
 
-/// What a repetition of a call is known by. One that was refused for what cannot be shown is another when the file has changed.
+/// Identifies a repeated call. A call that was refused because the file cannot be shown is another one when the file has
+/// changed.
 fn fingerprint(call: &impl Serialize, unshown: Option<ContentHash>) -> ContentHash {
     let mut bytes = serde_json::to_vec(call).unwrap_or_default();
     bytes.extend(unshown.map(|version| format!(" {version}")).unwrap_or_default().bytes());

@@ -11,13 +11,13 @@ use surehand_store::{EventFilter, SessionId};
 
 use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
 
-/// So many files that hints are about are looked at after one call; the rest after the next ones.
+/// The most files checked after one call; the rest follow after the next ones.
 const MOST_LOOKS: usize = 500;
 
-/// So many when there are no hints, and every call is as good as any other.
+/// The most files checked after one call without hints.
 const MOST_LOOKS_WITHOUT_HINTS: usize = 50;
 
-/// Who changed a file is looked for among so many of its last events.
+/// The author of a change is looked for among this many last events.
 const LAST_EVENTS: usize = 64;
 
 #[derive(Debug, Default)]

@@ -22,7 +22,7 @@ use crate::{
     state_dir::StateDir,
 };
 
-/// Where a workspace remembers views, versions, events and tasks.
+/// The store of a workspace for views, versions, events and tasks.
 ///
 /// Commits are as safe with any of them: journal, locks and staged files are in the state directory always.
 #[derive(Default)]

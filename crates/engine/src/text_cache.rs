@@ -6,7 +6,7 @@ use surehand_core::{ContentHash, Text};
 
 /// About how many bytes are kept.
 const BUDGET: usize = 4 << 20;
-/// What a text takes besides its bytes and the index of its lines.
+/// The memory of a text besides its bytes and line index.
 const ROOM: usize = 320;
 
 /// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been

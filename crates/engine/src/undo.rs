@@ -19,7 +19,7 @@ use crate::{
     time::now,
 };
 
-/// So many changes in a row may turn out to have been taken back by hand.
+/// The most changes in a row that may have been reverted by hand.
 const MOST_WITHOUT_EFFECT: usize = 1000;
 
 /// Changes that are to be taken back, and what that takes.

@@ -30,11 +30,11 @@ use crate::{
     watch::FileWatcher,
 };
 
-/// How it is with the state of a workspace.
+/// The state of a workspace, for `status` and `doctor`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StateReport {
-    /// Where it is, if there is any.
+    /// Its paths, if there is a state.
     pub paths: Option<StatePaths>,
     /// Whether it can only be looked at: there is none, or it cannot be written.
     pub is_read_only: bool,
@@ -46,13 +46,13 @@ pub struct StateReport {
     pub export_trouble: Option<String>,
 }
 
-/// Where state is kept.
+/// The directories of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatePaths {
-    /// What all checkouts of a repository share.
+    /// The part that all checkouts of a repository share.
     pub repository: PathBuf,
-    /// What belongs to one of them.
+    /// The part of this checkout.
     pub checkout: PathBuf,
 }
 
@@ -65,7 +65,7 @@ pub enum OpenError {
     Root {
         /// The root.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The state directory cannot be made or used.
@@ -88,12 +88,12 @@ impl OpenError {
     }
 }
 
-/// How a workspace is opened, besides the settings of its user.
+/// Options for opening a workspace.
 #[derive(Default)]
 pub struct WorkspaceOptions {
     /// The settings.
     pub config: Config,
-    /// Where it remembers.
+    /// The store.
     pub store: StoreChoice,
     /// Whether the process answers one call and ends, as a hook does. It then has one connection to the store, does nothing in the
     /// background, and leaves to others what takes long. [`Workspace::close_quickly`] ends it.
@@ -204,7 +204,7 @@ impl Workspace {
         Self { copy, config, store, repo, watches: AtomicBool::new(false), watch: OnceLock::new() }
     }
 
-    /// Where the tree is.
+    /// The path of the root.
     pub fn path(&self) -> &Path {
         self.root().path()
     }
@@ -226,7 +226,7 @@ impl Workspace {
         self.copy.root()
     }
 
-    /// How it is with the state.
+    /// Where the state is, and what is wrong with it.
     pub fn state_report(&self) -> StateReport {
         let state = self.state();
         let paths = state
@@ -370,7 +370,7 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
     RootInTree::find(root, config.state.home.as_deref()).map_err(bad_root)
 }
 
-/// What is done now and then. Says whether there is more to do soon.
+/// Exports the state and looks at displaced files. Says whether there is more to do soon.
 fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
     let state = &sources.copy.state;
     // The thread that holds the lock may be waiting for this one.

@@ -30,7 +30,7 @@ pub use surehand_core::{ChangeId, SessionId};
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
 
-/// Which part of a store is meant: several checkouts of a repository share one.
+/// One checkout's part of a store that all checkouts of a repository share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreScope {
     /// The name of the checkout. Nothing that was recorded under another name is seen.
@@ -44,16 +44,16 @@ pub struct StoreScope {
 pub struct KnownFile {
     /// Its content.
     pub version: ContentHash,
-    /// What the system said about it.
+    /// Its stamp.
     pub stamp: Stamp,
 }
 
 /// A file that sessions have touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedFile {
-    /// Where.
+    /// Its path.
     pub path: RelPath,
-    /// What became of it.
+    /// Its version and status.
     pub tracked: Tracked,
     /// The stamp of that version, if it is known.
     pub stamp: Option<Stamp>,
@@ -62,40 +62,40 @@ pub struct TrackedFile {
 /// Files that sessions have touched, as they are at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrackedFiles {
-    /// By path.
+    /// The files, sorted by path.
     pub files: Vec<TrackedFile>,
-    /// To be given to [`Store::tracked`] to learn what comes after that moment.
+    /// Pass it to [`Store::tracked`] to get what has changed since.
     pub turn: StoreTurn,
 }
 
-/// How often something has been written to a store.
+/// A counter of the writes to a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreTurn(pub i64);
 
 /// Something that a session did to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEvent {
-    /// Which change it was part of.
+    /// The change that it is part of.
     pub change: ChangeId,
-    /// When.
+    /// The time.
     pub at: Millis,
-    /// Who.
+    /// The session.
     pub session: SessionId,
-    /// By which tool.
+    /// The tool, or [`FileEvent::COMMAND`] and the command line.
     pub tool: String,
-    /// To which file.
+    /// The file, by its name before.
     pub path: RelPath,
-    /// The name that the file got.
+    /// Its new name, if it was moved.
     pub moved_to: Option<RelPath>,
-    /// What it was; `None` when the file was created.
+    /// The version before; `None` if the file was created.
     pub before: Option<ContentHash>,
-    /// What it is; `None` when the file was deleted.
+    /// The version after; `None` if the file was deleted.
     pub after: Option<ContentHash>,
     /// The mode of a file that was deleted.
     pub mode: Option<u32>,
     /// The changes of this file that this one took back.
     pub undoes: Vec<ChangeId>,
-    /// How to make what it was from what it is. Without it, what it was is kept by itself, if at all.
+    /// How to get from the version after back to the one before. Without it, the one before is kept by itself, if at all.
     #[serde(skip)]
     pub delta: Option<ContentDelta>,
     /// Which line became which, if the change itself was a sum of edits. A comparison of both versions would only guess among
@@ -105,7 +105,7 @@ pub struct FileEvent {
 }
 
 impl FileEvent {
-    /// What the tool of an event begins with that a command of a session did, before the command itself.
+    /// The prefix of the tool name in events of shell commands.
     pub const COMMAND: &str = "command: ";
 
     /// The name that the file has after it.
@@ -118,7 +118,8 @@ impl FileEvent {
         self.path == *path || self.moved_to.as_ref() == Some(path)
     }
 
-    /// What it did to the files that it is about. What a file was under its old name is asked for before that is gone.
+    /// What it did to its files. The new name of a moved file comes first, because its entry is made from that of the old
+    /// name.
     pub fn touches(&self) -> Vec<(&RelPath, Touch)> {
         let deleted = (&self.path, Touch::Deleted { was: self.before });
         match (&self.moved_to, self.before, self.after) {
@@ -135,25 +136,25 @@ impl FileEvent {
     }
 }
 
-/// Which events are asked for; those that fit all that is given.
+/// Selects events that match all given fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Of this session.
+    /// By this session.
     pub session: Option<SessionId>,
     /// About this file, by its name before or after.
     pub path: Option<RelPath>,
-    /// Of this change.
+    /// In this change.
     pub change: Option<ChangeId>,
 }
 
-/// What must be done to one content to get another: the middle of it is replaced.
+/// The difference between two contents: the middle is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentDelta {
-    /// How many bytes at the start are the same.
+    /// The length of the common start.
     pub prefix: usize,
-    /// How many bytes at the end are the same.
+    /// The length of the common end.
     pub suffix: usize,
-    /// What is between.
+    /// The bytes between them.
     pub middle: Vec<u8>,
 }
 
@@ -164,7 +165,7 @@ pub struct RefusedCall {
     pub call: ContentHash,
     /// The file it was about, if any.
     pub path: Option<RelPath>,
-    /// How often.
+    /// The count.
     pub count: u32,
 }
 
@@ -195,44 +196,44 @@ impl fmt::Debug for SharedBytes {
 pub enum StoreRecord {
     /// A session has this view of a file now.
     Viewed {
-        /// Who.
+        /// The session.
         session: SessionId,
-        /// Of what.
+        /// The file.
         path: RelPath,
-        /// What exactly.
+        /// The view.
         view: View,
     },
     /// A session was given this version of a file as instructions for the directory that it is in.
     Given {
-        /// Who.
+        /// The session.
         session: SessionId,
-        /// Which file.
+        /// The file.
         path: RelPath,
-        /// What it said.
+        /// Its version.
         version: ContentHash,
     },
     /// A session no longer has a view of a file, nor what it said as instructions.
     Forgot {
-        /// Who.
+        /// The session.
         session: SessionId,
-        /// Of what.
+        /// The file.
         path: RelPath,
     },
     /// A session is still in use, although it has nothing new to record: its views must be kept.
     InUse {
-        /// Which.
+        /// Which one.
         session: SessionId,
     },
     /// A session was reset: views, instructions, refused calls and counts are gone. Versions and events stay.
     Cleared {
-        /// Who.
+        /// The session.
         session: SessionId,
     },
     /// A file was found to be this.
     Found {
-        /// Where.
+        /// Its path.
         path: RelPath,
-        /// What.
+        /// Its version and stamp.
         file: KnownFile,
     },
     /// The content of a version, to be given back by [`Store::version`].
@@ -241,46 +242,46 @@ pub enum StoreRecord {
         version: ContentHash,
         /// The bytes.
         content: SharedBytes,
-        /// When it was last of use.
+        /// The time of its last use.
         at: Millis,
     },
     /// A file was changed. It is tracked from there on.
     Happened(FileEvent),
     /// A file was read, or was found changed by another program. It is tracked from now on.
     Touched {
-        /// Which.
+        /// Which one.
         path: RelPath,
-        /// What was done.
+        /// What was done to it.
         touch: Touch,
-        /// When.
+        /// The time.
         at: Millis,
     },
     /// A call was refused.
     Refused {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// Which, and how often.
+        /// The call, with its count.
         refused: RefusedCall,
     },
-    /// What refused calls about this file were refused for has been mended.
+    /// The cause of refused calls about this file was removed, so they are no longer counted.
     Mended {
-        /// Whose calls.
+        /// The session.
         session: SessionId,
-        /// Which file.
+        /// The file.
         path: RelPath,
     },
     /// A session has rewritten a file this often without changing much.
     Rewrote {
-        /// Who.
+        /// The session.
         session: SessionId,
-        /// Which file.
+        /// The file.
         path: RelPath,
-        /// How often.
+        /// The count.
         count: u32,
     },
 }
 
-/// What there is to do, and what it is about.
+/// The tasks, and the current story.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoryTasks {
     /// The story that is worked on: new tasks belong to it.
@@ -289,7 +290,7 @@ pub struct StoryTasks {
     pub tasks: Vec<Task>,
 }
 
-/// A change of what there is to do.
+/// An update of the tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskUpdate {
     /// The session or run that makes it; `None` for a person, who may change everything.
@@ -348,15 +349,15 @@ pub fn story_name(name: &str) -> String {
 pub struct TaskChange {
     /// Its number.
     pub id: u32,
-    /// How far it is now.
+    /// Its new status.
     pub status: Option<TaskStatus>,
-    /// What is to be done.
+    /// Its new description.
     pub description: Option<String>,
-    /// What comes first.
+    /// Its new priority.
     pub priority: Option<u32>,
 }
 
-/// How much is remembered.
+/// The bounds of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreBounds {
     /// The most bytes that versions and events take in the store. Views and stamps are not counted.
@@ -410,7 +411,7 @@ pub enum StoreError {
     DiskFull {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// The backend failed.
@@ -418,7 +419,7 @@ pub enum StoreError {
     Backend {
         /// The file.
         path: String,
-        /// What it said.
+        /// Its version.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -439,7 +440,7 @@ pub trait Store: Send {
     /// The files of which a session has a view, by path.
     fn viewed_paths(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
 
-    /// So many of them, the view that came last first.
+    /// The last files of which a session got a view, latest first.
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError>;
 
     /// Every session that has a view of something, with how many files, by name.
@@ -448,7 +449,7 @@ pub trait Store: Send {
     /// The files that a session was given as instructions, by path, with the version of each that it was given last.
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError>;
 
-    /// What was last found at a path.
+    /// The version and stamp last found at a path.
     fn file(&self, path: &RelPath) -> Result<Option<KnownFile>, StoreError>;
 
     /// [`Store::file`] for several paths, in their order.
@@ -467,29 +468,29 @@ pub trait Store: Send {
         Ok(self.version(version)?.is_some())
     }
 
-    /// The content that a file had at this path, if it is still kept or can be made from what came in its place.
+    /// The content of a version that a file had at this path, if it is kept or can be computed from later versions.
     fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The calls of a session that were refused and not mended since.
+    /// The refused calls of a session whose cause still stands.
     fn refused_calls(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError>;
 
-    /// How often a session has rewritten a file without changing much.
+    /// The number of times a session has rewritten a file with little change.
     fn rewrite_count(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
 
     /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced_content`].
     fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError>;
 
-    /// What there is to do in this story, or in the one that is worked on.
+    /// The tasks of this story, or of the current one.
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
-    /// Changes what there is to do, all of it or nothing, and gives the result for the story that the change is about.
+    /// Applies an update to the tasks, all of it or nothing, and returns the tasks of its story.
     fn update_tasks(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError>;
 
     /// The files that sessions have touched; those about which there is something new since, or all.
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
-    /// Drops what is beyond the bounds, what was of use longest ago first. Does a part of it, so that others can write in between;
-    /// says whether there is more to drop. To be asked after everything that is recorded.
+    /// Drops what exceeds the bounds, the least recently used first. Drops only a part, so that other processes can write in
+    /// between, and says whether there is more. Call it after every write.
     fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError>;
 
     /// Returns a part of the free space to the system. Says whether there is more to return.

@@ -26,7 +26,7 @@ use crate::{
     StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate, TrackedFile, TrackedFiles,
 };
 
-/// So many records, those of a single call, are compared with what is known before they are written.
+/// With at most this many records, those of one call, the store first checks whether they say anything new.
 const FEW: usize = 8;
 
 /// How long to wait for other processes.
@@ -109,7 +109,7 @@ impl Packer {
 pub struct OpenedStore {
     /// The store.
     pub store: SqliteStore,
-    /// Where a damaged file was moved, when there was one.
+    /// The new path of a damaged file, if there was one.
     pub set_aside: Option<PathBuf>,
 }
 
@@ -168,7 +168,7 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// The same store, with paths relative to this directory of the work tree.
+    /// Makes paths relative to this directory of the work tree.
     pub fn set_directory(&mut self, below: Option<RelPath>) {
         self.rows.below = below;
     }
@@ -290,7 +290,7 @@ impl SqliteStore {
         Ok(Some(ContentReplacement { event, path, by, delta }))
     }
 
-    /// What a record holds, packed, if it is to be written.
+    /// The compressed content of a record, if it is to be written.
     fn packed(&mut self, record: &StoreRecord) -> Result<Option<Vec<u8>>, StoreError> {
         let content = match record {
             StoreRecord::Kept { version, content, .. } => (!self.has_version(version)?).then(|| content.bytes()),
@@ -740,7 +740,7 @@ fn track(
         .map(drop)
 }
 
-/// What is known of a file after a touch; `None` when it is what was known before.
+/// The state of a file after a touch; `None` if that changes nothing.
 fn follow(
     connection: &Connection,
     rows: &CheckoutRows,

@@ -5,7 +5,7 @@ use surehand_core::{Done, Refusal, outcome::Forgotten};
 
 use crate::session::Session;
 
-/// What no longer counts as read.
+/// The files that no longer count as read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForgetCall {

@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::{call_progress::CallProgress, session::Session};
 
-/// What a session is asked to do.
+/// A call of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {

@@ -14,7 +14,7 @@ use crate::session::Session;
 pub struct ReadCall {
     /// The file, in any spelling.
     pub path: String,
-    /// Which lines.
+    /// The lines to show.
     pub lines: WantedLines,
     /// Whether each line comes with its anchor.
     pub anchors: bool,
@@ -30,9 +30,9 @@ pub enum WantedLines {
     These(LineSet),
     /// The last so many, or of those the first up to a limit.
     Last {
-        /// How many.
+        /// The number of lines.
         lines: u32,
-        /// How many of them.
+        /// The most of them to show.
         limit: Option<u32>,
     },
 }

@@ -107,7 +107,7 @@ fn find_hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
     hits
 }
 
-/// What was asked for as something that can be searched, or what is wrong with it.
+/// Compiles the pattern of a call, or says what is wrong with it.
 fn build_matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
     let bad =
         |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{}: pattern: {why}", Tool::SearchFiles.name()) });

@@ -6,7 +6,7 @@ use surehand_store::{StoreError, TaskChange, TaskUpdate};
 
 use crate::session::Session;
 
-/// What changes in the list of tasks.
+/// An update of the tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TasksCall {
     /// Tasks to add, in order.
@@ -15,7 +15,7 @@ pub struct TasksCall {
     pub set: Vec<SetTask>,
     /// Tasks that are not to be there any more.
     pub remove: Vec<u32>,
-    /// What the work is about from here on.
+    /// The story from now on.
     pub story: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct NewTask {
 pub struct SetTask {
     /// The number of the task.
     pub id: u32,
-    /// How far it is.
+    /// Its status.
     pub status: Option<TaskStatus>,
     /// Another description.
     pub description: Option<String>,

@@ -30,7 +30,7 @@ pub(super) enum FileBefore {
     Unknown,
 }
 
-/// Where hooks keep what waits for the next one.
+/// The directory of notes from one hook for the next.
 const DIRECTORY: &str = "hooks";
 const PREFIX: &str = "command-";
 

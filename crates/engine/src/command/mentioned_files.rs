@@ -20,7 +20,7 @@ use crate::{
 /// The most directories of a command (`cd`) that are followed.
 const MOST_BASES: usize = 6;
 
-/// Of globs, directories and base names so many files are taken.
+/// The most files taken from globs, directories and base names.
 const MOST_POSSIBLE: usize = 200;
 
 /// And so many are passed by to find them, in all walks together.
@@ -29,7 +29,7 @@ const MOST_WALKED: usize = 20_000;
 /// More globs than this are not expanded.
 const MOST_GLOBS: usize = 4;
 
-/// What a command mentions, looked up in a workspace.
+/// The files of a workspace that a command mentions.
 #[derive(Debug)]
 pub(super) struct MentionedFiles {
     /// The directories that its paths are relative to: where it runs, and where it changes to.
@@ -44,7 +44,7 @@ pub(super) struct MentionedFiles {
     reached: RefCell<HashMap<Option<RelPath>, bool>>,
 }
 
-/// Which of the files below the root a session answers for.
+/// The files below the root that a session is responsible for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandReach {
     Everything,

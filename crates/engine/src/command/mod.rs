@@ -40,21 +40,21 @@ pub struct RunningCommand {
 /// A command that is about to run or has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellCommand<'a> {
-    /// As it was given to the shell.
+    /// The command line.
     pub line: &'a str,
-    /// Where it ran: absolute, or relative to the workspace root.
+    /// The directory it runs in: absolute, or relative to the workspace root.
     pub directory: &'a str,
-    /// What the model was shown of its output; nothing yet before it runs.
+    /// The output that the model was shown; empty before it runs.
     pub output: &'a str,
 }
 
-/// So many places to which a command may move files are looked at before it runs.
+/// The most destinations of moved files that are checked before a command runs.
 const MOST_DESTINATIONS: usize = 512;
 
-/// So many files that a command names are looked at before it runs.
+/// The most files named by a command that are checked before it runs.
 const MOST_NAMED: usize = 64;
 
-/// So many files that the session has seen are followed when a command moves them together.
+/// The most views that follow when a command moves files together.
 const MOST_MOVED: usize = 200;
 
 /// A larger file is not kept before a command that may change it, unless the session has seen it.
@@ -85,7 +85,7 @@ struct CommandChange<'a> {
 }
 
 impl Session {
-    /// Says that a command is about to run.
+    /// Call it when a command is about to run.
     pub fn command_begins(&mut self, command: &ShellCommand<'_>) -> RunningCommand {
         self.take_hints(&[]);
         let changed_before = self.with_stale_views(|stale_views, sources| stale_views.pending(sources)).unwrap_or_default();
@@ -106,15 +106,14 @@ impl Session {
         }
     }
 
-    /// Says that a command has just printed something that is not known yet: until [`Session::printed`], the files that it names are
-    /// noted as they are.
+    /// Notes the present files that a command names, for output that will be reported later to [`Session::record_printed`].
     pub(crate) fn prints_later(&mut self, command: &ShellCommand<'_>) {
         let files = self.named_files(command, CommandReach::OwnTree);
         files.keep(self.workspace(), &self.id(), command, NotePurpose::Printed);
     }
 
-    /// Says that a command has run that another process may have said the beginning of. It is held against these files and those that
-    /// it names.
+    /// Records the end of a command whose start another process may have reported. Only these files and those that it names
+    /// are checked.
     pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &ShellCommand<'_>) -> CommandEffects {
         let named_before = FilesBefore::take(self.workspace(), &self.id(), command, NotePurpose::Ended);
         self.command_ended(RunningCommand { named_before, among: Some(among), ..RunningCommand::default() }, command)
@@ -146,7 +145,7 @@ impl Session {
         before
     }
 
-    /// Says that a command has run, and what it printed. Gives what the model should know: which files it changed.
+    /// Records the end of a command and its output. Returns the files that it changed, for the model.
     pub fn command_ended(&mut self, running: RunningCommand, command: &ShellCommand<'_>) -> CommandEffects {
         let mentions = mentions::in_command(command.line);
         let workspace = self.workspace().clone();
@@ -164,7 +163,7 @@ impl Session {
         CommandEffects { changed, touched, read }
     }
 
-    /// Says what something has printed that changed no files, perhaps some time ago.
+    /// Records output, perhaps of some time ago, of a command that changed no files.
     pub(crate) fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
@@ -194,7 +193,7 @@ impl Session {
         files
     }
 
-    /// What the session has seen and is something else now.
+    /// The files with a view that have changed.
     fn changed_files(&mut self, running: &RunningCommand, mentioned: &MentionedFiles) -> Vec<StaleView> {
         let Some(among) = &running.among else {
             self.take_hints(&[]);
@@ -326,7 +325,7 @@ impl Session {
         }
     }
 
-    /// What a command did to a file: kept like any other change, so that it can be looked at and taken back.
+    /// Records the change of a file by a command like any other change, so that it can be shown and undone.
     fn command_event(&mut self, changed: &StaleView, own: &CommandChange<'_>) -> FileEvent {
         let path = &changed.path;
         let [before, after] = [changed.was, changed.now].map(|outside| match outside {

@@ -15,16 +15,16 @@ use super::{
 };
 use crate::session::Session;
 
-/// So many bytes of files are compared with one output.
+/// The most bytes of files that are compared with one output.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A file that has more is not compared with an output that does not name it.
 const MOST_BYTES_UNNAMED: usize = 1 << 20;
 
-/// So many files that an output may be about are read for each rank.
+/// The most files that are read for each rank of candidates.
 const MOST_FILES: usize = 200;
 
-/// So many of the files that the session saw last may be what an output is about.
+/// The number of files seen last that are candidates.
 const LATELY: usize = 32;
 
 impl Session {

@@ -96,7 +96,7 @@ impl LockedCounter<'_> {
         let _ = self.file.write_all_at(&self.now.changed.to_le_bytes(), 0);
     }
 
-    /// Says that everything up to the last change was exported.
+    /// Marks everything up to the last change as exported.
     pub(crate) fn mark_exported(&mut self) {
         if self.now.exported != self.now.changed {
             self.now.exported = self.now.changed;

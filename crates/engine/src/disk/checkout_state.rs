@@ -178,7 +178,7 @@ impl CheckoutState {
         self.parts().journals.clone()
     }
 
-    /// Where records are that are on their way to the store.
+    /// The directory of the outboxes.
     pub(crate) fn outbox(&self) -> Arc<File> {
         self.parts().outbox.clone()
     }

@@ -30,7 +30,7 @@ pub(crate) fn is_internal(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(EXPORT_DIR)
 }
 
-/// Where the exported file is written before it takes its place: in the state directory, so that the tree never shows it.
+/// The export is first written to this file of the state directory, so that the tree never shows it incomplete.
 const STAGED: &str = "repostate.out";
 
 /// A larger file is not read back. This is room for a million files.
@@ -81,7 +81,7 @@ impl ExportDir {
         }
     }
 
-    /// How large a file there is; nothing when there is none.
+    /// The size of a file; 0 if there is none.
     pub(crate) fn size(&self, name: &str) -> u64 {
         let stat = open_dir(&self.root, EXPORT_DIR).and_then(|dir| sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW));
         stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default())
@@ -207,7 +207,7 @@ fn is_as_we_make_it(stat: &sys::Stat) -> bool {
     is_plain && stat.st_uid == effective_user() && stat.st_mode & 0o777 == 0o600
 }
 
-/// Where the state is on another file system, for a moment there is a second file.
+/// Replaces a file through a temporary one beside it, if the state is on another file system.
 fn put_beside(dir: &File, name: &str, content: &[u8]) -> io::Result<()> {
     let new = format!(".{name}.{}", std::process::id());
     // One of this name was left by a process that was killed.

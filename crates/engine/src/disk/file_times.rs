@@ -15,7 +15,7 @@ pub(crate) struct FileClock {
     tried: Option<(u64, ChangeTimes)>,
 }
 
-/// What the change times of a file system are worth.
+/// How reliable the change times of a file system are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangeTimes {
     /// Every change that comes after a look gets a time of its own.
@@ -65,7 +65,7 @@ impl FileClock {
         Stamp { taken: self.taken(&stamp, now), ..stamp }
     }
 
-    /// When a stamp counts as taken that is taken now.
+    /// The time at which a stamp counts as taken.
     fn taken(&self, stamp: &Stamp, now: i64) -> i64 {
         let times = self.tried.filter(|(device, _)| *device == stamp.device).map(|(_, times)| times);
         match times {

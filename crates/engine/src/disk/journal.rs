@@ -33,9 +33,9 @@ pub(crate) struct CommitIntent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     pub how: CommitMethod,
-    /// What it is before; `None` for a new file.
+    /// The version before; `None` for a new file.
     pub base: Option<ContentHash>,
-    /// What it is to be; `None` when it is deleted.
+    /// The version after; `None` if it is deleted.
     pub new: Option<ContentHash>,
     /// The staged file: the new content before the swap, the old one after it. For a new file, the place for a rollback.
     pub staged: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) enum StagingPlace {
 }
 
 impl StagingPlace {
-    /// What the names of files staged there by the process of this journal begin with.
+    /// The prefix of the names of files that the process of this journal stages there.
     pub(crate) fn prefix(&self, journal: &str) -> String {
         match self {
             StagingPlace::State | StagingPlace::Tree(_) => format!("{journal}-"),
@@ -104,7 +104,7 @@ pub(crate) enum JournalEntry {
         commit: u64,
         /// Whether its files have their new content.
         done: bool,
-        /// What was carried over of a file's metadata: the number of the file, and what it had when it had come out.
+        /// Metadata that was carried over: the number of the file, and the metadata of the old one when it came out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         carried_over: Vec<(usize, Metadata)>,
     },

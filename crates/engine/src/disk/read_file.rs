@@ -113,7 +113,10 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Fil
         }
         before = after;
     }
-    Err(Refusal::of(path, Cause::Conflict { why: "is being written all the time; it could not be read in one piece".to_owned() }))
+    Err(Refusal::of(
+        path,
+        Cause::Conflict { why: "another program keeps writing it, so it could not be read in one piece".to_owned() },
+    ))
 }
 
 /// How many names a file has.

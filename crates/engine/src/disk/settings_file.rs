@@ -35,7 +35,7 @@ pub(crate) fn whose_else(path: &Path) -> Option<String> {
     let is_open = kind_of(&stat).is_none() && stat.st_mode & 0o002 != 0;
     match () {
         () if !is_ours => Some(format!("it belongs to user {}", stat.st_uid)),
-        () if is_open => Some(format!("everybody can write it (mode {:o})", stat.st_mode & 0o777)),
+        () if is_open => Some(format!("every user can write it (mode {:o})", stat.st_mode & 0o777)),
         () => None,
     }
 }

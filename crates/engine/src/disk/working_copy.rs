@@ -223,7 +223,7 @@ impl WorkingCopy {
     /// Makes the state directory again if it was removed.
     pub(crate) fn revive_state(&self) -> io::Result<()> {
         if self.state.is_read_only() {
-            return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state can only be looked at"));
+            return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state is read-only"));
         }
         if self.state.revive()? {
             *lock(&self.journal) = None;

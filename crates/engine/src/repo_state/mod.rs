@@ -547,7 +547,7 @@ pub(crate) enum ExportError {
     State(#[from] std::io::Error),
     #[error("{EXPORT_DIR}/{NAME}: {0}")]
     Export(std::io::Error),
-    #[error("{EXPORT_DIR}/{NAME}: another process is writing it and does not finish; is it stopped?")]
+    #[error("{EXPORT_DIR}/{NAME}: another process has locked it and does not finish; is that process suspended?")]
     Busy,
 }
 

@@ -17,14 +17,14 @@ const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
 const PART_BYTES: i64 = 8 << 20;
 const PART_ROWS: usize = 2000;
 
-/// So many pages are given back at once.
+/// The number of pages released at once.
 const PART_PAGES: i64 = 512;
 
-/// What is written together, and what it says about the bounds.
+/// A batch of writes, with its effect on the bounds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WrittenTurn {
     pub number: i64,
-    /// What versions and events take, and how much of that came in this turn.
+    /// The size of versions and events, and how much of it this turn added.
     bytes: i64,
     added: i64,
     /// Whether something may have become too old, or one session too many.
@@ -194,8 +194,8 @@ fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlit
     Ok(true)
 }
 
-/// Gives free pages back to the system, if there are many. Says whether there are more. The file is written anew for that if
-/// `may_rewrite` says so, which is tried once: it takes room of its own.
+/// Returns free pages to the system if there are many, and says whether there are more. If `may_rewrite` is set, the file is
+/// rewritten for that, which is tried once because it takes space of its own.
 pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
     const INCREMENTAL: i64 = 2;
     let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));

@@ -95,7 +95,7 @@ impl InPlaceWrite {
         match Lease::take_patiently(&self.old.file) {
             Ok(lease) => self.lease = Some(lease),
             Err(NoLease::IsOpen) if place.copy.state.rescued.leases_exist() => {
-                let why = "can only be written in place, because it has several names or belongs to somebody else, and another \
+                let why = "has several hard links or belongs to another user, so it can only be written in place, and another \
                            program has it open; try again when it is closed";
                 return Err(CommitError::Refused(Box::new(Refusal::of(place.path(), Cause::Conflict { why: why.to_owned() }))));
             }
