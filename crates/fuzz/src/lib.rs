@@ -1,11 +1,11 @@
-//! Laws that must hold whatever bytes come in. A target takes bytes, makes a situation of them and panics if a law is broken; it says nothing
-//! about who makes the bytes. That is the test beside it (the corpus and some mutations of it), `cargo xtask fuzz`, or `cargo fuzz` in `fuzz/`.
+//! Laws that hold for any input. A target takes bytes, makes a situation of them, and panics if a law is broken.
+//!
+//! The inputs come from `tests/replay.rs` (the corpus and mutations of it) and from `cargo fuzz` in `fuzz/` (by coverage).
 #![allow(clippy::disallowed_methods, reason = "targets play the other programs, in directories of their own")]
 
 pub mod corpus;
 mod json;
 mod model;
-pub mod mutate;
 mod place;
 mod source;
 mod targets;

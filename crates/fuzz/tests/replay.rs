@@ -1,10 +1,21 @@
-//! Every input that is kept, and some hundreds made from them, the same ones every time.
+//! Replays every kept input and some hundreds of mutations of them, the same ones every time.
+//!
+//! `FUZZ_MUTATIONS` and `FUZZ_SEED` try more of them and others. Without coverage this finds less than `cargo fuzz`, but needs nothing installed.
+#![expect(clippy::disallowed_methods, reason = "keeps an input that broke a law")]
 
-use std::time::{Duration, Instant};
+use std::{
+    env, fs, panic,
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use surehand_fuzz::{TARGETS, corpus, find, mutate::Mutator};
+use surehand_fuzz::{TARGETS, Target, corpus, find};
+use surehand_testkit::dice::Dice;
 
-/// Replays the corpus of a target and so many mutations of it.
+/// Longer than this is as bad as a broken law.
+const HANGS: Duration = Duration::from_secs(20);
+
+/// Replays the corpus of a target and `mutations` mutated inputs.
 fn replay(name: &str, mutations: usize) {
     let target = find(name).expect("a target");
     let inputs = corpus::inputs(target);
@@ -12,16 +23,63 @@ fn replay(name: &str, mutations: usize) {
     for (file, input) in &inputs {
         let begun = Instant::now();
         (target.run)(input);
-        assert!(begun.elapsed() < Duration::from_secs(20), "{name}/{file} does not come to an end");
+        assert!(begun.elapsed() < HANGS, "{name}/{file} does not come to an end");
     }
-    let mut mutator = Mutator::new(1);
-    for _ in 0..mutations {
-        let (one, other) = (mutator.below(inputs.len()), mutator.below(inputs.len()));
-        let input = mutator.mutated(&inputs[one].1, &inputs[other].1, target.words, target.most_bytes);
-        if std::panic::catch_unwind(|| (target.run)(&input)).is_err() {
-            panic!("{name} broke a law with {input:?}: cargo xtask fuzz {name} --seed 1 makes a smaller input");
+    let mut dice = Dice::new(number("FUZZ_SEED").unwrap_or(1) as u64);
+    for _ in 0..number("FUZZ_MUTATIONS").unwrap_or(mutations) {
+        let (_, input) = dice.pick(&inputs);
+        let (_, other) = dice.pick(&inputs);
+        let input = mutate(&mut dice, target, input, other);
+        if panic::catch_unwind(|| (target.run)(&input)).is_err() {
+            let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("broke-{name}"));
+            fs::write(&file, &input).unwrap();
+            panic!("{name} broke a law with {input:?}, kept as {}", file.display());
         }
     }
+}
+
+fn number(variable: &str) -> Option<usize> {
+    env::var(variable).ok().map(|typed| typed.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {typed}")))
+}
+
+/// Up to six random changes of an input, some of them taken from another input or from the words of the target.
+fn mutate(dice: &mut Dice, target: &Target, input: &[u8], other: &[u8]) -> Vec<u8> {
+    let mut bytes = input.to_vec();
+    for _ in 0..dice.within(1..7) {
+        let start = dice.within(0..bytes.len() + 1);
+        let end = (start + dice.within(1..13)).min(bytes.len());
+        match dice.within(0..10) {
+            0 if start < end => bytes[start] ^= 1 << dice.within(0..8),
+            1 if start < end => bytes[start] = random_byte(dice),
+            2 if start < end => bytes[start] = bytes[start].wrapping_add(*dice.pick(&[1, 255])),
+            3 => drop(bytes.drain(start..end)),
+            4 => {
+                let copy = bytes[start..end].to_vec();
+                let to = dice.within(0..bytes.len() + 1);
+                bytes.splice(to..to, copy);
+            }
+            5 if !other.is_empty() => {
+                let from = dice.within(0..other.len());
+                let until = (from + dice.within(1..41)).min(other.len());
+                bytes.splice(start..end, other[from..until].iter().copied());
+            }
+            6 | 7 if !target.words.is_empty() => {
+                let replaced = *dice.pick(&[start, end]);
+                bytes.splice(start..replaced, dice.pick(target.words).bytes());
+            }
+            8 => {
+                let new: Vec<u8> = (0..dice.within(1..9)).map(|_| random_byte(dice)).collect();
+                bytes.splice(start..start, new);
+            }
+            _ => bytes.insert(start, random_byte(dice)),
+        }
+    }
+    bytes.truncate(target.most_bytes);
+    bytes
+}
+
+fn random_byte(dice: &mut Dice) -> u8 {
+    dice.within(0..256) as u8
 }
 
 macro_rules! targets {

@@ -1,5 +1,5 @@
 //! Chores of this repository, run as `cargo xtask`.
-//! `torture` shows that nothing is lost, `fuzz` looks for inputs that break a law, `histories` replays a git history through rebase. `context`
+//! `torture` shows that nothing is lost, `histories` replays a git history through rebase. `context`
 //! weighs the agent's prompts over a long story, `economy` counts the tokens of edits. `bench` measures Surehand beside a bare server and beside
 //! the servers that people would pick; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
@@ -9,7 +9,6 @@ mod bench;
 mod context;
 mod economy;
 mod files;
-mod fuzz;
 mod git;
 mod histories;
 mod machine;
@@ -47,8 +46,6 @@ enum Command {
     Economy(EconomyArgs),
     /// Replay the history of a git repository: rebased edits must be what somebody would have done who saw the other change
     Histories(HistoriesArgs),
-    /// Look for inputs that break a law, or replay one; what is found goes to the corpus
-    Fuzz(fuzz::FuzzArgs),
     /// Kill, race and starve real processes on real files: nothing may be lost
     Torture(torture::TortureArgs),
     /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
@@ -141,7 +138,6 @@ fn main() -> Result<()> {
         Command::Context(args) => context(&args),
         Command::Economy(args) => economy(args),
         Command::Histories(args) => histories(&args),
-        Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::run(args),
         Command::Floor(args) => bench::floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }
