@@ -17,9 +17,9 @@ mod search;
 pub(crate) mod server;
 mod snapshot;
 mod start;
-mod table;
 mod throughput;
 mod tongue;
+mod units;
 mod writes;
 
 use std::path::{Path, PathBuf};

@@ -4,8 +4,6 @@ mod json;
 
 use std::time::Duration;
 
-pub(crate) use crate::bench::table::table;
-
 use crate::bench::Pace;
 use crate::bench::batch::{BatchRow, FILES};
 use crate::bench::calls::{CallRow, Kind};
@@ -18,10 +16,11 @@ use crate::bench::scan::Scan;
 use crate::bench::search::Search;
 use crate::bench::snapshot::Snapshot;
 use crate::bench::start::StartRow;
-use crate::bench::table::{micros, millis, none, times_as_long};
 use crate::bench::throughput::{IN_FLIGHT, ThroughputRow};
+use crate::bench::units::{micros, millis, none, times_as_long};
 use crate::bench::writes::WriteRow;
 use crate::sample::{Each, Summary};
+use crate::table::table;
 
 /// Everything that was measured.
 pub(crate) struct Report {

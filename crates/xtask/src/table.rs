@@ -1,8 +1,4 @@
-//! Markdown tables, and how numbers are written in them.
-
-use std::time::Duration;
-
-use crate::sample::ratio;
+//! Markdown tables. The studies use this file too.
 
 /// A markdown table whose columns line up as plain text too; the first `left` columns are words, the rest numbers.
 pub(crate) fn table<S: AsRef<str>>(
@@ -30,26 +26,6 @@ pub(crate) fn table<S: AsRef<str>>(
     lines.join("\n")
 }
 
-/// In microseconds.
-pub(super) fn micros(duration: Duration) -> String {
-    format!("{:.0}", duration.as_secs_f64() * 1e6)
-}
-
-/// In milliseconds.
-pub(super) fn millis(duration: Duration) -> String {
-    format!("{:.2}", duration.as_secs_f64() * 1e3)
-}
-
-/// How many times as long `a` is as `b`.
-pub(super) fn times_as_long(a: Duration, b: Duration) -> String {
-    format!("{:.2}", ratio(a, b))
-}
-
-/// What stands where there is nothing.
-pub(super) fn none() -> String {
-    "—".into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,12 +39,5 @@ mod tests {
 | read         |       7 |
 | edit, synced | 1234567 |";
         assert_eq!(table(1, ["call", "p50"], rows), expected);
-    }
-
-    #[test]
-    fn durations_are_rounded_for_people() {
-        assert_eq!(micros(Duration::from_nanos(15_600)), "16");
-        assert_eq!(millis(Duration::from_micros(1_534)), "1.53");
-        assert_eq!(times_as_long(Duration::from_micros(30), Duration::from_micros(20)), "1.50");
     }
 }

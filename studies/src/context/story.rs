@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use surehand_agent::model::{ChatMessage, ModelCall, Prompt};
 
 use super::sources::{Area, Language, NOUNS, VERBS};
-use crate::dice::Dice;
+use surehand_testkit::dice::Dice;
 
 /// The turns before there are tasks.
 const PLANNING: usize = 5;

@@ -6,7 +6,7 @@ use super::change::Contact;
 use super::dialect::{DIALECTS, Dialect};
 use super::play::{AROUND, Again, Cost, End, OUTPUT_PRICE, READINGS, Reading, STRATEGIES, Strategy};
 use super::tally::{Group, Sample, Tally, median};
-use crate::bench::report::table;
+use crate::table::table;
 
 /// Sizes of files and of edits, in lines: from, below, and what that is called.
 type Sizes = [(usize, usize, &'static str); 4];

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use surehand_agent::RunEvent;
 
-use crate::dice::Dice;
+use surehand_testkit::dice::Dice;
 
 /// The files that the story touched last.
 const RECENT: usize = 12;

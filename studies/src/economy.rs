@@ -78,7 +78,7 @@ impl Economy {
 
 /// The repository that this program is of.
 fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn repository_name(repository: &Path) -> String {

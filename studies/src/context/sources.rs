@@ -1,12 +1,12 @@
 //! A repository that does not exist: source files in several languages and directories, short and long ones, some directories with
 //! instructions. What they mean is nothing; what they look like to a tokenizer is code.
 
+use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use crate::dice::Dice;
-use crate::files::create;
+use surehand_testkit::dice::Dice;
 
 /// A directory in which one kind of file is.
 #[derive(Debug, Clone)]
@@ -114,6 +114,14 @@ pub(super) const VERBS: [&str; 24] = [
     "apply", "build", "check", "close", "collect", "compute", "convert", "create", "decode", "fetch", "find", "format", "load",
     "merge", "notify", "open", "parse", "read", "remove", "render", "resolve", "send", "update", "validate",
 ];
+
+/// Writes a file and the directories above it.
+fn create(root: &Path, path: &str, content: &str) -> Result<()> {
+    let path = root.join(path);
+    let directory = path.parent().expect("a path below the root has a parent");
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    fs::write(&path, content).with_context(|| path.display().to_string())
+}
 
 /// Lays out a repository with so many files.
 pub(super) fn lay_out(root: &Path, files: usize, dice: &mut Dice) -> Result<Vec<Area>> {

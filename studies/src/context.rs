@@ -19,16 +19,15 @@ use surehand_agent::model::{ChatModel, ModelAnswer, ModelError, Prompt, StreamEv
 use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunLimits, RunSettings};
 use surehand_engine::core::Mode;
 use surehand_engine::{Config, Durability, Workspace};
+use surehand_testkit::dice::Dice;
 
 use self::gauge::{Gauge, Sample};
 use self::other::Other;
 pub(crate) use self::sources::FEWEST_FILES;
 pub(crate) use self::story::FEWEST_TURNS;
 use self::story::Story;
-use crate::bench::report::table;
-use crate::dice::Dice;
 use crate::machine;
-use crate::sample::percentile;
+use crate::table::table;
 
 /// The same every time.
 const SEED: u64 = 20;
@@ -234,7 +233,8 @@ impl Found {
     }
 
     fn wait(&self, percent: usize) -> f64 {
-        percentile(&self.waits, percent).as_secs_f64() * 1e3
+        let rank = (self.waits.len() * percent).div_ceil(100).max(1);
+        self.waits[rank - 1].as_secs_f64() * 1e3
     }
 
     fn to_json(&self) -> Value {
