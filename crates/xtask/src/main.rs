@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::bench::floor::Durability;
 use crate::bench::peer::Wanted;
+use crate::bench::server::Profile;
 use crate::bench::{Bench, Pace};
 
 /// What was typed after `cargo xtask`.
@@ -43,7 +44,7 @@ enum Command {
 /// The flags of `bench`.
 #[derive(Args)]
 struct BenchArgs {
-    /// The surehand binary [default: builds `-p surehand` in release mode and uses that]
+    /// The surehand binary [default: builds `-p surehand` with the profile `dist`]
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
     /// Few calls: a look at the numbers in half a minute
@@ -82,10 +83,10 @@ fn main() -> Result<()> {
 /// Runs the benchmark and prints its report.
 fn bench(args: BenchArgs) -> Result<()> {
     // An unoptimised floor would flatter every ratio.
-    ensure!(!cfg!(debug_assertions), "the floor must be optimised: run `cargo run --release -p xtask -- bench`");
+    ensure!(!cfg!(debug_assertions), "the floor must be optimised: run `cargo xtask bench`");
     let server = match args.server {
         Some(path) => bench::server::locate(&path)?,
-        None => bench::server::build()?,
+        None => bench::server::build(Profile::Dist)?,
     };
     let pace = if args.quick { Pace::Quick } else { Pace::Full };
     let wanted = args.peers.unwrap_or(pace.pick(Wanted::None, Wanted::All));

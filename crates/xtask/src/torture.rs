@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use surehand_torture::{Part, Progress, Report, Torture};
 
-use crate::bench::server;
+use crate::bench::server::{self, Profile};
 
 /// The flags of `torture`.
 #[derive(Args)]
@@ -23,7 +23,7 @@ pub(crate) struct TortureArgs {
     /// Where the workspaces are, so that any file system can be tried [default: the directory for temporary files]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// The surehand binary [default: builds `-p surehand` in release mode and uses that]
+    /// The surehand binary [default: builds `-p surehand` with the profile `release`]
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
     /// Print one JSON object instead of a table
@@ -40,7 +40,7 @@ fn part(typed: &str) -> Result<Part, String> {
 pub(crate) fn run(args: TortureArgs) -> Result<()> {
     let program = match args.server {
         Some(path) => server::locate(&path)?,
-        None => server::build()?,
+        None => server::build(Profile::Release)?,
     };
     let dir = args.dir.unwrap_or_else(env::temp_dir).canonicalize()?;
     let time = Duration::from_secs(args.seconds);

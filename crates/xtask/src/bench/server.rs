@@ -19,11 +19,24 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     path.canonicalize().with_context(|| path.display().to_string())
 }
 
-/// Builds the server in release mode and returns its binary.
-pub(crate) fn build() -> Result<PathBuf> {
+/// A profile of `Cargo.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// What `cargo install` builds.
+    Release,
+    /// What is packaged.
+    Dist,
+}
+
+/// Builds the server and returns its binary.
+pub(crate) fn build(profile: Profile) -> Result<PathBuf> {
+    let profile = match profile {
+        Profile::Release => "release",
+        Profile::Dist => "dist",
+    };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--release", "-p", "surehand", "--message-format", "json-render-diagnostics"])
+        .args(["build", "--profile", profile, "-p", "surehand", "--message-format", "json-render-diagnostics"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()
