@@ -19,7 +19,7 @@ use surehand_agent::model::{ChatModel, ModelAnswer, ModelError, Prompt, StreamEv
 use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunLimits, RunSettings};
 use surehand_engine::core::Mode;
 use surehand_engine::{Config, Durability, Workspace};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use self::gauge::{Gauge, Sample};
 use self::other::Other;
@@ -73,12 +73,12 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
     let directory = tempfile::Builder::new().prefix("surehand-context-").tempdir().context("a temporary directory")?;
     let root = directory.path();
     surehand_testkit::make_repository(root);
-    let areas = sources::lay_out(root, files, &mut Dice::new(SEED))?;
+    let areas = sources::lay_out(root, files, &mut Rng::new(SEED))?;
     let config = Config { durability: Durability::Fast, ..Config::default() };
     let workspace = Workspace::open(root, config)?;
     let settings = RunSettings::for_workspace(&workspace);
     let settings = RunSettings { mode, limits: RunLimits { turns: None, ..settings.limits }, ..settings };
-    let story = Story::new(root.to_owned(), areas, turns, Dice::new(SEED + 1));
+    let story = Story::new(root.to_owned(), areas, turns, Rng::new(SEED + 1));
     let tasks = story.tasks();
     let mut player = Player { story, gauge: Gauge::default(), ended: Rc::default(), waits: Vec::new() };
     let work = listen(workspace, settings, &mut player, root)?;
@@ -91,7 +91,7 @@ fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
 /// Lets the loop run, and counts what it does.
 fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player, root: &Path) -> Result<Work> {
     let ended = Rc::clone(&player.ended);
-    let mut other = Other::new(root.to_owned(), Dice::new(SEED + 2));
+    let mut other = Other::new(root.to_owned(), Rng::new(SEED + 2));
     let mut work = Work::default();
     let mut listener = |event: &RunEvent| {
         work.hear(event);

@@ -6,7 +6,7 @@
 pub mod corpus;
 mod json;
 mod model;
-mod place;
+mod sandbox;
 mod source;
 mod targets;
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use surehand_fuzz::{TARGETS, Target, corpus, find};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 /// Longer than this is as bad as a broken law.
 const HANGS: Duration = Duration::from_secs(20);
@@ -25,11 +25,11 @@ fn replay(name: &str, mutations: usize) {
         (target.run)(input);
         assert!(begun.elapsed() < HANGS, "{name}/{file} does not come to an end");
     }
-    let mut dice = Dice::new(number("FUZZ_SEED").unwrap_or(1) as u64);
+    let mut rng = Rng::new(number("FUZZ_SEED").unwrap_or(1) as u64);
     for _ in 0..number("FUZZ_MUTATIONS").unwrap_or(mutations) {
-        let (_, input) = dice.pick(&inputs);
-        let (_, other) = dice.pick(&inputs);
-        let input = mutate(&mut dice, target, input, other);
+        let (_, input) = rng.pick(&inputs);
+        let (_, other) = rng.pick(&inputs);
+        let input = mutate(&mut rng, target, input, other);
         if panic::catch_unwind(|| (target.run)(&input)).is_err() {
             let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("broke-{name}"));
             fs::write(&file, &input).unwrap();
@@ -43,43 +43,43 @@ fn number(variable: &str) -> Option<usize> {
 }
 
 /// Up to six random changes of an input, some of them taken from another input or from the words of the target.
-fn mutate(dice: &mut Dice, target: &Target, input: &[u8], other: &[u8]) -> Vec<u8> {
+fn mutate(rng: &mut Rng, target: &Target, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = input.to_vec();
-    for _ in 0..dice.within(1..7) {
-        let start = dice.within(0..bytes.len() + 1);
-        let end = (start + dice.within(1..13)).min(bytes.len());
-        match dice.within(0..10) {
-            0 if start < end => bytes[start] ^= 1 << dice.within(0..8),
-            1 if start < end => bytes[start] = random_byte(dice),
-            2 if start < end => bytes[start] = bytes[start].wrapping_add(*dice.pick(&[1, 255])),
+    for _ in 0..rng.within(1..7) {
+        let start = rng.within(0..bytes.len() + 1);
+        let end = (start + rng.within(1..13)).min(bytes.len());
+        match rng.within(0..10) {
+            0 if start < end => bytes[start] ^= 1 << rng.within(0..8),
+            1 if start < end => bytes[start] = random_byte(rng),
+            2 if start < end => bytes[start] = bytes[start].wrapping_add(*rng.pick(&[1, 255])),
             3 => drop(bytes.drain(start..end)),
             4 => {
                 let copy = bytes[start..end].to_vec();
-                let to = dice.within(0..bytes.len() + 1);
+                let to = rng.within(0..bytes.len() + 1);
                 bytes.splice(to..to, copy);
             }
             5 if !other.is_empty() => {
-                let from = dice.within(0..other.len());
-                let until = (from + dice.within(1..41)).min(other.len());
+                let from = rng.within(0..other.len());
+                let until = (from + rng.within(1..41)).min(other.len());
                 bytes.splice(start..end, other[from..until].iter().copied());
             }
             6 | 7 if !target.words.is_empty() => {
-                let replaced = *dice.pick(&[start, end]);
-                bytes.splice(start..replaced, dice.pick(target.words).bytes());
+                let replaced = *rng.pick(&[start, end]);
+                bytes.splice(start..replaced, rng.pick(target.words).bytes());
             }
             8 => {
-                let new: Vec<u8> = (0..dice.within(1..9)).map(|_| random_byte(dice)).collect();
+                let new: Vec<u8> = (0..rng.within(1..9)).map(|_| random_byte(rng)).collect();
                 bytes.splice(start..start, new);
             }
-            _ => bytes.insert(start, random_byte(dice)),
+            _ => bytes.insert(start, random_byte(rng)),
         }
     }
     bytes.truncate(target.most_bytes);
     bytes
 }
 
-fn random_byte(dice: &mut Dice) -> u8 {
-    dice.within(0..256) as u8
+fn random_byte(rng: &mut Rng) -> u8 {
+    rng.within(0..256) as u8
 }
 
 macro_rules! targets {

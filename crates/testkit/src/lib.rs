@@ -1,17 +1,17 @@
-//! Fixtures and doors for the tests of Surehand. Real files, real processes.
+//! Fixtures for the tests of Surehand: clients of the real program, scenarios, and a server that plays a model.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-pub mod dice;
-pub mod door;
-mod forgotten;
+mod leaked;
 pub mod model_server;
 mod model_turn;
 mod mounted;
 mod privileges;
 mod repository;
+pub mod rng;
 pub mod scenario;
+pub mod tool_client;
 
-pub use forgotten::close_forgotten;
+pub use leaked::close_leaked;
 pub use mounted::Mounted;
-pub use privileges::as_somebody_else;
+pub use privileges::as_unprivileged;
 pub use repository::{make_repository, repository, state_of};

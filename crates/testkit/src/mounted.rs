@@ -1,4 +1,4 @@
-//! File systems that a test brings along: an image in a file, mounted through a loop device. That needs root.
+//! File systems for tests: an image in a file, mounted through a loop device. This needs root.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A mounted file system, which is gone when this is dropped.
+/// A mounted file system. Dropping it unmounts it.
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
@@ -16,8 +16,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Makes an image of this many megabytes with `mkfs`, which is a program and its arguments, and mounts it with `mount`, which is
-    /// another. Where that is not possible it prints the reason, and the test has nothing to test.
+    /// Creates an image of this size with the command `mkfs` and mounts it with the command `mount`. If that is not possible, it prints the
+    /// reason and returns `None`, and the test is skipped.
     #[expect(clippy::print_stderr, reason = "a test that is passed over says so")]
     pub fn image(megabytes: u64, mkfs: &[&str], mount: &[&str]) -> Option<Self> {
         Self::try_image(megabytes, mkfs, mount).inspect_err(|why| eprintln!("skipped: {why}")).ok()
@@ -34,12 +34,12 @@ impl Mounted {
         Ok(Self { at, _home: home })
     }
 
-    /// The same for a file system of the kernel.
+    /// Like [`image`](Self::image), with `mount -o loop`.
     pub fn kernel_image(megabytes: u64, mkfs: &[&str]) -> Option<Self> {
         Self::image(megabytes, mkfs, &["mount", "-o", "loop"])
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         &self.at
     }

@@ -1,9 +1,9 @@
-//! The rights of another user.
+//! Runs code without the privileges of root.
 
 use std::{fs, path::Path};
 
-/// Runs with the rights of a user to whom modes apply, in a thread of its own. The tree becomes theirs.
-pub fn as_somebody_else(tree: &Path, act: impl FnOnce() + Send) {
+/// Runs `act` on a thread of its own as a user to whom file modes apply. The tree becomes theirs. Without root it runs `act` directly.
+pub fn as_unprivileged(tree: &Path, act: impl FnOnce() + Send) {
     const NOBODY: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
         return act();

@@ -1,11 +1,11 @@
-//! Scenarios: one folder per promise, with the files before, the steps, the files after, and what the model was told. Settings that
-//! a repository may not have are in `settings.toml`, as the user's own.
+//! Scenarios: one folder per promise, with the files before, the steps, the files after, and the text for the model. The user's settings
+//! are in `settings.toml`.
 //!
 //! `steps.txt` begins with the promise as a comment. Then, line by line:
 //! - `call TOOL {json}` calls a tool; `again` makes the same call once more;
-//! - `expect WORD` says what the last call came to: `ok`, `noop`, or the code of a refusal;
-//! - `check {json}` says what the result object of the last call holds, at least;
-//! - `sh COMMAND` is what another program does meanwhile; it must succeed.
+//! - `expect WORD` checks the outcome of the last call: `ok`, `noop`, or the code of a refusal;
+//! - `check {json}` checks that the result object of the last call contains at least this;
+//! - `sh COMMAND` plays another program; the command must succeed.
 //!
 //! `{root}` stands for the workspace. With `UPDATE_SCENARIOS=1`, `told.txt` and `after/` are written instead of compared.
 
@@ -18,7 +18,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::door::{Answer, Door};
+use crate::tool_client::{Answer, ToolClient};
 
 /// A folder with a promise.
 pub struct Scenario {
@@ -66,12 +66,12 @@ impl Scenario {
         }
     }
 
-    /// Plays the steps through a door and compares what came of them.
-    pub fn play(&self, door: &mut dyn Door, root: &Path) {
+    /// Plays the steps through a client and compares the text and the files with the expected ones.
+    pub fn play(&self, client: &mut dyn ToolClient, root: &Path) {
         let mut last: Option<(String, Value, Answer)> = None;
         let mut told = String::new();
         for (line, step) in &self.steps {
-            let place = || format!("{}, line {line}, through {}: {step}", self.name(), door.name());
+            let place = || format!("{}, line {line}, through {}: {step}", self.name(), client.name());
             let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
             match word {
                 "sh" => outside(root, rest, &place()),
@@ -79,11 +79,11 @@ impl Scenario {
                     let (tool, arguments) = rest.split_once(' ').unwrap_or((rest, "{}"));
                     let typed = arguments.replace("{root}", &root.display().to_string());
                     let arguments: Value = serde_json::from_str(&typed).unwrap_or_else(|error| panic!("{}: {error}", place()));
-                    last = Some(call(door, root, tool, arguments, &mut told));
+                    last = Some(call(client, root, tool, arguments, &mut told));
                 }
                 "again" => {
                     let (tool, arguments, _) = last.take().unwrap_or_else(|| panic!("{}: nothing was called", place()));
-                    last = Some(call(door, root, &tool, arguments, &mut told));
+                    last = Some(call(client, root, &tool, arguments, &mut told));
                 }
                 "expect" => {
                     let (_, _, answer) = last.as_ref().unwrap_or_else(|| panic!("{}: nothing was called", place()));
@@ -97,10 +97,10 @@ impl Scenario {
                 _ => panic!("{}: what is that?", place()),
             }
         }
-        self.compare(root, &told, door.name());
+        self.compare(root, &told, client.name());
     }
 
-    fn compare(&self, root: &Path, told: &str, door: &str) {
+    fn compare(&self, root: &Path, told: &str, client: &str) {
         let after = tree(root);
         if std::env::var_os("UPDATE_SCENARIOS").is_some() {
             fs::write(self.dir.join("told.txt"), told).expect("told.txt");
@@ -113,16 +113,16 @@ impl Scenario {
             return;
         }
         let expected = fs::read_to_string(self.dir.join("told.txt")).unwrap_or_default();
-        assert_eq!(told, expected, "{}: what the model was told, through {door}", self.name());
+        assert_eq!(told, expected, "{}: what the model was told, through {client}", self.name());
         let shown = |tree: BTreeMap<String, Vec<u8>>| {
             tree.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect::<Vec<_>>()
         };
-        assert_eq!(shown(after), shown(tree(&self.dir.join("after"))), "{}: the files after, through {door}", self.name());
+        assert_eq!(shown(after), shown(tree(&self.dir.join("after"))), "{}: the files after, through {client}", self.name());
     }
 }
 
-fn call(door: &mut dyn Door, root: &Path, tool: &str, arguments: Value, told: &mut String) -> (String, Value, Answer) {
-    let answer = door.call(tool, &arguments);
+fn call(client: &mut dyn ToolClient, root: &Path, tool: &str, arguments: Value, told: &mut String) -> (String, Value, Answer) {
+    let answer = client.call(tool, &arguments);
     let written = format!("> {tool} {arguments}\n{}\n", answer.text);
     told.push_str(&written.replace(&root.display().to_string(), "{root}"));
     (tool.to_owned(), arguments, answer)

@@ -1,5 +1,5 @@
-//! A client of `surehand mcp` over stdio that can kill its server in the middle of a call. Whatever comes back is looked at: no
-//! call may hang, fail inside, or be refused without words.
+//! A client of `surehand mcp` over stdio that can kill its server in the middle of a call. It checks every answer: no call may
+//! hang, fail with an internal error, or be refused without a reason.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -13,53 +13,53 @@ use anyhow::{Context, Result};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::test_workspace::TestWorkspace;
 
-/// A call that takes longer than this hangs. Nothing comes near it on a machine that is only slow.
+/// A call that takes longer than this hangs: even a slow machine stays far below it.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// What came back.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
-    /// What the model was told.
+    /// The text for the model.
     pub text: String,
     /// The result object.
     pub result: Value,
 }
 
-/// What came of a call.
+/// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
-    /// It was done.
+    /// The call succeeded.
     Done(Answer),
-    /// It was refused, and nothing was changed.
+    /// The call was refused and changed nothing.
     Refused(Answer),
-    /// The server is dead, and nobody knows.
+    /// The server died first, so the result is unknown.
     Unknown,
 }
 
 /// A running server.
 pub(crate) struct Client<'a> {
-    scene: &'a Scene,
+    workspace: &'a TestWorkspace,
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     next_id: u64,
     killed: bool,
-    /// How long the last call took that was answered.
+    /// The duration of the last answered call.
     pub took: Duration,
 }
 
 impl<'a> Client<'a> {
-    /// Starts a server and shakes hands with it.
-    pub(crate) fn start(scene: &'a Scene, command: &mut Command) -> Result<Self> {
+    /// Starts a server and initializes the session.
+    pub(crate) fn start(workspace: &'a TestWorkspace, command: &mut Command) -> Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the server")?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
         // On a thread of its own, so that waiting for a line can have an end. It ends with the server.
         thread::spawn(move || output.lines().map_while(|line| line.ok()).try_for_each(|line| sender.send(line)));
-        let mut client = Self { scene, child, input, lines, next_id: 0, killed: false, took: Duration::ZERO };
+        let mut client = Self { workspace, child, input, lines, next_id: 0, killed: false, took: Duration::ZERO };
         let client_info = json!({ "name": "torture", "version": "0" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info });
         client.send("initialize", &hello);
@@ -77,7 +77,7 @@ impl<'a> Client<'a> {
         reply
     }
 
-    /// Calls a tool and kills the server at the end of a wait.
+    /// Calls a tool and kills the server when `wait` returns.
     pub(crate) fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) -> Reply {
         self.send("tools/call", &call_of(tool, arguments));
         wait();
@@ -97,7 +97,7 @@ impl<'a> Client<'a> {
         let _ = self.child.wait();
     }
 
-    /// Whether the server is alive, as far as we are concerned.
+    /// Whether the server has not been killed.
     pub(crate) fn is_alive(&self) -> bool {
         !self.killed
     }
@@ -116,7 +116,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The answer to the last request, if one comes.
+    /// The answer to the last request, unless the server dies first.
     fn receive(&mut self, patience: Duration) -> Option<Value> {
         let until = Instant::now() + patience;
         loop {
@@ -126,10 +126,10 @@ impl<'a> Client<'a> {
                     Ok(_) => {}
                     // The last line of a server that was killed may be cut off.
                     Err(_) if self.killed => {}
-                    Err(error) => self.scene.violation(format!("the server wrote no JSON: {error}: {line}")),
+                    Err(error) => self.workspace.violation(format!("the server wrote no JSON: {error}: {line}")),
                 },
                 Err(RecvTimeoutError::Timeout) => {
-                    self.scene.violation(format!("no answer within {} s", patience.as_secs()));
+                    self.workspace.violation(format!("no answer within {} s", patience.as_secs()));
                     self.kill();
                     return None;
                 }
@@ -137,7 +137,7 @@ impl<'a> Client<'a> {
                     if !self.killed {
                         let status = self.child.wait();
                         self.killed = true;
-                        self.scene.violation(format!("the server ended by itself: {status:?}"));
+                        self.workspace.violation(format!("the server ended by itself: {status:?}"));
                     }
                     return None;
                 }
@@ -149,23 +149,23 @@ impl<'a> Client<'a> {
         let Some(message) = self.receive(patience) else { return Reply::Unknown };
         let result = &message["result"];
         let Some(text) = result["content"][0]["text"].as_str() else {
-            self.scene.violation(format!("{tool} {arguments} was not answered as a call: {message}"));
+            self.workspace.violation(format!("{tool} {arguments} was not answered as a call: {message}"));
             return Reply::Unknown;
         };
         let answer = Answer { text: text.to_owned(), result: result["_meta"]["surehand/result"].clone() };
         if text.contains("failed inside") || text.contains("panicked") {
-            self.scene.violation(format!("{tool} {arguments} failed inside: {text}"));
+            self.workspace.violation(format!("{tool} {arguments} failed inside: {text}"));
         }
         if result["isError"] != true {
             return Reply::Done(answer);
         }
         if !text.starts_with("Error: ") {
-            self.scene.violation(format!("{tool} {arguments} was refused without saying so: {text}"));
+            self.workspace.violation(format!("{tool} {arguments} was refused without saying so: {text}"));
         }
         Reply::Refused(answer)
     }
 
-    /// Ends the server as a client does that has no more to ask.
+    /// Closes the server's input, as a client does at its end, and waits for the server to exit.
     pub(crate) fn end(mut self) {
         drop(self.input.take());
         if self.killed {
@@ -177,7 +177,7 @@ impl<'a> Client<'a> {
                 Ok(None) if Instant::now() < until => sleep(Duration::from_millis(1)),
                 Ok(Some(status)) if status.success() => break,
                 ended => {
-                    self.scene.violation(format!("the server did not end well: {ended:?}"));
+                    self.workspace.violation(format!("the server did not end well: {ended:?}"));
                     break;
                 }
             }
@@ -194,7 +194,7 @@ impl Drop for Client<'_> {
     }
 }
 
-/// A call that asks for its result as an object, too.
+/// A call that asks for the result object beside the text.
 fn call_of(tool: &str, arguments: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": true } })
 }

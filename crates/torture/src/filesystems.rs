@@ -1,5 +1,5 @@
-//! Kills and races on every file system that can be had here: images on loop devices, memory, an overlay, and file systems in
-//! programs, which can do less. What cannot be had is told with the reason.
+//! Kills and races on every file system available on this machine: images on loop devices, tmpfs, an overlay, and FUSE file systems,
+//! which support fewer operations. Unavailable file systems are reported with the reason.
 
 use std::{
     fs::{self, File},
@@ -11,9 +11,8 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::{
-    Torture,
-    account::{Outcome, Violation},
-    kill, mounts, race,
+    Torture, kill, mounts, race,
+    report::{PartOutcome, Violation},
 };
 
 /// A file system to try.
@@ -43,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Mounts one at this directory; what it needs is beside it.
+    /// Mounts the file system at `at`. Its image or lower directories are beside `at`.
     fn mount(self, at: &Path) -> Result<(), String> {
         let beside = |name: &str| at.with_file_name(name);
         let mounted = at.display().to_string();
@@ -88,13 +87,13 @@ fn mount_image(at: &Path, program: &str, arguments: &[&str]) -> Result<(), Strin
     mounts::tool("mount", &["-o", "loop", &image.display().to_string(), &at.display().to_string()])
 }
 
-/// Runs it.
-pub(crate) fn run(torture: &Torture, name: &str) -> Result<Vec<Outcome>> {
+/// Runs this part.
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<Vec<PartOutcome>> {
     let mut outcomes = Vec::new();
     for kind in Kind::ALL {
         let tried = mounts::in_private(|may_mount| try_out(torture, kind, may_mount))?;
         outcomes.extend(tried.unwrap_or_else(|why| {
-            let mut outcome = Outcome::new(&format!("{name}: {}", kind.name()));
+            let mut outcome = PartOutcome::new(&format!("{name}: {}", kind.name()));
             outcome.skip(why);
             vec![outcome]
         }));
@@ -102,8 +101,8 @@ pub(crate) fn run(torture: &Torture, name: &str) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// Kills and races on one file system, or why it cannot be had.
-fn try_out(torture: &Torture, kind: Kind, may_mount: Result<(), String>) -> Result<Result<Vec<Outcome>, String>> {
+/// Kills and races on one file system, or reports why it is unavailable.
+fn try_out(torture: &Torture, kind: Kind, may_mount: Result<(), String>) -> Result<Result<Vec<PartOutcome>, String>> {
     if let Err(why) = may_mount {
         return Ok(Err(why));
     }
@@ -130,7 +129,7 @@ fn try_out(torture: &Torture, kind: Kind, may_mount: Result<(), String>) -> Resu
     outcomes.map(Ok)
 }
 
-/// Copies a workspace that is kept to where it outlives the mount.
+/// Copies a kept workspace out of the mount.
 fn bring_out(violation: &mut Violation, dir: &Path) {
     let to = dir.join(violation.kept.file_name().unwrap_or_default());
     if to.exists() || Command::new("cp").arg("-a").arg(&violation.kept).arg(&to).status().is_ok_and(|status| status.success()) {
@@ -138,7 +137,7 @@ fn bring_out(violation: &mut Violation, dir: &Path) {
     }
 }
 
-/// Removes what was beside the mount; a program behind a mount may take an instant to let go of it.
+/// Removes the files beside the mount, with retries: a FUSE daemon may hold them for a moment.
 fn remove(home: TempDir) {
     let path = home.keep();
     for _ in 0..50 {

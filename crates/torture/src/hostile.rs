@@ -1,9 +1,9 @@
-//! A hostile world: no space, no inodes, files that may not grow, a file system that is read-only, rights that are taken away, a
-//! state directory that is gone, directories that become links leading outside. The original stays untouched, the refusal is
-//! clear, the server goes on, and works when the trouble is over; and nothing outside is ever read or written.
+//! Faults while a server runs: no space, no inodes, file size limits, a read-only file system, revoked permissions, a removed state
+//! directory, and directories that become symbolic links to the outside. The original file must stay intact and the refusal clear, the
+//! server must survive and work again after the fault, and nothing outside may be read or written.
 
+mod fault;
 mod links;
-mod trouble;
 
 use std::{
     process::Command,
@@ -12,138 +12,140 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use crate::{
     Torture,
-    account::{Outcome, Tally},
-    capable::Capable,
     client::{Client, Reply},
-    hostile::trouble::{Kind, Trouble},
+    file_set::{FileSet, SetChange},
+    fs_features::FsFeatures,
+    hostile::fault::{Fault, Kind},
     mounts,
-    ring::{Ring, Turn},
-    scene::{Scene, Settings},
+    report::{PartOutcome, Tally},
+    test_workspace::{Settings, TestWorkspace},
     tree,
 };
 
-/// How long one kind of trouble lasts in one workspace.
+/// How long one kind of fault is tried in one workspace.
 const LENGTH: Duration = Duration::from_secs(4);
 
-/// Runs it.
-pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
+/// Runs this part.
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     mounts::in_private(|may_mount| {
-        torture.rounds(name, |round, dice, outcome| {
+        torture.rounds(name, |round, rng, outcome| {
             let length = LENGTH.min(torture.time / (Kind::ALL.len() as u32 + 1));
             for kind in Kind::ALL {
                 if let Some(why) = kind.obstacle(&may_mount, torture) {
                     outcome.skip(format!("{}: {why}", kind.name()));
                     continue;
                 }
-                let scene = Scene::set(torture, &format!("{name} {}", kind.name()), round)?;
-                suffer(scene, kind, dice, length, outcome)?;
+                let workspace = TestWorkspace::set(torture, &format!("{name} {}", kind.name()), round)?;
+                suffer(workspace, kind, rng, length, outcome)?;
             }
-            if !Capable::of(&torture.dir)?.exchange {
+            if !FsFeatures::of(&torture.dir)?.exchange {
                 outcome.skip("links: this file system cannot exchange a directory and a link".to_owned());
                 return Ok(());
             }
-            links::run(Scene::set(torture, &format!("{name} links"), round)?, dice, length, outcome)
+            links::run(TestWorkspace::set(torture, &format!("{name} links"), round)?, rng, length, outcome)
         })
     })
 }
 
-/// One kind of trouble in one workspace.
-fn suffer(mut scene: Scene, kind: Kind, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
-    kind.prepare(&mut scene).with_context(|| format!("{}: {}", kind.name(), scene.root().display()))?;
-    let ring = Ring::lay_out(&scene.root(), kind.directory(), dice).with_context(|| scene.root().display().to_string())?;
-    kind.hand_over(&scene)?;
-    let mut patient = Patient { scene: &scene, ring, dice, tally: &mut outcome.tally };
+/// Tries one kind of fault in one workspace.
+fn suffer(mut workspace: TestWorkspace, kind: Kind, rng: &mut Rng, length: Duration, outcome: &mut PartOutcome) -> Result<()> {
+    kind.prepare(&mut workspace).with_context(|| format!("{}: {}", kind.name(), workspace.root().display()))?;
+    let file_set =
+        FileSet::lay_out(&workspace.root(), kind.directory(), rng).with_context(|| workspace.root().display().to_string())?;
+    kind.hand_over(&workspace)?;
+    let mut patient = Patient { workspace: &workspace, file_set, rng, tally: &mut outcome.tally };
     let until = Instant::now() + length;
-    while !scene.is_spoilt() {
+    while !workspace.is_spoilt() {
         patient.live(kind, until)?;
         if Instant::now() >= until {
             break;
         }
     }
-    if !scene.is_spoilt() {
-        scene.clean_start(Settings { durability: "fast", on_change: "refuse" })?;
-        check_tidy(&scene, "in the end");
+    if !workspace.is_spoilt() {
+        workspace.clean_start(Settings { durability: "fast", on_change: "refuse" })?;
+        check_tidy(&workspace, "in the end");
     }
-    kind.leave(&scene)?;
-    scene.close(outcome);
+    kind.leave(&workspace)?;
+    workspace.close(outcome);
     Ok(())
 }
 
-/// A workspace in trouble.
+/// A workspace under faults.
 struct Patient<'a> {
-    scene: &'a Scene,
-    ring: Ring,
-    dice: &'a mut Dice,
+    workspace: &'a TestWorkspace,
+    file_set: FileSet,
+    rng: &'a mut Rng,
     tally: &'a mut Tally,
 }
 
 impl Patient<'_> {
-    /// A server goes from trouble to trouble until its time is over or it is killed.
+    /// Runs a server through one fault after another until its time is over or it is killed.
     fn live(&mut self, kind: Kind, until: Instant) -> Result<()> {
-        let settings = Settings::any(self.dice);
-        let mut client = self.scene.server(settings)?;
-        while !self.scene.is_spoilt() && Instant::now() < until {
-            let Some(turn) = self.ready(&mut client) else { return Ok(()) };
-            let Ok(trouble) = Trouble::begin(kind, self.scene, client.id(), self.dice) else { continue };
+        let settings = Settings::any(self.rng);
+        let mut client = self.workspace.server(settings)?;
+        while !self.workspace.is_spoilt() && Instant::now() < until {
+            let Some(change) = self.ready(&mut client) else { return Ok(()) };
+            let Ok(fault) = Fault::begin(kind, self.workspace, client.id(), self.rng) else { continue };
             self.tally.foreign += 1;
             // Whoever removes the journal and then kills the process has made the debris himself.
-            let is_last = self.dice.percent(10) && kind != Kind::NoState;
-            let later = Duration::from_micros(self.dice.within(0..20_000) as u64);
+            let is_last = self.rng.percent(10) && kind != Kind::NoState;
+            let later = Duration::from_micros(self.rng.within(0..20_000) as u64);
             let reply = if is_last {
                 self.tally.kills += 1;
-                let reply = client.call_and_kill(turn.tool, &turn.arguments, || sleep(later));
-                // One that starts in trouble may fail, but not fall over: the log is looked through in the end.
-                run_quietly(&mut self.scene.small_call(settings));
+                let reply = client.call_and_kill(change.tool, &change.arguments, || sleep(later));
+                // A process that starts during a fault may fail but not panic: the log is checked at the end.
+                run_quietly(&mut self.workspace.small_call(settings));
                 reply
             } else {
-                client.call(turn.tool, &turn.arguments)
+                client.call(change.tool, &change.arguments)
             };
-            trouble.end(self.scene).context("the end of the trouble")?;
+            fault.end(self.workspace).context("the end of the fault")?;
             if is_last {
-                self.scene.clean_start(settings)?;
-                self.compare(&turn, &reply);
-                check_tidy(self.scene, &format!("after a kill in {} {}", turn.tool, turn.arguments));
+                self.workspace.clean_start(settings)?;
+                self.compare(&change, &reply);
+                check_tidy(self.workspace, &format!("after a kill in {} {}", change.tool, change.arguments));
                 return Ok(());
             }
-            self.compare(&turn, &reply);
+            self.compare(&change, &reply);
             self.show_health(&mut client);
         }
         client.end();
         Ok(())
     }
 
-    /// Reads everything, which works because there is no trouble now, and plans a change.
-    fn ready(&mut self, client: &mut Client<'_>) -> Option<Turn> {
-        for (tool, arguments) in self.ring.reads() {
+    /// Reads everything, which must work without a fault, and plans a change.
+    fn ready(&mut self, client: &mut Client<'_>) -> Option<SetChange> {
+        for (tool, arguments) in self.file_set.reads() {
             let reply = client.call(tool, &arguments);
             if !matches!(reply, Reply::Done(_)) {
-                self.scene.violation(format!("without trouble a read is refused: {tool} {arguments}: {reply:?}"));
+                self.workspace.violation(format!("without trouble a read is refused: {tool} {arguments}: {reply:?}"));
                 return None;
             }
         }
-        Some(self.ring.plan(self.dice))
+        Some(self.file_set.plan(self.rng))
     }
 
-    /// The trouble is over: a change is made at once.
+    /// Makes a change right after the fault: it must succeed.
     fn show_health(&mut self, client: &mut Client<'_>) {
-        if self.scene.is_spoilt() {
+        if self.workspace.is_spoilt() {
             return;
         }
-        let Some(turn) = self.ready(client) else { return };
-        let reply = client.call(turn.tool, &turn.arguments);
+        let Some(change) = self.ready(client) else { return };
+        let reply = client.call(change.tool, &change.arguments);
         if !matches!(reply, Reply::Done(_)) {
-            self.scene.violation(format!("when the trouble was over, {} {} was refused: {reply:?}", turn.tool, turn.arguments));
+            self.workspace
+                .violation(format!("when the trouble was over, {} {} was refused: {reply:?}", change.tool, change.arguments));
         }
-        self.compare(&turn, &reply);
+        self.compare(&change, &reply);
     }
 
-    /// What was refused has not happened, what was done has, and of what nobody knows all or nothing.
-    fn compare(&mut self, turn: &Turn, reply: &Reply) {
-        let found = self.ring.on_disk(&self.scene.root());
+    /// A refused change must not have happened, an acknowledged one must have, and an unanswered one must be there in full or not at all.
+    fn compare(&mut self, change: &SetChange, reply: &Reply) {
+        let found = self.file_set.on_disk(&self.workspace.root());
         let (may_be_old, may_be_new) = match reply {
             Reply::Done(_) => (false, true),
             Reply::Refused(_) => (true, false),
@@ -154,20 +156,20 @@ impl Patient<'_> {
             Reply::Refused(_) => self.tally.refused += 1,
             Reply::Unknown => self.tally.unanswered += 1,
         }
-        if may_be_new && found == turn.after {
-            self.ring.accept(turn);
-        } else if !(may_be_old && found == self.ring.files) {
-            let (new, old) = (tree::difference(&found, &turn.after), tree::difference(&found, &self.ring.files));
-            let what = format!("{} {} was answered {reply:?}", turn.tool, turn.arguments);
-            self.scene.violation(format!("{what}. From the new state: {new}. From the old: {old}"));
+        if may_be_new && found == change.after {
+            self.file_set.accept(change);
+        } else if !(may_be_old && found == self.file_set.files) {
+            let (new, old) = (tree::difference(&found, &change.after), tree::difference(&found, &self.file_set.files));
+            let what = format!("{} {} was answered {reply:?}", change.tool, change.arguments);
+            self.workspace.violation(format!("{what}. From the new state: {new}. From the old: {old}"));
         }
     }
 }
 
-fn check_tidy(scene: &Scene, when: &str) {
-    scene.check_state_is_tidy(when);
-    scene.check_nothing_is_rescued("", when);
-    scene.check_nothing_is_beside(when);
+fn check_tidy(workspace: &TestWorkspace, when: &str) {
+    workspace.check_state_is_tidy(when);
+    workspace.check_nothing_is_rescued("", when);
+    workspace.check_nothing_is_beside(when);
 }
 
 fn run_quietly(command: &mut Command) {

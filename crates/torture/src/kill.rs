@@ -1,7 +1,6 @@
-//! Processes that are killed (SIGKILL) at any instant of a call, of a start, or of the recovery from an earlier kill; every other
-//! time as soon as one file of a batch is seen to have changed, when the others may not have. Then, after
-//! a clean start: every file is whole, a batch has happened or not, what was acknowledged is there, and nothing is left lying
-//! about.
+//! Kills processes (SIGKILL) at any instant of a call, a start, or the recovery from an earlier kill. Every other kill comes as soon as
+//! one file of a batch has changed, when the others may not have. After a clean start every file must be whole, a batch must have
+//! happened in full or not at all, acknowledged changes must be there, and no temporary file may be left.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,46 +12,47 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use crate::{
     Torture,
-    account::{Outcome, Tally},
     client::{Client, Reply},
-    ring::{Ring, Turn},
-    scene::{Scene, Settings},
+    file_set::{FileSet, SetChange},
+    report::{PartOutcome, Tally},
+    test_workspace::{Settings, TestWorkspace},
     tree::{self, Files},
 };
 
 /// Kills in one workspace, before another one is set up with other files.
 const KILLS_IN_A_ROUND: usize = 12;
 
-/// Runs it.
-pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
+/// Runs this part.
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     let mut durations = Durations::default();
-    torture.rounds(name, |round, dice, outcome| {
-        let scene = Scene::set(torture, name, round)?;
-        let ring = Ring::lay_out(&scene.root(), "ring", dice).with_context(|| scene.root().display().to_string())?;
-        let mut victim = Victim { scene: &scene, dice, ring, durations: &mut durations, tally: &mut outcome.tally };
+    torture.rounds(name, |round, rng, outcome| {
+        let workspace = TestWorkspace::set(torture, name, round)?;
+        let file_set =
+            FileSet::lay_out(&workspace.root(), "ring", rng).with_context(|| workspace.root().display().to_string())?;
+        let mut victim = Victim { workspace: &workspace, rng, file_set, durations: &mut durations, tally: &mut outcome.tally };
         let until = Instant::now() + torture.time;
         for _ in 0..KILLS_IN_A_ROUND {
             victim.live_and_die()?;
-            if scene.is_spoilt() || Instant::now() >= until {
+            if workspace.is_spoilt() || Instant::now() >= until {
                 break;
             }
         }
-        scene.close(outcome);
+        workspace.close(outcome);
         Ok(())
     })
 }
 
-/// How long calls took that were not killed, by tool and durability: a kill is placed anywhere from the beginning of a call to
-/// a while after its usual end.
+/// Durations of calls that were not killed, by kind and durability. A kill comes at a random instant between the start of a call and a
+/// while after its usual end.
 #[derive(Default)]
 pub(crate) struct Durations(BTreeMap<(&'static str, &'static str), Vec<Duration>>);
 
 impl Durations {
-    /// A call took so long.
+    /// Records the duration of a call.
     pub(crate) fn note(&mut self, tool: &'static str, durability: &'static str, took: Duration) {
         let seen = self.0.entry((tool, durability)).or_default();
         seen.push(took);
@@ -61,18 +61,18 @@ impl Durations {
         }
     }
 
-    /// An instant from the beginning of a call to half as long again as it usually takes.
-    pub(crate) fn instant(&self, tool: &'static str, durability: &'static str, dice: &mut Dice) -> Duration {
+    /// A random instant up to one and a half times the usual duration of a call.
+    pub(crate) fn instant(&self, tool: &'static str, durability: &'static str, rng: &mut Rng) -> Duration {
         let usual = self.0.get(&(tool, durability)).map_or(Duration::from_millis(5), |seen| {
             let mut seen = seen.clone();
             seen.sort();
             seen[seen.len() / 2]
         });
-        usual.mul_f64(dice.unit() * 1.5)
+        usual.mul_f64(rng.unit() * 1.5)
     }
 }
 
-/// Waits until something has become of a file, but not for ever: the sight of it may have been missed.
+/// Waits until the file at `path` changes, with a limit, because the change may already have happened.
 fn wait_for_sight(path: &Path) {
     let look = || fs::symlink_metadata(path).ok().map(|now| (now.ino(), now.size(), now.mtime(), now.mtime_nsec()));
     let (before, until) = (look(), Instant::now() + Duration::from_millis(300));
@@ -81,119 +81,120 @@ fn wait_for_sight(path: &Path) {
 
 /// A workspace whose servers are killed.
 struct Victim<'a> {
-    scene: &'a Scene,
-    dice: &'a mut Dice,
-    ring: Ring,
+    workspace: &'a TestWorkspace,
+    rng: &'a mut Rng,
+    file_set: FileSet,
     durations: &'a mut Durations,
     tally: &'a mut Tally,
 }
 
 impl Victim<'_> {
-    /// A server does a few things and is killed during the last of them.
+    /// Runs a few calls on a server and kills it during the last one.
     fn live_and_die(&mut self) -> Result<()> {
-        let settings = Settings::any(self.dice);
-        let mut client = self.scene.server(settings)?;
+        let settings = Settings::any(self.rng);
+        let mut client = self.workspace.server(settings)?;
         let mut last: Option<(Files, usize)> = None;
-        for _ in 0..self.dice.within(0..4) {
-            let Some(turn) = self.prepare(&mut client, last.take()) else { return Ok(()) };
-            let before = (self.ring.files.clone(), self.ring.number());
-            let reply = client.call(turn.tool, &turn.arguments);
-            self.durations.note(turn.kind, settings.durability, client.took);
+        for _ in 0..self.rng.within(0..4) {
+            let Some(change) = self.prepare(&mut client, last.take()) else { return Ok(()) };
+            let before = (self.file_set.files.clone(), self.file_set.number());
+            let reply = client.call(change.tool, &change.arguments);
+            self.durations.note(change.kind, settings.durability, client.took);
             let Reply::Done(_) = reply else {
-                self.scene.violation(format!("refused though nobody else is there: {} {}: {reply:?}", turn.tool, turn.arguments));
+                self.workspace
+                    .violation(format!("refused though nobody else is there: {} {}: {reply:?}", change.tool, change.arguments));
                 return Ok(());
             };
             self.tally.acknowledged += 1;
-            let found = self.ring.on_disk(&self.scene.root());
-            if found != turn.after {
-                let difference = tree::difference(&found, &turn.after);
-                self.scene.violation(format!("acknowledged, but not so: {} {}: {difference}", turn.tool, turn.arguments));
+            let found = self.file_set.on_disk(&self.workspace.root());
+            if found != change.after {
+                let difference = tree::difference(&found, &change.after);
+                self.workspace.violation(format!("acknowledged, but not so: {} {}: {difference}", change.tool, change.arguments));
                 return Ok(());
             }
-            self.ring.accept(&turn);
-            last = (turn.tool != "undo").then_some(before);
+            self.file_set.accept(&change);
+            last = (change.tool != "undo").then_some(before);
         }
-        let Some(turn) = self.prepare(&mut client, last) else { return Ok(()) };
-        let instant = self.durations.instant(turn.kind, settings.durability, self.dice);
-        let directories = tree::directories(&self.scene.root(), self.ring.directory());
-        let path = self.scene.root().join(self.ring.touched(&turn, self.dice));
-        let reply = match self.dice.within(0..3) {
-            0 => client.call_and_kill(turn.tool, &turn.arguments, || sleep(instant)),
-            1 => client.call_and_kill(turn.tool, &turn.arguments, || wait_for_sight(&path)),
+        let Some(change) = self.prepare(&mut client, last) else { return Ok(()) };
+        let instant = self.durations.instant(change.kind, settings.durability, self.rng);
+        let directories = tree::directories(&self.workspace.root(), self.file_set.directory());
+        let path = self.workspace.root().join(self.file_set.touched(&change, self.rng));
+        let reply = match self.rng.within(0..3) {
+            0 => client.call_and_kill(change.tool, &change.arguments, || sleep(instant)),
+            1 => client.call_and_kill(change.tool, &change.arguments, || wait_for_sight(&path)),
             _ => {
                 // The server waits a little for others to close a file. So a reader of some holds it up between the others.
-                let _readers = self.read_some(&turn);
-                let later = Duration::from_micros(self.dice.within(0..10_000) as u64);
-                client.call_and_kill(turn.tool, &turn.arguments, || {
+                let _readers = self.read_some(&change);
+                let later = Duration::from_micros(self.rng.within(0..10_000) as u64);
+                client.call_and_kill(change.tool, &change.arguments, || {
                     wait_for_sight(&path);
                     sleep(later);
                 })
             }
         };
         self.tally.kills += 1;
-        self.check_files_are_whole(&turn);
+        self.check_files_are_whole(&change);
         self.recover(settings)?;
-        self.check(&turn, &reply, &directories);
+        self.check(&change, &reply, &directories);
         Ok(())
     }
 
-    /// Opens some of the files that a change touches, as a program does that only reads.
-    fn read_some(&mut self, turn: &Turn) -> Vec<File> {
-        let paths: Vec<String> = (0..3).map(|_| self.ring.touched(turn, self.dice)).collect();
+    /// Opens some of the files that a change touches, as another reader would.
+    fn read_some(&mut self, change: &SetChange) -> Vec<File> {
+        let paths: Vec<String> = (0..3).map(|_| self.file_set.touched(change, self.rng)).collect();
         // Neither one that is not there yet nor one with several names, whose change would be refused while it is open.
-        let is_plain = |path: &&String| !(self.ring.is_linked && path.ends_with("/u.txt") || path.ends_with("/ul.txt"));
-        paths.iter().filter(is_plain).filter_map(|path| File::open(self.scene.root().join(path)).ok()).collect()
+        let is_plain = |path: &&String| !(self.file_set.is_linked && path.ends_with("/u.txt") || path.ends_with("/ul.txt"));
+        paths.iter().filter(is_plain).filter_map(|path| File::open(self.workspace.root().join(path)).ok()).collect()
     }
 
-    /// Reads what is there and plans the next change; now and then it takes the last one back.
-    fn prepare(&mut self, client: &mut Client<'_>, last: Option<(Files, usize)>) -> Option<Turn> {
-        for (tool, arguments) in self.ring.reads() {
+    /// Reads the files and plans the next change, which is sometimes the undo of the last one.
+    fn prepare(&mut self, client: &mut Client<'_>, last: Option<(Files, usize)>) -> Option<SetChange> {
+        for (tool, arguments) in self.file_set.reads() {
             let Reply::Done(_) = client.call(tool, &arguments) else {
-                self.scene.violation(format!("a read was refused though nobody else is there: {tool} {arguments}"));
+                self.workspace.violation(format!("a read was refused though nobody else is there: {tool} {arguments}"));
                 return None;
             };
         }
         match last {
-            Some((before, number)) if self.dice.percent(40) => Some(self.ring.undo(&before, number)),
-            _ => Some(self.ring.plan(self.dice)),
+            Some((before, number)) if self.rng.percent(40) => Some(self.file_set.undo(&before, number)),
+            _ => Some(self.file_set.plan(self.rng)),
         }
     }
 
-    /// Even before recovery nobody sees a part of a file, unless it has several names and must be written in place.
-    fn check_files_are_whole(&mut self, turn: &Turn) {
-        let found = self.ring.on_disk(&self.scene.root());
-        self.tally.half_done += u64::from(found != self.ring.files && found != turn.after);
+    /// Even before recovery no file may be partly written, except one with several hard links, which is written in place.
+    fn check_files_are_whole(&mut self, change: &SetChange) {
+        let found = self.file_set.on_disk(&self.workspace.root());
+        self.tally.half_done += u64::from(found != self.file_set.files && found != change.after);
         for (path, bytes) in found {
             let name = path.rsplit('/').next().unwrap_or_default();
-            let is_in_place = self.ring.is_linked && name.starts_with('u');
-            let is_whole = [&self.ring.files, &turn.after].iter().any(|files| files.get(&path) == Some(&bytes));
+            let is_in_place = self.file_set.is_linked && name.starts_with('u');
+            let is_whole = [&self.file_set.files, &change.after].iter().any(|files| files.get(&path) == Some(&bytes));
             if !is_whole && !is_in_place {
-                let what = format!("{path} is neither old nor new before recovery from {} {}", turn.tool, turn.arguments);
-                self.scene.violation(format!("{what}: {}", String::from_utf8_lossy(&bytes)));
+                let what = format!("{path} is neither old nor new before recovery from {} {}", change.tool, change.arguments);
+                self.workspace.violation(format!("{what}: {}", String::from_utf8_lossy(&bytes)));
             }
         }
     }
 
-    /// Starts a process that settles what is left. Now and then some are killed while they do.
+    /// Starts a process that recovers. Sometimes other processes are killed during recovery first.
     fn recover(&mut self, settings: Settings) -> Result<()> {
-        while self.dice.percent(30) {
-            let mut child = self.scene.small_call(settings).spawn().context("surehand call")?;
-            sleep(self.durations.instant("start", settings.durability, self.dice));
+        while self.rng.percent(30) {
+            let mut child = self.workspace.small_call(settings).spawn().context("surehand call")?;
+            sleep(self.durations.instant("start", settings.durability, self.rng));
             let _ = child.kill();
             child.wait().context("a process that was killed")?;
             self.tally.kills += 1;
         }
         let began = Instant::now();
-        self.scene.clean_start(settings)?;
+        self.workspace.clean_start(settings)?;
         self.durations.note("start", settings.durability, began.elapsed());
         Ok(())
     }
 
-    /// What must hold after a clean start.
-    fn check(&mut self, turn: &Turn, reply: &Reply, directories: &BTreeSet<String>) {
-        let what = format!("after a kill in {} {}", turn.tool, turn.arguments);
-        let found = self.ring.on_disk(&self.scene.root());
-        let has_happened = found == turn.after;
+    /// Checks what must hold after a clean start.
+    fn check(&mut self, change: &SetChange, reply: &Reply, directories: &BTreeSet<String>) {
+        let what = format!("after a kill in {} {}", change.tool, change.arguments);
+        let found = self.file_set.on_disk(&self.workspace.root());
+        let has_happened = found == change.after;
         match reply {
             Reply::Done(_) => self.tally.acknowledged += 1,
             Reply::Refused(_) => self.tally.refused += 1,
@@ -201,28 +202,28 @@ impl Victim<'_> {
         }
         match reply {
             Reply::Done(_) if !has_happened => {
-                let difference = tree::difference(&found, &turn.after);
-                self.scene.violation(format!("{what}: acknowledged, but not so: {difference}"));
+                let difference = tree::difference(&found, &change.after);
+                self.workspace.violation(format!("{what}: acknowledged, but not so: {difference}"));
             }
             Reply::Refused(answer) => {
-                self.scene.violation(format!("{what}: refused though nobody else is there: {}", answer.text))
+                self.workspace.violation(format!("{what}: refused though nobody else is there: {}", answer.text))
             }
             Reply::Done(_) | Reply::Unknown => {}
         }
         if has_happened {
-            self.ring.accept(turn);
-        } else if found != self.ring.files {
-            let (new, old) = (tree::difference(&found, &turn.after), tree::difference(&found, &self.ring.files));
-            self.scene.violation(format!("{what}: half done. From the new state: {new}. From the old: {old}"));
+            self.file_set.accept(change);
+        } else if found != self.file_set.files {
+            let (new, old) = (tree::difference(&found, &change.after), tree::difference(&found, &self.file_set.files));
+            self.workspace.violation(format!("{what}: half done. From the new state: {new}. From the old: {old}"));
         }
-        for directory in tree::directories(&self.scene.root(), self.ring.directory()).difference(directories) {
+        for directory in tree::directories(&self.workspace.root(), self.file_set.directory()).difference(directories) {
             let is_empty = !found.keys().any(|path| path.starts_with(&format!("{directory}/")));
-            if is_empty && !tree::is_held_by_file_system(&self.scene.root().join(directory)) {
-                self.scene.violation(format!("{what}: an empty directory is left: {directory}"));
+            if is_empty && !tree::is_held_by_file_system(&self.workspace.root().join(directory)) {
+                self.workspace.violation(format!("{what}: an empty directory is left: {directory}"));
             }
         }
-        self.scene.check_state_is_tidy(&what);
-        self.scene.check_nothing_is_rescued("", &what);
-        self.scene.check_nothing_is_beside(&what);
+        self.workspace.check_state_is_tidy(&what);
+        self.workspace.check_nothing_is_rescued("", &what);
+        self.workspace.check_nothing_is_beside(&what);
     }
 }

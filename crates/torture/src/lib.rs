@@ -1,19 +1,19 @@
-//! The torture: proof, to be had again by anyone, that Surehand loses nothing. Real processes are killed, raced and starved on real
-//! files, and what is on the disk afterwards is compared with what everybody was told. Every choice comes from a seed; the
-//! timing is the machine's. A check is a law: it holds whatever the timing was.
+//! Torture: a repeatable proof that Surehand loses nothing. It kills, races and starves real processes on real files, and then compares
+//! the disk with every answer that the processes gave. Every choice comes from a seed, and the timing from the machine. Each check is a
+//! law that holds for any timing.
 #![allow(clippy::disallowed_methods, reason = "it plays the other programs")]
 
-mod account;
-mod capable;
 mod client;
+mod file_set;
 mod filesystems;
+mod fs_features;
 mod hostile;
 mod kill;
 mod metadata;
 mod mounts;
 mod race;
-mod ring;
-mod scene;
+mod report;
+mod test_workspace;
 mod tree;
 
 use std::{
@@ -21,54 +21,54 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use account::{Outcome, Report, Tally, Violation};
 use anyhow::Result;
-use surehand_testkit::dice::Dice;
+pub use report::{PartOutcome, Report, Tally, Violation};
+use surehand_testkit::rng::Rng;
 
-/// What is tortured, and for how long.
+/// A run of the torture.
 #[derive(Debug, Clone)]
 pub struct Torture {
     /// The `surehand` binary.
     pub program: PathBuf,
-    /// Every choice comes from it.
+    /// The seed of every choice.
     pub seed: u64,
-    /// How long each part goes on. A round that has begun is finished.
+    /// How long each part runs. A round that has begun is finished.
     pub time: Duration,
-    /// Where the workspaces are.
+    /// The directory for the workspaces.
     pub dir: PathBuf,
-    /// Whether progress is told on standard error.
+    /// Where progress goes.
     pub progress: Progress,
 }
 
-/// Whether progress is told.
+/// Where progress goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// On standard error.
+    /// To standard error.
     Told,
-    /// Not at all.
+    /// Nowhere.
     Silent,
 }
 
 /// The parts of the torture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Processes are killed at any instant of a call: files are whole, batches all or nothing, nothing is left lying about.
+    /// Kills processes at any instant of a call: files stay whole, batches are all or nothing, and no temporary file is left.
     Kill,
-    /// Several processes and other programs on the same files: every token that anybody wrote is accounted for.
+    /// Runs several processes and other programs on the same files, and accounts for every token written.
     Race,
-    /// Other programs change mode, group and attributes of files that are being edited: all of it stays.
+    /// Changes mode, group and attributes of files during edits: all of these changes survive.
     Metadata,
-    /// No space, no rights, no state, links that lead outside: the original stays, and the server goes on.
+    /// Takes away space, permissions and state, and swaps in links to the outside: originals survive, and so does the server.
     Hostile,
-    /// Kills and races on every file system that can be had here.
+    /// Runs kills and races on every available file system.
     Filesystems,
 }
 
 impl Part {
-    /// All of them, in the order in which they are run.
+    /// All parts, in the order in which they run.
     pub const ALL: [Part; 5] = [Part::Kill, Part::Race, Part::Metadata, Part::Hostile, Part::Filesystems];
 
-    /// Its name, as it is typed and reported.
+    /// The name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Part::Kill => "kill",
@@ -81,7 +81,7 @@ impl Part {
 }
 
 impl Torture {
-    /// Runs one part and says what came of it.
+    /// Runs one part and reports its outcomes.
     pub fn run(&self, part: Part) -> Result<Report> {
         let outcomes = match part {
             Part::Kill => vec![kill::run(self, part.name())?],
@@ -93,13 +93,13 @@ impl Torture {
         Ok(Report { seed: self.seed, outcomes })
     }
 
-    /// Plays rounds until the time is over, at least one, each with dice of its own.
-    fn rounds(&self, name: &str, mut play: impl FnMut(usize, &mut Dice, &mut Outcome) -> Result<()>) -> Result<Outcome> {
-        let mut outcome = Outcome::new(name);
+    /// Plays at least one round, then more until the time is over. Each has its own random numbers.
+    fn rounds(&self, name: &str, mut play: impl FnMut(usize, &mut Rng, &mut PartOutcome) -> Result<()>) -> Result<PartOutcome> {
+        let mut outcome = PartOutcome::new(name);
         let until = Instant::now() + self.time;
         for round in 0.. {
-            let mut dice = Dice::new(self.seed.wrapping_mul(1_000_003).wrapping_add(round as u64));
-            play(round, &mut dice, &mut outcome)?;
+            let mut rng = Rng::new(self.seed.wrapping_mul(1_000_003).wrapping_add(round as u64));
+            play(round, &mut rng, &mut outcome)?;
             outcome.tally.rounds += 1;
             self.tell(&outcome, until);
             if Instant::now() >= until {
@@ -109,7 +109,7 @@ impl Torture {
         Ok(outcome)
     }
 
-    fn tell(&self, outcome: &Outcome, until: Instant) {
+    fn tell(&self, outcome: &PartOutcome, until: Instant) {
         if self.progress == Progress::Told {
             let left = until.saturating_duration_since(Instant::now()).as_secs();
             eprintln!("{}: {}, {} violations, {left} s to go", outcome.name, outcome.tally, outcome.violations.len());

@@ -1,5 +1,5 @@
-//! Another program changes mode, group or attributes of a file at any instant of an edit: the edit is made, and the change stays, also if
-//! the server is killed.
+//! Another program changes the mode, group or attributes of a file at any instant of an edit. Both the edit and that change must survive,
+//! even if the server is killed.
 
 use std::{
     fs,
@@ -12,46 +12,46 @@ use std::{
 use anyhow::Result;
 use rustix::fs::XattrFlags;
 use serde_json::json;
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use crate::{
     Torture,
-    account::{Outcome, Tally},
     client::Reply,
-    scene::{Scene, Settings},
+    report::{PartOutcome, Tally},
+    test_workspace::{Settings, TestWorkspace},
 };
 
-/// How many edits are made in one workspace.
+/// The number of edits in one workspace.
 const PAIRS: usize = 100;
-/// A change that comes a moment late is carried over when the old file is looked at again.
+/// How long a late change may take: it is carried over when the old file is checked again.
 const PATIENCE: Duration = Duration::from_secs(20);
 const FILE: &str = "a.txt";
 
-/// Runs it.
-pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
-    torture.rounds(name, |round, dice, outcome| {
-        let scene = Scene::set(torture, name, round)?;
-        fs::write(scene.root().join(FILE), "count 0\n")?;
+/// Runs this part.
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
+    torture.rounds(name, |round, rng, outcome| {
+        let workspace = TestWorkspace::set(torture, name, round)?;
+        fs::write(workspace.root().join(FILE), "count 0\n")?;
         let mut count = 0;
-        while count < PAIRS && !scene.is_spoilt() {
-            count = live(&scene, count, dice, &mut outcome.tally)?;
+        while count < PAIRS && !workspace.is_spoilt() {
+            count = live(&workspace, count, rng, &mut outcome.tally)?;
         }
-        scene.close(outcome);
+        workspace.close(outcome);
         Ok(())
     })
 }
 
 /// A server makes edits until it is killed, or there are enough. Gives the number of the last one that is in the file.
-fn live(scene: &Scene, mut count: usize, dice: &mut Dice, tally: &mut Tally) -> Result<usize> {
-    let path = scene.root().join(FILE);
-    let settings = Settings::any(dice);
-    let mut client = scene.server(settings)?;
+fn live(workspace: &TestWorkspace, mut count: usize, rng: &mut Rng, tally: &mut Tally) -> Result<usize> {
+    let path = workspace.root().join(FILE);
+    let settings = Settings::any(rng);
+    let mut client = workspace.server(settings)?;
     client.call("read_file", &json!({ "path": FILE }));
-    while count < PAIRS && !scene.is_spoilt() {
-        let change = Change::any(count, dice);
+    while count < PAIRS && !workspace.is_spoilt() {
+        let change = Change::any(count, rng);
         let edit =
             json!({ "path": FILE, "old_string": format!("count {count}\n"), "new_string": format!("count {}\n", count + 1) });
-        let (before, kill_after) = (wait(dice), dice.percent(5).then(|| wait(dice)));
+        let (before, kill_after) = (wait(rng), rng.percent(5).then(|| wait(rng)));
         tally.foreign += 1;
         let reply = thread::scope(|scope| {
             scope.spawn(|| {
@@ -65,15 +65,15 @@ fn live(scene: &Scene, mut count: usize, dice: &mut Dice, tally: &mut Tally) -> 
         });
         match &reply {
             Reply::Done(_) => tally.acknowledged += 1,
-            Reply::Refused(answer) => scene.violation(format!("an edit was refused beside {change:?}: {}", answer.text)),
+            Reply::Refused(answer) => workspace.violation(format!("an edit was refused beside {change:?}: {}", answer.text)),
             Reply::Unknown => tally.unanswered += 1,
         }
         if kill_after.is_some() {
             tally.kills += 1;
-            scene.clean_start(settings)?;
+            workspace.clean_start(settings)?;
         }
         if !change.stays(&path) {
-            scene.violation(format!("lost beside edit {count} ({reply:?}): {change:?}"));
+            workspace.violation(format!("lost beside edit {count} ({reply:?}): {change:?}"));
         }
         count = fs::read_to_string(&path)?.trim().trim_start_matches("count ").parse()?;
         if kill_after.is_some() {
@@ -84,8 +84,8 @@ fn live(scene: &Scene, mut count: usize, dice: &mut Dice, tally: &mut Tally) -> 
     Ok(count)
 }
 
-fn wait(dice: &mut Dice) -> Duration {
-    Duration::from_micros(dice.within(0..4_000) as u64)
+fn wait(rng: &mut Rng) -> Duration {
+    Duration::from_micros(rng.within(0..4_000) as u64)
 }
 
 /// What the other program does.
@@ -97,15 +97,15 @@ enum Change {
 }
 
 impl Change {
-    /// Each other than the one before, so that it shows.
-    fn any(number: usize, dice: &mut Dice) -> Self {
+    /// Always different from the one before, so that a lost change shows.
+    fn any(number: usize, rng: &mut Rng) -> Self {
         let changes = [
             Self::Mode([0o644, 0o755, 0o600, 0o640][number % 4]),
             Self::Attribute(number),
             // Only root may choose any.
             Self::Group(1000 + number as u32 % 7),
         ];
-        *dice.pick(&changes[..if rustix::process::geteuid().is_root() { 3 } else { 2 }])
+        *rng.pick(&changes[..if rustix::process::geteuid().is_root() { 3 } else { 2 }])
     }
 
     fn make(self, path: &Path) {

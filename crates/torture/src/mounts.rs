@@ -1,4 +1,4 @@
-//! Mounts in a name space of their own: nobody else sees them, and they vanish with the thread that made them, whatever happens to it.
+//! Mounts in a private mount namespace: no other process sees them, and they vanish with the thread that made them, even if it panics.
 
 use std::{io, panic::resume_unwind, path::Path, process::Command, thread};
 
@@ -8,7 +8,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Runs something on a thread with mounts of its own. It is told whether it may mount, and why not.
+/// Runs `act` on a thread with its own mount namespace. `act` gets an error if this thread may not mount.
 pub(crate) fn in_private<T: Send>(act: impl FnOnce(Result<(), String>) -> T + Send) -> T {
     thread::scope(|scope| {
         let acting = scope.spawn(|| act(leave_shared()));
@@ -24,13 +24,13 @@ fn leave_shared() -> Result<(), String> {
         .map_err(|errno| format!("no right to mount: {}", io::Error::from(errno)))
 }
 
-/// Mounts a file system in memory.
+/// Mounts a tmpfs.
 pub(crate) fn memory(at: &Path, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options).expect("options without a zero byte");
     Ok(mount("torture", at, "tmpfs", MountFlags::empty(), Some(options.as_c_str()))?)
 }
 
-/// Unmounts a file system, at the latest when nobody uses it any more.
+/// Unmounts a file system, lazily if it is in use.
 pub(crate) fn leave(at: &Path) -> io::Result<()> {
     Ok(unmount(at, UnmountFlags::DETACH)?)
 }
@@ -41,7 +41,7 @@ pub(crate) fn set_read_only(at: &Path, read_only: bool) -> io::Result<()> {
     Ok(mount_remount(at, flags, c"")?)
 }
 
-/// Runs a command that mounts or makes a file system. What it says is the error.
+/// Runs a command that mounts or creates a file system. Its output is the error.
 pub(crate) fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {

@@ -1,10 +1,11 @@
-//! Several Surehand processes and other programs on the same files, with kills in between. Everything that anybody writes carries a
-//! token, and in the end every token is in a file, or was refused, or was taken away by somebody who had seen it, or is rescued.
+//! Several Surehand processes and other programs on the same files, with kills in between. Every write carries a token. In the end each
+//! token must be in a file, or its write was refused, or a writer who had seen it removed it, or it is rescued.
 //!
-//! The directories of the workspace differ in who writes there, so that a token which is gone is Surehand's fault:
-//! `counter` only Surehand; `open` programs that write into files which they may hold open; `renamed` programs that put other
-//! files in their place, and keep what they did not expect to take out; `wild` programs that destroy what they have not seen,
-//! where every file must only be whole.
+//! Each directory has other writers, so that a missing token is Surehand's fault:
+//! - `counter`: only Surehand writes;
+//! - `open`: other programs write into files that they may hold open;
+//! - `renamed`: other programs replace files, and keep a file that they did not expect to take out;
+//! - `wild`: other programs destroy what they have not seen, so files must only be whole.
 
 mod agent;
 mod foreign;
@@ -23,18 +24,18 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use crate::{
     Torture,
-    account::{Outcome, Tally},
-    capable::{Capable, names_agree},
+    fs_features::{FsFeatures, names_agree},
     race::{agent::Agent, foreign::Foreign, ledger::Ledger},
-    scene::{Scene, Settings},
+    report::{PartOutcome, Tally},
+    test_workspace::{Settings, TestWorkspace},
     tree::{self, Files},
 };
 
-/// How long one workspace is fought over.
+/// The duration of one round.
 const LENGTH: Duration = Duration::from_secs(4);
 /// Surehand processes at a time.
 const AGENTS: usize = 3;
@@ -45,16 +46,15 @@ const FOREIGNERS: usize = 2;
 /// Lines of a file that Surehand changes.
 const SLOTS: usize = 4;
 
-/// What everybody in a race shares.
+/// State that all threads of a race share.
 struct Race<'a> {
-    scene: &'a Scene,
+    workspace: &'a TestWorkspace,
     ledger: Ledger,
     over: AtomicBool,
     tally: Mutex<Tally>,
-    /// One lock for each directory with other programs, which keeps these from destroying what each other wrote. Surehand knows
-    /// nothing of it.
+    /// A lock per directory that keeps the other programs from destroying each other's writes. Surehand does not use it.
     manners: [Mutex<()>; 3],
-    capable: Capable,
+    capable: FsFeatures,
 }
 
 impl Race<'_> {
@@ -67,37 +67,37 @@ impl Race<'_> {
     }
 }
 
-/// Runs it.
-pub(crate) fn run(torture: &Torture, name: &str) -> Result<Outcome> {
-    let capable = Capable::of(&torture.dir)?;
+/// Runs this part.
+pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
+    let capable = FsFeatures::of(&torture.dir)?;
     let has_git = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
-    torture.rounds(name, |round, dice, outcome| {
+    torture.rounds(name, |round, rng, outcome| {
         if !has_git {
             outcome.skip("checkouts, because there is no git".to_owned());
         }
         if let Some(why) = capable.lack() {
             outcome.skip(why.to_owned());
         }
-        let scene = Scene::set(torture, name, round)?;
-        lay_out(&scene.root(), has_git).with_context(|| scene.root().display().to_string())?;
+        let workspace = TestWorkspace::set(torture, name, round)?;
+        lay_out(&workspace.root(), has_git).with_context(|| workspace.root().display().to_string())?;
         let length = LENGTH.min(torture.time);
-        let tally = play(&scene, dice, capable, length)?;
+        let tally = play(&workspace, rng, capable, length)?;
         outcome.tally.add(&tally);
-        scene.close(outcome);
+        workspace.close(outcome);
         Ok(())
     })
 }
 
-fn play(scene: &Scene, dice: &mut Dice, capable: Capable, length: Duration) -> Result<Tally> {
+fn play(workspace: &TestWorkspace, rng: &mut Rng, capable: FsFeatures, length: Duration) -> Result<Tally> {
     let race = Race {
-        scene,
+        workspace,
         ledger: Ledger::default(),
         over: AtomicBool::new(false),
         tally: Mutex::default(),
         manners: Default::default(),
         capable,
     };
-    let mut seeds = || Dice::new(dice.within(0..usize::MAX) as u64);
+    let mut seeds = || Rng::new(rng.within(0..usize::MAX) as u64);
     thread::scope(|scope| {
         for who in 0..AGENTS {
             let agent = Agent::new(&race, who, seeds());
@@ -110,36 +110,36 @@ fn play(scene: &Scene, dice: &mut Dice, capable: Capable, length: Duration) -> R
             }
         }
         let until = Instant::now() + length;
-        while Instant::now() < until && !scene.is_spoilt() {
+        while Instant::now() < until && !workspace.is_spoilt() {
             thread::sleep(Duration::from_millis(10));
         }
         race.over.store(true, Ordering::Relaxed);
     });
-    scene.clean_start(Settings { durability: "fast", on_change: "refuse" })?;
+    workspace.clean_start(Settings { durability: "fast", on_change: "refuse" })?;
     check(&race);
     let mut tally = *race.tally.lock().expect("nobody panics while counting");
-    race.ledger.settle(scene, &mut tally);
+    race.ledger.settle(workspace, &mut tally);
     Ok(tally)
 }
 
-/// What must hold in the end besides the account of the tokens.
+/// Checks what must hold in the end besides the ledger.
 fn check(race: &Race<'_>) {
-    let root = race.scene.root();
-    race.scene.check_state_is_tidy("in the end");
-    race.scene.check_nothing_is_rescued("counter", "in the end");
-    race.scene.check_nothing_is_beside("in the end");
+    let root = race.workspace.root();
+    race.workspace.check_state_is_tidy("in the end");
+    race.workspace.check_nothing_is_rescued("counter", "in the end");
+    race.workspace.check_nothing_is_beside("in the end");
     for (path, bytes) in tree::files(&root, "") {
         let text = String::from_utf8_lossy(&bytes);
         if path.starts_with("counter/") && !counts_well(&text) {
-            race.scene.violation(format!("{path} does not count its own lines: {text}"));
+            race.workspace.violation(format!("{path} does not count its own lines: {text}"));
         }
         if path.starts_with("wild/") && !is_whole(&text) {
-            race.scene.violation(format!("{path} is not whole: {text:?}"));
+            race.workspace.violation(format!("{path} is not whole: {text:?}"));
         }
     }
 }
 
-/// A counter has a line for each time that it was counted up.
+/// A counter has one line per increment.
 fn counts_well(text: &str) -> bool {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     first.strip_prefix("count ").and_then(|number| number.parse().ok()) == Some(rest.lines().count())
@@ -176,8 +176,7 @@ fn lay_out(root: &Path, has_git: bool) -> Result<()> {
     Ok(())
 }
 
-/// A file that is shared: lines that Surehand changes, each between others that stay, then a line for each foreigner, then what
-/// is appended.
+/// A shared file: lines that Surehand changes, each between lines that stay, then a line for each other program, then appended lines.
 fn shared() -> String {
     let slots = (0..SLOTS).map(|slot| format!("above {slot}\nslot {slot}\nbelow {slot}\n"));
     let own = (10..40).map(|who| format!("own {who} {}\n", ledger::token(who, 0)));
@@ -199,7 +198,7 @@ fn lay_out_branches(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs git, without anybody's settings.
+/// Runs git without the settings of the user or the system.
 fn git(root: &Path, arguments: &[&str]) -> Result<bool> {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(root).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");

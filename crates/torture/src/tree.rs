@@ -1,4 +1,4 @@
-//! What is on the disk, as values: the files of a workspace with their bytes, its directories, and what is left in its state directory.
+//! The disk as values: the files of a workspace with their bytes, its directories, and the contents of its state directory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,15 +9,15 @@ use std::{
 /// Files by their path relative to the workspace, with their bytes.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// What is exported for other programs.
+/// The directory that Surehand exports for other programs.
 const EXPORT: &str = ".surehand";
 
-/// Whether a file among those of the user is one that Surehand has put there for a while.
+/// Whether a file is a temporary file of Surehand.
 pub(crate) fn is_ours(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.starts_with(".surehand"))
 }
 
-/// The files below a directory of the workspace, without the state directory and `.git`. What vanishes while we look is not there.
+/// The files below a directory of the workspace, without the state directory and `.git`. Files that vanish during the walk are left out.
 pub(crate) fn files(root: &Path, below: &str) -> Files {
     let mut found = Files::new();
     walk(root, below, &mut |path, kind| {
@@ -39,7 +39,7 @@ pub(crate) fn directories(root: &Path, below: &str) -> BTreeSet<String> {
     found
 }
 
-/// What is in a part of the state directory; nothing if there is no such part.
+/// The entries of a subdirectory of the state directory, or none if it does not exist.
 pub(crate) fn state_part(root: &Path, part: &str) -> Files {
     let mut found = Files::new();
     for entry in fs::read_dir(surehand_testkit::state_of(root).join(part)).into_iter().flatten().flatten() {
@@ -51,19 +51,19 @@ pub(crate) fn state_part(root: &Path, part: &str) -> Files {
     found
 }
 
-/// A file system in a program hides what was removed while it was open, until it is closed.
+/// FUSE renames an open file that is removed to a hidden name until it is closed.
 fn is_of_file_system(name: &str) -> bool {
     name.starts_with(".fuse_hidden")
 }
 
-/// Whether the file system itself keeps something in a directory, which cannot be removed then.
+/// Whether the file system keeps such a hidden file in a directory, which then cannot be removed.
 pub(crate) fn is_held_by_file_system(directory: &Path) -> bool {
     fs::read_dir(directory).into_iter().flatten().flatten().any(|entry| {
         is_of_file_system(&entry.file_name().to_string_lossy()) || entry.path().is_dir() && is_held_by_file_system(&entry.path())
     })
 }
 
-/// Writes files that are not there yet, with their directories.
+/// Writes new files and their directories.
 pub(crate) fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
     for (path, bytes) in files {
         let path = root.join(path);
@@ -73,7 +73,7 @@ pub(crate) fn lay_out(root: &Path, files: &Files) -> io::Result<()> {
     Ok(())
 }
 
-/// In what two sets of files differ, in words, at most a few of them.
+/// Describes a few of the differences between two sets of files.
 pub(crate) fn difference(found: &Files, expected: &Files) -> String {
     let paths: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
     let differing = paths.into_iter().filter(|path| found.get(*path) != expected.get(*path));

@@ -18,7 +18,7 @@ pub(crate) mod server;
 mod snapshot;
 mod start;
 mod throughput;
-mod tongue;
+mod tool_dialect;
 mod units;
 mod writes;
 
@@ -34,10 +34,10 @@ use self::floor::Durability;
 use self::peer::{LeftOut, Peer, Wanted};
 use self::report::Report;
 use self::server::Launch;
-use self::tongue::{Edit, Tongue};
+use self::tool_dialect::{Edit, ToolDialect};
 use crate::files::{content, create, is_whole, text, token};
 use crate::machine;
-use crate::sample::{Each, Seat};
+use crate::measurement::{PerServer, ServerId};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,9 +63,9 @@ pub(crate) struct Bench {
     /// How much is measured.
     pub pace: Pace,
     /// All servers, ours and the floor without syncing.
-    pub fast: Each<Launch>,
+    pub fast: PerServer<Launch>,
     /// All servers, ours and the floor with syncing.
-    pub full: Each<Launch>,
+    pub full: PerServer<Launch>,
     peers: Vec<&'static Peer>,
     left_out: Vec<LeftOut>,
     directory: TempDir,
@@ -78,30 +78,30 @@ pub(crate) struct Contender {
     /// The workspace.
     pub root: PathBuf,
     /// How it is spoken to.
-    pub tongue: Tongue,
+    pub dialect: ToolDialect,
 }
 
 impl Contender {
     /// Starts a server on a workspace.
     pub(crate) fn start(launch: &Launch, root: &Path) -> Result<Self> {
-        Ok(Self { client: Client::start(launch, root)?, root: root.to_owned(), tongue: launch.tongue })
+        Ok(Self { client: Client::start(launch, root)?, root: root.to_owned(), dialect: launch.dialect })
     }
 
     /// Reads a file.
     pub(crate) fn read(&mut self, path: &str) -> Result<Answer> {
-        let call = self.tongue.read(&self.root, path);
+        let call = self.dialect.read(&self.root, path);
         self.client.send_call(&call)
     }
 
     /// Edits a file; only the edit itself is timed.
     pub(crate) fn edit(&mut self, edit: &Edit) -> Result<Answer> {
-        let call = self.tongue.edit(&mut self.client, &self.root, edit)?;
+        let call = self.dialect.edit(&mut self.client, &self.root, edit)?;
         self.client.send_call(&call)
     }
 
     /// Edits many files, in one call or in one for each; gives the time of all calls together.
     pub(crate) fn batch(&mut self, edits: &[Edit]) -> Result<Duration> {
-        let calls = self.tongue.batch(&mut self.client, &self.root, edits)?;
+        let calls = self.dialect.batch(&mut self.client, &self.root, edits)?;
         calls.iter().map(|call| Ok(self.client.send_call(call)?.took())).sum()
     }
 
@@ -120,10 +120,10 @@ impl Bench {
         machine::spread(directory.path());
         let (peers, left_out) = peer::gather(wanted, cache);
         let launches = |durability, peers: &[&Peer]| {
-            Each::of(peers.len(), |seat| match seat {
-                Seat::Surehand => Ok(Launch::surehand(server, durability, directory.path())),
-                Seat::Floor => Launch::floor(durability, directory.path()),
-                Seat::Peer(peer) => Ok(Launch::peer(peers[peer], cache, directory.path())),
+            PerServer::of(peers.len(), |id| match id {
+                ServerId::Surehand => Ok(Launch::surehand(server, durability, directory.path())),
+                ServerId::Floor => Launch::floor(durability, directory.path()),
+                ServerId::Peer(peer) => Ok(Launch::peer(peers[peer], cache, directory.path())),
             })
         };
         let (fast, full) = (launches(Durability::Fast, &peers)?, launches(Durability::Full, &peers)?);
@@ -215,14 +215,14 @@ impl Bench {
     }
 
     /// A new empty workspace for each server.
-    pub(crate) fn workspaces(&self) -> Result<Each<PathBuf>> {
-        Each::of(self.peers.len(), |_| self.workspace())
+    pub(crate) fn workspaces(&self) -> Result<PerServer<PathBuf>> {
+        PerServer::of(self.peers.len(), |_| self.workspace())
     }
 }
 
 /// Starts each server on its workspace.
-pub(crate) fn contenders(launches: &Each<Launch>, roots: &Each<PathBuf>) -> Result<Each<Contender>> {
-    Each::of(launches.peers.len(), |seat| Contender::start(launches.at(seat), roots.at(seat)))
+pub(crate) fn contenders(launches: &PerServer<Launch>, roots: &PerServer<PathBuf>) -> Result<PerServer<Contender>> {
+    PerServer::of(launches.peers.len(), |server| Contender::start(launches.at(server), roots.at(server)))
 }
 
 /// Has a server read and edit a file of each size, and looks whether it did.

@@ -7,7 +7,7 @@
 mod bench;
 mod files;
 mod machine;
-mod sample;
+mod measurement;
 mod table;
 mod torture;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use surehand_agent::RunEvent;
 
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 /// The files that the story touched last.
 const RECENT: usize = 12;
@@ -15,7 +15,7 @@ const RECENT: usize = 12;
 /// A program that knows nothing of the run.
 pub(super) struct Other {
     root: PathBuf,
-    dice: Dice,
+    rng: Rng,
     recent: VecDeque<String>,
     /// How many files it has changed.
     pub changes: usize,
@@ -23,8 +23,8 @@ pub(super) struct Other {
 
 impl Other {
     /// One that works below a directory.
-    pub(super) fn new(root: PathBuf, dice: Dice) -> Self {
-        Self { root, dice, recent: VecDeque::new(), changes: 0 }
+    pub(super) fn new(root: PathBuf, rng: Rng) -> Self {
+        Self { root, rng, recent: VecDeque::new(), changes: 0 }
     }
 
     /// Something has happened in the run.
@@ -38,9 +38,9 @@ impl Other {
                     }
                 }
             }
-            RunEvent::TurnEnded { .. } if self.dice.percent(8) => self.change(),
+            RunEvent::TurnEnded { .. } if self.rng.percent(8) => self.change(),
             // The prompt is made, and what it shows of this file is not true any more when the answer comes.
-            RunEvent::Turn { .. } if self.dice.percent(2) => self.change(),
+            RunEvent::Turn { .. } if self.rng.percent(2) => self.change(),
             _ => {}
         }
     }
@@ -49,16 +49,16 @@ impl Other {
         if self.recent.is_empty() {
             return;
         }
-        let path = self.root.join(&self.recent[self.dice.within(0..self.recent.len())]);
+        let path = self.root.join(&self.recent[self.rng.within(0..self.recent.len())]);
         let Ok(content) = fs::read_to_string(&path) else { return };
         let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
         if lines.is_empty() {
             return;
         }
-        let at = self.dice.within(0..lines.len());
-        match self.dice.within(0..3) {
+        let at = self.rng.within(0..lines.len());
+        match self.rng.within(0..3) {
             0 => lines[at].push_str(" // checked"),
-            1 => lines.insert(at, format!("    // See note {}.", self.dice.within(1..1000))),
+            1 => lines.insert(at, format!("    // See note {}.", self.rng.within(1..1000))),
             _ => drop(lines.remove(at)),
         }
         if fs::write(&path, lines.join("\n") + "\n").is_ok() {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 /// A directory in which one kind of file is.
 #[derive(Debug, Clone)]
@@ -124,36 +124,36 @@ fn create(root: &Path, path: &str, content: &str) -> Result<()> {
 }
 
 /// Lays out a repository with so many files.
-pub(super) fn lay_out(root: &Path, files: usize, dice: &mut Dice) -> Result<Vec<Area>> {
+pub(super) fn lay_out(root: &Path, files: usize, rng: &mut Rng) -> Result<Vec<Area>> {
     let mut areas: Vec<Area> =
         AREAS.iter().map(|&(directory, language)| Area { directory, language, files: Vec::new() }).collect();
     for directory in INSTRUCTED {
-        create(root, &format!("{directory}AGENTS.md"), &instructions(directory, dice))?;
+        create(root, &format!("{directory}AGENTS.md"), &instructions(directory, rng))?;
     }
-    create(root, "README.md", &Language::Markdown.source(60, dice))?;
+    create(root, "README.md", &Language::Markdown.source(60, rng))?;
     for file in INSTRUCTED.len() + 1..files {
         let area = &mut areas[file % AREAS.len()];
-        let path = format!("{}/{}", area.directory, area.language.file_name(file, dice));
+        let path = format!("{}/{}", area.directory, area.language.file_name(file, rng));
         // Most files are short, and some are very long.
-        let lines = 20 + (580.0 * dice.unit().powf(2.5)) as usize;
-        create(root, &path, &area.language.source(lines, dice))?;
+        let lines = 20 + (580.0 * rng.unit().powf(2.5)) as usize;
+        create(root, &path, &area.language.source(lines, rng))?;
         area.files.push(path);
     }
     Ok(areas)
 }
 
-fn instructions(directory: &str, dice: &mut Dice) -> String {
+fn instructions(directory: &str, rng: &mut Rng) -> String {
     let place = if directory.is_empty() { "this repository" } else { directory };
     let mut text = format!("# Work in {place}\n\n");
-    for _ in 0..dice.within(3..7) {
-        let rule = *dice.pick(&[
+    for _ in 0..rng.within(3..7) {
+        let rule = *rng.pick(&[
             "- Every $a has a test that fails without it; $v it in the same change.",
             "- Do not $u a $b in a loop: $v them together, and say how many there were.",
             "- Errors name the $a and the $b, and what to do next.",
             "- The $a is public: what it is called stays.",
             "- Run the checks of $b before a task is completed.",
         ]);
-        text.push_str(&fill(rule, dice));
+        text.push_str(&fill(rule, rng));
         text.push('\n');
     }
     text
@@ -161,7 +161,7 @@ fn instructions(directory: &str, dice: &mut Dice) -> String {
 
 impl Language {
     /// A name for a file, which no other number gives.
-    pub(super) fn file_name(self, number: usize, dice: &mut Dice) -> String {
+    pub(super) fn file_name(self, number: usize, rng: &mut Rng) -> String {
         let ending = match self {
             Self::Rust => "rs",
             Self::Python => "py",
@@ -170,27 +170,27 @@ impl Language {
             Self::Yaml => "yaml",
             Self::Markdown => "md",
         };
-        format!("{}_{}_{number}.{ending}", dice.pick(&NOUNS), dice.pick(&VERBS))
+        format!("{}_{}_{number}.{ending}", rng.pick(&NOUNS), rng.pick(&VERBS))
     }
 
     /// A file of so many lines, or a few more.
-    pub(super) fn source(self, lines: usize, dice: &mut Dice) -> String {
-        let mut text = fill(self.opening(), dice);
+    pub(super) fn source(self, lines: usize, rng: &mut Rng) -> String {
+        let mut text = fill(self.opening(), rng);
         while text.lines().count() < lines {
-            text.push_str(&self.block(dice));
+            text.push_str(&self.block(rng));
         }
         text
     }
 
     /// A function, a section, or whatever it is that files are made of.
-    pub(super) fn block(self, dice: &mut Dice) -> String {
+    pub(super) fn block(self, rng: &mut Rng) -> String {
         let (head, body, tail) = self.parts();
         let mut block = head.to_owned();
-        for _ in 0..dice.within(2..9) {
-            block.push_str(dice.pick::<&str>(body));
+        for _ in 0..rng.within(2..9) {
+            block.push_str(rng.pick::<&str>(body));
         }
         block.push_str(tail);
-        fill(&block, dice)
+        fill(&block, rng)
     }
 
     fn opening(self) -> &'static str {
@@ -277,16 +277,16 @@ impl Language {
 }
 
 /// Fills in the words: `$a`, `$b`, `$c` are things, `$u`, `$v` acts, `$#` a number; capitals where the letter is one.
-fn fill(template: &str, dice: &mut Dice) -> String {
+fn fill(template: &str, rng: &mut Rng) -> String {
     let mut text = template.to_owned();
-    let mut words: Vec<(&str, &str)> = ["a", "b", "c"].iter().map(|name| (*name, *dice.pick(&NOUNS))).collect();
-    words.extend(["u", "v"].iter().map(|name| (*name, *dice.pick(&VERBS))));
+    let mut words: Vec<(&str, &str)> = ["a", "b", "c"].iter().map(|name| (*name, *rng.pick(&NOUNS))).collect();
+    words.extend(["u", "v"].iter().map(|name| (*name, *rng.pick(&VERBS))));
     for (name, word) in words {
         let capital = word[..1].to_uppercase() + &word[1..];
         text = text.replace(&format!("${name}"), word).replace(&format!("${}", name.to_uppercase()), &capital);
     }
     while let Some(at) = text.find("$#") {
-        text.replace_range(at..at + 2, &dice.within(1..500).to_string());
+        text.replace_range(at..at + 2, &rng.within(1..500).to_string());
     }
     text
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use surehand_agent::model::{ChatMessage, ModelCall, Prompt};
 
 use super::sources::{Area, Language, NOUNS, VERBS};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 /// The turns before there are tasks.
 const PLANNING: usize = 5;
@@ -32,7 +32,7 @@ pub(super) struct Reply {
 pub(super) struct Story {
     root: PathBuf,
     areas: Vec<Area>,
-    dice: Dice,
+    rng: Rng,
     turns: usize,
     turn: usize,
     tasks: Vec<Task>,
@@ -62,10 +62,10 @@ type Act = (&'static str, Value);
 
 impl Story {
     /// A story of so many turns about the files of these areas.
-    pub(super) fn new(root: PathBuf, areas: Vec<Area>, turns: usize, mut dice: Dice) -> Self {
+    pub(super) fn new(root: PathBuf, areas: Vec<Area>, turns: usize, mut rng: Rng) -> Self {
         let number = (turns / TURNS_OF_A_TASK).max(1);
-        let tasks = (0..number).map(|_| Task::new(&areas, &mut dice)).collect();
-        Self { root, areas, dice, turns, turn: 0, tasks, made: Vec::new(), last_edited: None }
+        let tasks = (0..number).map(|_| Task::new(&areas, &mut rng)).collect();
+        Self { root, areas, rng, turns, turn: 0, tasks, made: Vec::new(), last_edited: None }
     }
 
     /// How many tasks there are.
@@ -100,18 +100,18 @@ impl Story {
     fn say(&mut self, acts: &[Act]) -> String {
         let what =
             acts.first().and_then(|(_, arguments)| ["path", "from", "pattern"].iter().find_map(|name| arguments[name].as_str()));
-        let (what, noun) = (what.unwrap_or("the tests"), *self.dice.pick(&NOUNS));
+        let (what, noun) = (what.unwrap_or("the tests"), *self.rng.pick(&NOUNS));
         let sentences = [
             format!("The {noun} is handled in {what}; looking at how it gets its currency."),
             format!("{what} still adds amounts without asking for the {noun}. I change that place first and then its callers."),
             format!("Next is {what}."),
             String::new(),
         ];
-        self.dice.pick(&sentences).clone()
+        self.rng.pick(&sentences).clone()
     }
 
     fn plan(&mut self, turn: usize) -> Vec<Act> {
-        let path = self.dice.pick(&self.tasks[0].files).clone();
+        let path = self.rng.pick(&self.tasks[0].files).clone();
         match turn {
             1 => vec![("list_files", json!({})), ("read_file", json!({ "path": "README.md" }))],
             2 => vec![("search_files", json!({ "pattern": "currency", "limit": 20 }))],
@@ -138,7 +138,7 @@ impl Story {
         self.look_around(task);
         match place {
             0 => vec![set("in_progress"), self.search(task)],
-            1 => self.tasks[task].files.clone().iter().take(self.dice.within(1..3)).map(|path| self.read(path)).collect(),
+            1 => self.tasks[task].files.clone().iter().take(self.rng.within(1..3)).map(|path| self.read(path)).collect(),
             _ => self.step(task, known),
         }
     }
@@ -150,12 +150,12 @@ impl Story {
         files.retain(|path| root.join(path).is_file());
         self.areas[*area].files.retain(|path| root.join(path).is_file());
         if files.is_empty() {
-            files.push(self.dice.pick(&self.areas[*area].files).clone());
+            files.push(self.rng.pick(&self.areas[*area].files).clone());
         }
     }
 
     fn step(&mut self, task: usize, known: &Known) -> Vec<Act> {
-        match self.dice.within(0..100) {
+        match self.rng.within(0..100) {
             0..46 => self.edit(task, known),
             46..60 => vec![self.read_some(task)],
             60..67 => vec![self.search(task)],
@@ -173,15 +173,15 @@ impl Story {
 
     fn search(&mut self, task: usize) -> Act {
         let Task { area, noun, verb, .. } = self.tasks[task];
-        let pattern = if self.dice.percent(50) { format!("{verb}_{noun}") } else { format!(r"\b{noun}\b") };
-        let context = self.dice.within(0..3);
+        let pattern = if self.rng.percent(50) { format!("{verb}_{noun}") } else { format!(r"\b{noun}\b") };
+        let context = self.rng.within(0..3);
         ("search_files", json!({ "pattern": pattern, "path": self.areas[area].directory, "limit": 12, "context": context }))
     }
 
     fn read_some(&mut self, task: usize) -> Act {
-        let path = match self.dice.percent(75) {
-            true => self.dice.pick(&self.tasks[task].files).clone(),
-            false => self.dice.pick(&self.areas[self.tasks[task].area].files).clone(),
+        let path = match self.rng.percent(75) {
+            true => self.rng.pick(&self.tasks[task].files).clone(),
+            false => self.rng.pick(&self.areas[self.tasks[task].area].files).clone(),
         };
         self.read(&path)
     }
@@ -189,21 +189,21 @@ impl Story {
     /// A read of a file: of a long one mostly a part.
     fn read(&mut self, path: &str) -> Act {
         let lines = self.content(path).lines().count();
-        if lines <= 120 || self.dice.percent(20) {
+        if lines <= 120 || self.rng.percent(20) {
             return ("read_file", json!({ "path": path }));
         }
-        let limit = self.dice.within(40..100);
-        ("read_file", json!({ "path": path, "offset": self.dice.within(1..lines - 30), "limit": limit }))
+        let limit = self.rng.within(40..100);
+        ("read_file", json!({ "path": path, "offset": self.rng.within(1..lines - 30), "limit": limit }))
     }
 
     /// Edits of files of a task. One that is not known is read.
     fn edit(&mut self, task: usize, known: &Known) -> Vec<Act> {
-        let number = if self.dice.percent(20) { 2 } else { 1 };
+        let number = if self.rng.percent(20) { 2 } else { 1 };
         (0..number).map(|_| self.edit_one(task, known)).collect()
     }
 
     fn edit_one(&mut self, task: usize, known: &Known) -> Act {
-        let path = self.dice.pick(&self.tasks[task].files).clone();
+        let path = self.rng.pick(&self.tasks[task].files).clone();
         let content = self.content(&path);
         let is_fit = |line: &&str| line.trim().len() > 12 && content.matches(*line).count() == 1;
         let lines: Vec<&str> = match known {
@@ -214,25 +214,25 @@ impl Story {
         if lines.is_empty() {
             return self.read(&path);
         }
-        let old = *self.dice.pick(&lines);
+        let old = *self.rng.pick(&lines);
         let new = self.changed(old, self.areas[self.tasks[task].area].language);
         self.last_edited = Some(path.clone());
         ("edit_file", json!({ "path": path, "old_string": old, "new_string": new }))
     }
 
     fn changed(&mut self, line: &str, language: Language) -> String {
-        let (noun, number) = (*self.dice.pick(&NOUNS), self.dice.within(1..1000));
+        let (noun, number) = (*self.rng.pick(&NOUNS), self.rng.within(1..1000));
         let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
-        match self.dice.within(0..100) {
+        match self.rng.within(0..100) {
             0..50 => format!("{indent}{noun}_{number} = {}", line.trim_start()),
-            50..80 => format!("{line}\n{indent}{noun}_{number}.{}(currency)", self.dice.pick(&VERBS)),
-            80..90 => format!("{line}\n{}", language.block(&mut self.dice).trim_end()),
+            50..80 => format!("{line}\n{indent}{noun}_{number}.{}(currency)", self.rng.pick(&VERBS)),
+            80..90 => format!("{line}\n{}", language.block(&mut self.rng).trim_end()),
             _ => String::new(),
         }
     }
 
     fn command(&mut self) -> Act {
-        let (tests, noun) = (self.dice.within(5..60), *self.dice.pick(&NOUNS));
+        let (tests, noun) = (self.rng.within(5..60), *self.rng.pick(&NOUNS));
         let line = format!(
             "for n in $(seq {tests}); do echo \"test {noun}::keeps_its_currency_$n ... ok\"; done; echo \"{tests} passed\""
         );
@@ -241,11 +241,11 @@ impl Story {
 
     fn write(&mut self, task: usize) -> Act {
         let Area { directory, language, .. } = self.areas[self.tasks[task].area];
-        let path = format!("{directory}/{}", language.file_name(10_000 + self.turn, &mut self.dice));
-        let lines = self.dice.within(15..80);
+        let path = format!("{directory}/{}", language.file_name(10_000 + self.turn, &mut self.rng));
+        let lines = self.rng.within(15..80);
         self.made.push(path.clone());
         self.tasks[task].files.push(path.clone());
-        ("write_file", json!({ "path": path, "content": language.source(lines, &mut self.dice) }))
+        ("write_file", json!({ "path": path, "content": language.source(lines, &mut self.rng) }))
     }
 
     /// Writes a short file anew.
@@ -256,7 +256,7 @@ impl Story {
             return vec![("read_file", json!({ "path": path }))];
         }
         let language = self.areas[self.tasks[task].area].language;
-        let content = self.content(&path) + &language.block(&mut self.dice);
+        let content = self.content(&path) + &language.block(&mut self.rng);
         vec![("write_file", json!({ "path": path, "content": content }))]
     }
 
@@ -266,7 +266,7 @@ impl Story {
         };
         let from = self.tasks[task].files[place].clone();
         let area = &mut self.areas[self.tasks[task].area];
-        let to = format!("{}/{}", area.directory, area.language.file_name(20_000 + self.turn, &mut self.dice));
+        let to = format!("{}/{}", area.directory, area.language.file_name(20_000 + self.turn, &mut self.rng));
         area.files.retain(|path| *path != from);
         area.files.push(to.clone());
         self.tasks[task].files[place].clone_from(&to);
@@ -274,7 +274,7 @@ impl Story {
     }
 
     fn follow_up(&mut self, task: usize) -> Act {
-        let noun = *self.dice.pick(&NOUNS);
+        let noun = *self.rng.pick(&NOUNS);
         let description = format!("{} (and the {noun} that comes with it)", self.tasks[task].description(&self.areas));
         ("update_tasks", json!({ "set": [{ "id": task + 1, "description": description }] }))
     }
@@ -282,8 +282,8 @@ impl Story {
     /// What models do wrong.
     fn blunder(&mut self, task: usize, known: &Known) -> Vec<Act> {
         let area = self.tasks[task].area;
-        let path = self.dice.pick(&self.areas[area].files).clone();
-        match self.dice.within(0..5) {
+        let path = self.rng.pick(&self.areas[area].files).clone();
+        match self.rng.within(0..5) {
             0 if !known.has(&path) => {
                 let old = self.content(&path).lines().next().unwrap_or_default().to_owned();
                 vec![("edit_file", json!({ "path": path, "old_string": old, "new_string": "changed unseen" }))]
@@ -301,10 +301,10 @@ impl Story {
 }
 
 impl Task {
-    fn new(areas: &[Area], dice: &mut Dice) -> Self {
-        let area = dice.within(0..areas.len());
-        let files = (0..dice.within(2..6)).map(|_| dice.pick(&areas[area].files).clone()).collect();
-        Self { area, noun: *dice.pick(&NOUNS), verb: *dice.pick(&VERBS), files }
+    fn new(areas: &[Area], rng: &mut Rng) -> Self {
+        let area = rng.within(0..areas.len());
+        let files = (0..rng.within(2..6)).map(|_| rng.pick(&areas[area].files).clone()).collect();
+        Self { area, noun: *rng.pick(&NOUNS), verb: *rng.pick(&VERBS), files }
     }
 
     fn description(&self, areas: &[Area]) -> String {

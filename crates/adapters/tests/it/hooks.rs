@@ -72,7 +72,7 @@ impl Place {
             Ok(workspace.into())
         };
         let answer = answer(client, event, input, &Surroundings { state, project: None, open: &open });
-        opened.into_inner().into_iter().for_each(surehand_testkit::close_forgotten);
+        opened.into_inner().into_iter().for_each(surehand_testkit::close_leaked);
         answer
     }
 }

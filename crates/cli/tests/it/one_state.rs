@@ -17,9 +17,9 @@ use std::{
 use serde_json::{Value, json};
 use surehand_engine::core::ContentHash;
 use surehand_testkit::{
-    dice::Dice,
-    door::{Door, McpDoor},
     model_server::{ModelServer, Turn},
+    rng::Rng,
+    tool_client::{McpClient, ToolClient},
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
@@ -97,7 +97,7 @@ impl Drop for Run {
 /// The workspace, whoever works in it, and what is known to be so.
 struct Stage<'a> {
     root: &'a Path,
-    servers: [McpDoor; 2],
+    servers: [McpClient; 2],
     run: Run,
     /// What became of each file that was changed.
     files: BTreeMap<String, &'static str>,
@@ -111,7 +111,7 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     fn new(root: &'a Path) -> Self {
-        let server = || McpDoor::start(Path::new(PROGRAM), root, FAST);
+        let server = || McpClient::start(Path::new(PROGRAM), root, FAST);
         let run = Run::start(root, &["Count to ten."]);
         let (files, of_persons, of_run) = Default::default();
         Self { root, servers: [server(), server()], run, files, of_persons, last_task: 0, of_run, count: 0 }
@@ -123,9 +123,9 @@ impl<'a> Stage<'a> {
         (format!("{who}-{}.txt", self.count), format!("{}\n", self.count))
     }
 
-    fn act(&mut self, dice: &mut Dice) {
-        match dice.within(0..11) {
-            0..3 => self.server_acts(dice),
+    fn act(&mut self, rng: &mut Rng) {
+        match rng.within(0..11) {
+            0..3 => self.server_acts(rng),
             3 => self.hook_writes(),
             4 => self.hook_runs_a_command(),
             5 => {
@@ -134,13 +134,13 @@ impl<'a> Stage<'a> {
                 assert!(run(self.root, &["call", "write_file", &arguments]).status.success());
                 self.files.insert(path, "created");
             }
-            6 => self.person_adds_or_completes(dice),
-            7..9 => self.run_acts(dice),
+            6 => self.person_adds_or_completes(rng),
+            7..9 => self.run_acts(rng),
             9 => {
                 // Right after its last answer.
-                let which = dice.within(0..2);
+                let which = rng.within(0..2);
                 self.servers[which].process().kill().unwrap();
-                self.servers[which] = McpDoor::start(Path::new(PROGRAM), self.root, FAST);
+                self.servers[which] = McpClient::start(Path::new(PROGRAM), self.root, FAST);
             }
             _ => {
                 self.run.child.kill().unwrap();
@@ -150,8 +150,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn server_acts(&mut self, dice: &mut Dice) {
-        let which = dice.within(0..2);
+    fn server_acts(&mut self, rng: &mut Rng) {
+        let which = rng.within(0..2);
         let (path, content) = self.fresh("server");
         let mine: Vec<String> = self
             .files
@@ -159,11 +159,11 @@ impl<'a> Stage<'a> {
             .filter(|(path, status)| path.starts_with("server") && **status != "deleted")
             .map(|(path, _)| path.clone())
             .collect();
-        let old = (!mine.is_empty() && dice.percent(60)).then(|| dice.pick(&mine).clone());
+        let old = (!mine.is_empty() && rng.percent(60)).then(|| rng.pick(&mine).clone());
         let server = &mut self.servers[which];
         let (tool, arguments) = match &old {
-            Some(old) if dice.percent(30) => ("delete_file", json!({ "path": old })),
-            Some(old) if dice.percent(30) => ("move_file", json!({ "from": old, "to": path })),
+            Some(old) if rng.percent(30) => ("delete_file", json!({ "path": old })),
+            Some(old) if rng.percent(30) => ("move_file", json!({ "from": old, "to": path })),
             Some(old) => ("write_file", json!({ "path": old, "content": content })),
             None => ("write_file", json!({ "path": path, "content": content })),
         };
@@ -208,29 +208,29 @@ impl<'a> Stage<'a> {
         self.files.insert(path, "created");
     }
 
-    fn person_adds_or_completes(&mut self, dice: &mut Dice) {
+    fn person_adds_or_completes(&mut self, rng: &mut Rng) {
         let open: Vec<u64> = self.of_persons.keys().copied().collect();
-        if open.is_empty() || dice.percent(60) {
+        if open.is_empty() || rng.percent(60) {
             self.last_task += 1;
             let words = format!("person {}", self.last_task);
             assert!(run(self.root, &["tasks", "add", &words]).status.success());
             self.of_persons.insert(self.last_task, words);
         } else {
-            let id = *dice.pick(&open);
+            let id = *rng.pick(&open);
             assert!(run(self.root, &["tasks", "complete", &id.to_string()]).status.success());
             self.of_persons.remove(&id);
         }
     }
 
-    fn run_acts(&mut self, dice: &mut Dice) {
+    fn run_acts(&mut self, rng: &mut Rng) {
         let open: Vec<u64> = self.of_run.keys().copied().collect();
-        if open.is_empty() || dice.percent(20) {
+        if open.is_empty() || rng.percent(20) {
             self.last_task += 1;
             let words = format!("run {}", self.last_task);
             self.run.play(("update_tasks", json!({ "add": [{ "description": words }] })));
             self.of_run.insert(self.last_task, words);
-        } else if dice.percent(30) {
-            let id = *dice.pick(&open);
+        } else if rng.percent(30) {
+            let id = *rng.pick(&open);
             self.run.play(("update_tasks", json!({ "set": [{ "id": id, "status": "completed" }] })));
             self.of_run.remove(&id);
         } else {
@@ -297,10 +297,10 @@ impl<'a> Stage<'a> {
 fn all_processes_know_the_same_through_kills_and_restarts() {
     for seed in 1..=3 {
         let dir = surehand_testkit::repository();
-        let (mut stage, mut dice) = (Stage::new(dir.path()), Dice::new(seed));
-        stage.run_acts(&mut dice);
+        let (mut stage, mut rng) = (Stage::new(dir.path()), Rng::new(seed));
+        stage.run_acts(&mut rng);
         for _ in 0..30 {
-            stage.act(&mut dice);
+            stage.act(&mut rng);
             stage.all_agree();
         }
         // A person's task blocks the run, though the run was told nothing of it; that of another story does not.

@@ -10,8 +10,8 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_testkit::{
-    door::{Door, McpDoor},
     scenario::tree,
+    tool_client::{McpClient, ToolClient},
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
@@ -65,19 +65,19 @@ fn a_server_that_is_killed_loses_no_file() {
     let root = dir.path();
     for round in 0..5 {
         fs::write(root.join("a.txt"), "count 0\n").unwrap();
-        let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
-        door.call("read_file", &json!({ "path": "a.txt" }));
+        let mut client = McpClient::start(Path::new(PROGRAM), root, FAST);
+        client.call("read_file", &json!({ "path": "a.txt" }));
         for number in 0..40 {
             let arguments = edit("a.txt", &format!("count {number}\n"), &format!("count {}\n", number + 1));
             let params = json!({ "name": "edit_file", "arguments": arguments });
-            door.send(&json!({ "jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": params }).to_string());
+            client.send(&json!({ "jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": params }).to_string());
         }
         // Somewhere in the middle of them.
         for _ in 0..round * 8 {
-            door.receive();
+            client.receive();
         }
-        door.process().kill().unwrap();
-        drop(door);
+        client.process().kill().unwrap();
+        drop(client);
         call(root, "forget", &json!({}), &[]);
         let now = fs::read_to_string(root.join("a.txt")).unwrap();
         let number: u32 = now.strip_prefix("count ").and_then(|rest| rest.strip_suffix('\n')).unwrap().parse().unwrap();
@@ -106,16 +106,16 @@ fn what_a_killed_server_has_answered_for_can_be_undone() {
         ("move_file", json!({ "from": "moved.txt", "to": "there.txt" })),
     ];
     for answered in 1..=calls.len() {
-        let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+        let mut client = McpClient::start(Path::new(PROGRAM), root, FAST);
         for path in ["a.txt", "b.txt", "moved.txt"] {
-            door.call("read_file", &json!({ "path": path }));
+            client.call("read_file", &json!({ "path": path }));
         }
         for (tool, arguments) in &calls[..answered] {
-            let answer = door.call(tool, arguments);
+            let answer = client.call(tool, arguments);
             assert!(!answer.is_error, "{tool}: {}", answer.text);
         }
-        door.process().kill().unwrap();
-        drop(door);
+        client.process().kill().unwrap();
+        drop(client);
         for _ in 0..answered {
             let undone = Command::new(PROGRAM).args(["undo", "--root"]).arg(root).output().unwrap();
             assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stdout));
@@ -132,11 +132,11 @@ fn what_a_server_has_just_answered_for_is_what_others_undo() {
     let root = dir.path();
     fs::write(root.join("a.txt"), "count 0\n").unwrap();
     let run = |arguments: &[&str]| Command::new(PROGRAM).args(arguments).arg("--root").arg(root).output().unwrap();
-    let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+    let mut client = McpClient::start(Path::new(PROGRAM), root, FAST);
     for round in 0..5 {
-        door.call("read_file", &json!({ "path": "a.txt" }));
+        client.call("read_file", &json!({ "path": "a.txt" }));
         for number in 0..3 {
-            let answer = door.call("edit_file", &edit("a.txt", &format!("count {number}"), &format!("count {}", number + 1)));
+            let answer = client.call("edit_file", &edit("a.txt", &format!("count {number}"), &format!("count {}", number + 1)));
             assert!(!answer.is_error, "{}", answer.text);
         }
         for number in (0..3).rev() {
@@ -145,7 +145,7 @@ fn what_a_server_has_just_answered_for_is_what_others_undo() {
             assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), format!("count {number}\n"), "round {round}");
         }
     }
-    drop(door);
+    drop(client);
     let log: Value = serde_json::from_slice(&run(&["log", "--json", "--limit", "1000"]).stdout).unwrap();
     let log = log.as_array().or_else(|| log["changes"].as_array()).unwrap_or_else(|| panic!("{log}"));
     assert_eq!(log.len(), 30, "each change is there once: {log:?}");
@@ -159,19 +159,19 @@ fn what_a_killed_server_has_written_anew_can_be_undone() {
     let text = |number: usize| (0..20_000).map(|line| format!("line {line} of text {number}\n")).collect::<String>();
     fs::write(root.join("large.txt"), text(0)).unwrap();
     for pause in [Duration::ZERO, Duration::from_millis(400)] {
-        let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+        let mut client = McpClient::start(Path::new(PROGRAM), root, FAST);
         let mut from = 1;
         while from <= 20_000 {
-            door.call("read_file", &json!({ "path": "large.txt", "offset": from, "limit": 1000 }));
+            client.call("read_file", &json!({ "path": "large.txt", "offset": from, "limit": 1000 }));
             from += 1000;
         }
         for number in 1..=3 {
-            let answer = door.call("write_file", &json!({ "path": "large.txt", "content": text(number) }));
+            let answer = client.call("write_file", &json!({ "path": "large.txt", "content": text(number) }));
             assert!(!answer.is_error, "{}", answer.text);
             std::thread::sleep(pause);
         }
-        door.process().kill().unwrap();
-        drop(door);
+        client.process().kill().unwrap();
+        drop(client);
         for number in (0..3).rev() {
             let undone = Command::new(PROGRAM).args(["undo", "--root"]).arg(root).output().unwrap();
             assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stdout));
@@ -199,10 +199,10 @@ fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let mut door = McpDoor::start(Path::new(PROGRAM), root, FAST);
+                let mut client = McpClient::start(Path::new(PROGRAM), root, FAST);
                 for _ in 0..50 {
                     count_up(&mut |tool, arguments| {
-                        let answer = door.call(tool, arguments);
+                        let answer = client.call(tool, arguments);
                         (answer.text, answer.is_error)
                     });
                 }
@@ -227,8 +227,8 @@ fn two_servers_and_a_shell_editing_one_file_lose_nothing() {
 fn what_one_session_writes_another_finds_stale() {
     let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
-    let mut first = McpDoor::start(Path::new(PROGRAM), dir.path(), FAST);
-    let mut second = McpDoor::start(Path::new(PROGRAM), dir.path(), FAST);
+    let mut first = McpClient::start(Path::new(PROGRAM), dir.path(), FAST);
+    let mut second = McpClient::start(Path::new(PROGRAM), dir.path(), FAST);
     first.call("read_file", &json!({ "path": "a.txt" }));
     second.call("read_file", &json!({ "path": "a.txt" }));
     assert!(!first.call("edit_file", &edit("a.txt", "one", "1")).is_error);

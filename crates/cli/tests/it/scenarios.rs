@@ -1,12 +1,12 @@
-//! Every promise in `scenarios/`, through every door: the library, MCP, and the command line.
+//! Every promise in `scenarios/`, through every client: the library, MCP, and the command line.
 
 use std::path::Path;
 
 use serde_json::Value;
 use surehand_engine::{Config, Session, Workspace};
 use surehand_testkit::{
-    door::{Answer, CliDoor, Door, McpDoor},
     scenario::Scenario,
+    tool_client::{Answer, CliClient, McpClient, ToolClient},
 };
 
 /// Where a scenario is played.
@@ -22,9 +22,9 @@ impl Place<'_> {
     }
 }
 
-struct EngineDoor(Session);
+struct EngineClient(Session);
 
-impl Door for EngineDoor {
+impl ToolClient for EngineClient {
     fn name(&self) -> &'static str {
         "engine"
     }
@@ -35,7 +35,7 @@ impl Door for EngineDoor {
     }
 }
 
-fn play_all(open: impl Fn(&Place<'_>) -> Box<dyn Door>) {
+fn play_all(open: impl Fn(&Place<'_>) -> Box<dyn ToolClient>) {
     let scenarios = Scenario::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"));
     assert!(scenarios.len() > 40, "the promises are there");
     for scenario in scenarios {
@@ -43,8 +43,8 @@ fn play_all(open: impl Fn(&Place<'_>) -> Box<dyn Door>) {
         let root = dir.path().canonicalize().unwrap();
         scenario.lay_out(&root);
         scenario.lay_out_settings(configuration.path());
-        let mut door = open(&Place { root: &root, configuration: configuration.path().to_str().unwrap() });
-        scenario.play(&mut *door, &root);
+        let mut client = open(&Place { root: &root, configuration: configuration.path().to_str().unwrap() });
+        scenario.play(&mut *client, &root);
     }
 }
 
@@ -53,18 +53,18 @@ fn promises_hold_through_the_engine() {
     play_all(|place| {
         let environment = place.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let config = Config::load(place.root, environment).unwrap();
-        Box::new(EngineDoor(Session::new(Workspace::open(place.root, config).unwrap())))
+        Box::new(EngineClient(Session::new(Workspace::open(place.root, config).unwrap())))
     });
 }
 
 #[test]
 fn promises_hold_through_mcp() {
     let program = Path::new(env!("CARGO_BIN_EXE_surehand"));
-    play_all(|place| Box::new(McpDoor::start(program, place.root, &place.environment())));
+    play_all(|place| Box::new(McpClient::start(program, place.root, &place.environment())));
 }
 
 #[test]
 fn promises_hold_through_the_command_line() {
     let program = Path::new(env!("CARGO_BIN_EXE_surehand"));
-    play_all(|place| Box::new(CliDoor::new(program, place.root, &place.environment())));
+    play_all(|place| Box::new(CliClient::new(program, place.root, &place.environment())));
 }

@@ -17,7 +17,7 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use surehand_core::RelPath;
-use surehand_testkit::as_somebody_else;
+use surehand_testkit::as_unprivileged;
 
 use super::{FileWatcher, HintCursor, WatchHints, WatchTrouble};
 
@@ -512,7 +512,7 @@ fn a_root_that_cannot_be_opened_is_trouble() {
     let closed = dir.path().join("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    as_somebody_else(dir.path(), || check_trouble(&closed, |trouble| matches!(trouble, WatchTrouble::System { .. })));
+    as_unprivileged(dir.path(), || check_trouble(&closed, |trouble| matches!(trouble, WatchTrouble::System { .. })));
 }
 
 #[test]
@@ -521,7 +521,7 @@ fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
     let closed = fixture.dir.path().join("closed");
     // Whoever knows the name can open a file in it; only listing and watching it is not allowed.
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o311)).unwrap();
-    as_somebody_else(fixture.dir.path(), || {
+    as_unprivileged(fixture.dir.path(), || {
         let watch = FileWatcher::start(fixture.dir.path());
         watch.wait();
         let mut cursor = watch.cursor();

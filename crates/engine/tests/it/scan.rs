@@ -19,7 +19,7 @@ use surehand_engine::{
     scan::{ScanBasis, ScanProgress, ScanReport, scan},
     testing::scanned_files,
 };
-use surehand_testkit::as_somebody_else;
+use surehand_testkit::as_unprivileged;
 use surehand_testkit::scenario::tree;
 use tempfile::TempDir;
 
@@ -229,7 +229,7 @@ fn a_file_of_any_size_has_its_version() {
 fn what_cannot_be_read_is_told_and_stays_known() {
     let dir = lay_out(&[("closed/a", "one"), ("file", "two"), ("other", "three")]);
     let root = dir.path().to_owned();
-    as_somebody_else(&root, move || {
+    as_unprivileged(&root, move || {
         let fixture = Fixture { workspace: Workspace::open(dir.path(), fast()).unwrap(), dir };
         let mode = |path: &str, mode| fs::set_permissions(fixture.at(path), fs::Permissions::from_mode(mode)).unwrap();
         fixture.scan();

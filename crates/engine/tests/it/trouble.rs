@@ -12,7 +12,7 @@ use std::{
 
 use crate::fixture::*;
 use surehand_engine::testing::CommitStep;
-use surehand_testkit::as_somebody_else;
+use surehand_testkit::as_unprivileged;
 
 fn names(dir: &Path, part: &str) -> Vec<PathBuf> {
     fs::read_dir(dir.join(".git/surehand/checkouts/main").join(part)).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -146,7 +146,7 @@ fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
 fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
     drop(session(dir.path()));
-    as_somebody_else(dir.path(), || {
+    as_unprivileged(dir.path(), || {
         let mut ours = session(dir.path());
         read(&mut ours, "a.txt");
         let staged = dir.path().join(".git/surehand/checkouts/main/staged");
@@ -171,12 +171,12 @@ fn a_file_of_another_owner_is_edited_in_place() {
     }
     let dir = lay_out(&[("ours.txt", "one\n")]);
     let nobodys = tempfile::tempdir().unwrap();
-    as_somebody_else(dir.path(), || {});
+    as_unprivileged(dir.path(), || {});
     let theirs = dir.path().join("theirs.txt");
     fs::write(&theirs, "one\n").unwrap();
     fs::set_permissions(&theirs, fs::Permissions::from_mode(0o666)).unwrap();
     let inode = fs::metadata(&theirs).unwrap().ino();
-    as_somebody_else(nobodys.path(), || {
+    as_unprivileged(nobodys.path(), || {
         let mut session = session(dir.path());
         read(&mut session, "theirs.txt");
         let reply = session.call("edit_file", &edit("theirs.txt", "one", "two"));

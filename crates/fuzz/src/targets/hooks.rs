@@ -8,7 +8,7 @@ use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
 
 use crate::{
     json::spoiled,
-    place::{FILES, OTHERS, Place, difference},
+    sandbox::{FILES, OTHERS, Sandbox, difference},
     source::Source,
 };
 
@@ -94,12 +94,12 @@ const TOOLS: &[&str] = &[
 ];
 
 pub(super) fn run(data: &[u8]) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let mut source = Source::new(data);
     let events = source.pick(&EVENTS);
     if source.clone().byte() == b'{' {
         for line in String::from_utf8_lossy(source.rest()).lines().take(4) {
-            tell(&place, events.0, &line.replace("$ROOT", &place.root().to_string_lossy()));
+            tell(&sandbox, events.0, &line.replace("$ROOT", &sandbox.root().to_string_lossy()));
         }
         return;
     }
@@ -108,19 +108,19 @@ pub(super) fn run(data: &[u8]) {
             break;
         }
         if source.below(8) == 7 {
-            place.write(source.pick(FILES), source.until_zero(20));
+            sandbox.write(source.pick(FILES), source.until_zero(20));
             continue;
         }
-        let mut input = event(&place, &mut source, &events);
+        let mut input = event(&sandbox, &mut source, &events);
         (0..source.below(3)).for_each(|_| spoiled(&mut source, &mut input));
-        tell(&place, events.0, &input.to_string());
+        tell(&sandbox, events.0, &input.to_string());
     }
 }
 
 /// An event as the client would tell it.
-fn event(place: &Place, source: &mut Source<'_>, (client, before, after, others): &(Client, &str, &str, &[&str])) -> Value {
-    let record = place.outside().join("record.jsonl");
-    let (root, session) = (place.root().to_string_lossy().into_owned(), source.pick(&["s1", "s2", "../x", "é"]));
+fn event(sandbox: &Sandbox, source: &mut Source<'_>, (client, before, after, others): &(Client, &str, &str, &[&str])) -> Value {
+    let record = sandbox.outside().join("record.jsonl");
+    let (root, session) = (sandbox.root().to_string_lossy().into_owned(), source.pick(&["s1", "s2", "../x", "é"]));
     let mut input = json!({
         "session_id": session, "conversation_id": session, "session": session, "cwd": root, "directory": root,
         "workspace_roots": [root], "transcript_path": record, "sessionId": session, "taskId": session, "workspaceRoots": [root],
@@ -138,7 +138,7 @@ fn event(place: &Place, source: &mut Source<'_>, (client, before, after, others)
         input["agent_id"] = "agent".into();
     }
     let tool = tool(source, *client);
-    let (arguments, response) = (arguments(place, source), response(place, source));
+    let (arguments, response) = (arguments(sandbox, source), response(sandbox, source));
     let call = json!({ "name": tool, "input": arguments, "output": response });
     (input["tool_call"], input["tool_result"]) = (call.clone(), call);
     (input["toolName"], input["toolArgs"]) = (tool.into(), arguments.clone());
@@ -181,17 +181,17 @@ fn tool(source: &mut Source<'_>, client: Client) -> &'static str {
     if source.below(10) == 9 { source.pick(TOOLS) } else { source.pick(own) }
 }
 
-fn path(place: &Place, source: &mut Source<'_>) -> String {
+fn path(sandbox: &Sandbox, source: &mut Source<'_>) -> String {
     match source.below(8) {
         0 => source.pick(OTHERS).to_owned(),
-        1 => place.outside().join("o.txt").to_string_lossy().into_owned(),
+        1 => sandbox.outside().join("o.txt").to_string_lossy().into_owned(),
         2 => source.pick(FILES).to_owned(),
-        _ => place.root().join(source.pick(FILES)).to_string_lossy().into_owned(),
+        _ => sandbox.root().join(source.pick(FILES)).to_string_lossy().into_owned(),
     }
 }
 
-fn arguments(place: &Place, source: &mut Source<'_>) -> Value {
-    let path = path(place, source);
+fn arguments(sandbox: &Sandbox, source: &mut Source<'_>) -> Value {
+    let path = path(sandbox, source);
     let (old, new) = (source.pick(&["one", "two\n}", "", "}", "\0", "a"]), source.pick(&["1", "", "x\ny\n"]));
     let commands = [
         "cat a.txt".to_owned(),
@@ -227,10 +227,10 @@ fn arguments(place: &Place, source: &mut Source<'_>) -> Value {
     arguments
 }
 
-fn response(place: &Place, source: &mut Source<'_>) -> Value {
-    let shown = place.shown(source.pick(FILES));
+fn response(sandbox: &Sandbox, source: &mut Source<'_>) -> Value {
+    let shown = sandbox.shown(source.pick(FILES));
     let start = source.pick(&[1_u32, 1, 2, 0, u32::MAX]);
-    let many = format!("--- {}/a.txt ---\n\n{shown}\n\n--- End of content ---", place.root().display());
+    let many = format!("--- {}/a.txt ---\n\n{shown}\n\n--- End of content ---", sandbox.root().display());
     let framed = format!("Exit code: 0\nWall time: 0 seconds\nOutput:\n{shown}");
     let part = format!("Showing lines {start}-9 of 9 total lines.\n--- FILE CONTENT (truncated) ---\n{shown}");
     match source.below(11) {
@@ -248,20 +248,20 @@ fn response(place: &Place, source: &mut Source<'_>) -> Value {
     }
 }
 
-fn tell(place: &Place, client: Client, input: &str) {
-    let (before, around) = (place.tree(), place.surroundings());
+fn tell(sandbox: &Sandbox, client: Client, input: &str) {
+    let (before, around) = (sandbox.tree(), sandbox.surroundings());
     let opened = RefCell::new(Vec::new());
     let open = |_: &Path| {
-        let workspace = place.open_for_one_call().expect("a workspace");
+        let workspace = sandbox.open_for_one_call().expect("a workspace");
         opened.borrow_mut().push(workspace.clone());
         Ok(workspace.into())
     };
-    let (state, project) = (place.state(), Some(place.root().to_owned()));
+    let (state, project) = (sandbox.state(), Some(sandbox.root().to_owned()));
     let told = answer(client, None, input, &Surroundings { state: state.clone(), project: project.clone(), open: &open });
-    opened.into_inner().into_iter().for_each(surehand_testkit::close_forgotten);
-    let after = place.tree();
+    opened.into_inner().into_iter().for_each(surehand_testkit::close_leaked);
+    let after = sandbox.tree();
     assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
-    assert_eq!(around, place.surroundings(), "{input}");
+    assert_eq!(around, sandbox.surroundings(), "{input}");
     check(client, input, &told);
     // Where there is no workspace everything passes.
     let open = |_: &Path| Err("nowhere".to_owned());

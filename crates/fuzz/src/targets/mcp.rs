@@ -10,7 +10,7 @@ use surehand_engine::{
 
 use crate::{
     json::fitting,
-    place::{FILES, OTHERS, Place, Tree, difference},
+    sandbox::{FILES, OTHERS, Sandbox, Tree, difference},
     source::Source,
 };
 
@@ -43,13 +43,13 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 pub(super) fn run(data: &[u8]) {
-    let place = Place::new();
-    let session = Session::new(place.open().expect("a workspace"));
+    let sandbox = Sandbox::new();
+    let session = Session::new(sandbox.open().expect("a workspace"));
     let mut caller = Caller {
         session,
-        first: place.tree(),
-        surroundings: place.surroundings(),
-        place,
+        first: sandbox.tree(),
+        surroundings: sandbox.surroundings(),
+        sandbox,
         change: String::new(),
         was_disturbed: false,
     };
@@ -68,7 +68,7 @@ pub(super) fn run(data: &[u8]) {
 
 struct Caller {
     session: Session,
-    place: Place,
+    sandbox: Sandbox,
     first: Tree,
     surroundings: Tree,
     /// The name of the last change.
@@ -98,7 +98,7 @@ impl Caller {
             let content = format!(
                 "{}{}",
                 ["", "more\n"][source.below(2)],
-                self.place.shown(path).replacen("\n", "\nchanged\n", source.below(2))
+                self.sandbox.shown(path).replacen("\n", "\nchanged\n", source.below(2))
             );
             return self.disturb(path, content.as_bytes());
         }
@@ -123,7 +123,7 @@ impl Caller {
             "patch" => self.patch(source, file),
             "change" => self.change.clone(),
             "glob" => source.pick(&["*.txt", "src/**", "!*.rs", "*.{rs,txt}", "[", "**/**", "{a,b}"]).to_owned(),
-            "content" if source.flag() => format!("{}more\n", self.place.shown(file)),
+            "content" if source.flag() => format!("{}more\n", self.sandbox.shown(file)),
             _ => source
                 .pick(&["x", "", "one\ntwo\n", "new\n", "é", "日本\r\n", "}\n", "    let a = 2;\n", "\0", "a\rb"])
                 .to_owned(),
@@ -134,13 +134,13 @@ impl Caller {
         match source.below(8) {
             0 => source.pick(OTHERS).to_owned(),
             1 => source.pick(FILES).to_owned(),
-            2 => self.place.root().join(file).to_string_lossy().into_owned(),
+            2 => self.sandbox.root().join(file).to_string_lossy().into_owned(),
             _ => file.to_owned(),
         }
     }
 
     fn part(&self, source: &mut Source<'_>, file: &str) -> String {
-        let shown = self.place.shown(file);
+        let shown = self.sandbox.shown(file);
         let lines: Vec<&str> = shown.split_inclusive('\n').collect();
         let start = source.below(lines.len().max(1)).min(lines.len());
         let end = (start + 1 + source.below(2)).min(lines.len());
@@ -149,7 +149,7 @@ impl Caller {
     }
 
     fn anchor(&self, source: &mut Source<'_>, file: &str) -> String {
-        let Ok(text) = Text::new(std::fs::read(self.place.root().join(file)).unwrap_or_default()) else {
+        let Ok(text) = Text::new(std::fs::read(self.sandbox.root().join(file)).unwrap_or_default()) else {
             return "1#ab".to_owned();
         };
         let line = LineNo::at_index(source.below(9));
@@ -174,13 +174,13 @@ impl Caller {
 
     fn disturb(&mut self, path: &str, content: &[u8]) {
         if FILES.contains(&path) {
-            self.place.write(path, content);
+            self.sandbox.write(path, content);
             self.was_disturbed = true;
         }
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) {
-        let before = self.place.tree();
+        let before = self.sandbox.tree();
         let reply = self.session.call(tool, arguments);
         let said = || format!("{tool} {arguments}\n{}", reply.text);
         assert!(!reply.text.is_empty(), "{}", said());
@@ -188,7 +188,7 @@ impl Caller {
         if let Some(change) = reply.result["change"].as_str() {
             self.change = change.to_owned();
         }
-        let after = self.place.tree();
+        let after = self.sandbox.tree();
         let only_reads = Tool::named(tool).is_none_or(|tool| matches!(tool.kind(), ToolKind::Reads | ToolKind::Forgets));
         if reply.is_error || only_reads {
             assert_eq!(before, after, "{}\n{}", said(), difference(&before, &after));
@@ -198,18 +198,18 @@ impl Caller {
         }
         let added = |name: &&String| name.starts_with(".git/") && !self.first.contains_key(*name);
         assert_eq!(after.keys().find(added), None, "{}", said());
-        let around = self.place.surroundings();
+        let around = self.sandbox.surroundings();
         assert_eq!(self.surroundings, around, "{}\n{}", said(), difference(&self.surroundings, &around));
     }
 
     /// All that was done, and nobody else did, can be taken back.
     fn take_back(&mut self) {
-        if self.was_disturbed || self.place.tree() == self.first {
+        if self.was_disturbed || self.sandbox.tree() == self.first {
             return;
         }
         let reply = self.session.call("undo", &json!({ "all": true }));
         assert!(!reply.is_error, "{}", reply.text);
-        let after = self.place.tree();
+        let after = self.sandbox.tree();
         assert_eq!(self.first, after, "{}\n{}", reply.text, difference(&self.first, &after));
     }
 }

@@ -13,7 +13,7 @@ use surehand_engine::{Session, SessionId, Workspace, core::ContentHash, scan};
 use surehand_testkit::state_of;
 
 use crate::{
-    place::{Place, Tree, difference},
+    sandbox::{Sandbox, Tree, difference},
     source::Source,
 };
 
@@ -34,28 +34,28 @@ pub(super) const WORDS: &[&str] = &[
 
 pub(super) fn run(data: &[u8]) {
     let mut source = Source::new(data);
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let id = SessionId("s".to_owned());
     if source.below(4) > 0 {
-        work(&mut Session::continued(place.open().expect("a workspace"), id.clone()));
+        work(&mut Session::continued(sandbox.open().expect("a workspace"), id.clone()));
     }
     for _ in 0..=source.below(3) {
         match source.below(4) {
-            0 => damage(&mut source, &state_files(&place)),
-            1 => transplant(&place),
-            _ => forge(&mut source, &place),
+            0 => damage(&mut source, &state_files(&sandbox)),
+            1 => transplant(&sandbox),
+            _ => forge(&mut source, &sandbox),
         }
     }
-    let (before, around) = (place.tree(), place.surroundings());
+    let (before, around) = (sandbox.tree(), sandbox.surroundings());
     let unchanged = |what: &str| {
-        let after = place.tree();
+        let after = sandbox.tree();
         assert_eq!(before, after, "{what}: {}", difference(&before, &after));
     };
-    if let Ok(workspace) = place.look() {
+    if let Ok(workspace) = sandbox.look() {
         look(&workspace);
         unchanged("looking");
     }
-    if let Ok(workspace) = place.open() {
+    if let Ok(workspace) = sandbox.open() {
         unchanged("opening");
         look(&workspace);
         let mut session = Session::continued(workspace, id);
@@ -65,9 +65,9 @@ pub(super) fn run(data: &[u8]) {
         work(&mut session);
         let named =
             |tree: &Tree| tree.iter().filter(|(name, _)| *name != "a.txt").map(|(name, _)| name.clone()).collect::<Vec<_>>();
-        assert_eq!(named(&before), named(&place.tree()), "files came or went");
+        assert_eq!(named(&before), named(&sandbox.tree()), "files came or went");
     }
-    assert_eq!(around, place.surroundings());
+    assert_eq!(around, sandbox.surroundings());
 }
 
 /// A session that reads, edits, plans and looks around.
@@ -94,13 +94,13 @@ fn look(workspace: &std::sync::Arc<Workspace>) {
 }
 
 /// The directories that hold state: ours, and where release 0.1 kept it, which is where a repository can ship it.
-fn state_directories(place: &Place) -> [PathBuf; 3] {
-    [place.root().join(".surehand"), place.root().join(".git/surehand"), state_of(place.root())]
+fn state_directories(sandbox: &Sandbox) -> [PathBuf; 3] {
+    [sandbox.root().join(".surehand"), sandbox.root().join(".git/surehand"), state_of(sandbox.root())]
 }
 
-fn state_files(place: &Place) -> Vec<PathBuf> {
+fn state_files(sandbox: &Sandbox) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for dir in state_directories(place) {
+    for dir in state_directories(sandbox) {
         files.extend(
             ["journal/1", "index", "repostate.json", "generation", "state.db", "root", "export"].map(|name| dir.join(name)),
         );
@@ -131,10 +131,10 @@ fn damage(source: &mut Source<'_>, files: &[PathBuf]) {
 }
 
 /// The state of another tree, with everything in it, as it comes along when a repository is copied.
-fn transplant(place: &Place) {
-    let other = Place::new();
+fn transplant(sandbox: &Sandbox) {
+    let other = Sandbox::new();
     work(&mut Session::continued(other.open().expect("a workspace"), SessionId("s".to_owned())));
-    let (from, to) = (other.root().join(".git/surehand"), place.root().join(".git/surehand"));
+    let (from, to) = (other.root().join(".git/surehand"), sandbox.root().join(".git/surehand"));
     drop(fs::remove_dir_all(&to));
     copy(&from, &to);
 }
@@ -177,13 +177,13 @@ const TARGETS: &[&str] = &[
 ];
 
 /// Writes what somebody who knows our formats would write, wherever it may be looked for.
-fn forge(source: &mut Source<'_>, place: &Place) {
-    let dirs = state_directories(place);
+fn forge(source: &mut Source<'_>, sandbox: &Sandbox) {
+    let dirs = state_directories(sandbox);
     let dir = &dirs[source.below(dirs.len())];
     let journal = JOURNALS[source.below(JOURNALS.len())];
     match source.below(8) {
         0..=3 => {
-            let lines: String = (0..=source.below(4)).map(|_| format!("{}\n", entry(source, place, journal))).collect();
+            let lines: String = (0..=source.below(4)).map(|_| format!("{}\n", entry(source, sandbox, journal))).collect();
             let start = match source.below(3) {
                 0 => String::new(),
                 1 => "{\"start\":{\"checkout\":\"\"}}\n".to_owned(),
@@ -196,13 +196,13 @@ fn forge(source: &mut Source<'_>, place: &Place) {
         }
         4 => {
             // What no journal of ours has staged beside a target is somebody's.
-            place.write(&format!("src/.surehand-{journal}-1-0"), b"somebody's\n");
+            sandbox.write(&format!("src/.surehand-{journal}-1-0"), b"somebody's\n");
             put(&dir.join("locks/00"), format!("{journal:<48}").as_bytes());
         }
         5 => {
             let name =
                 ["root", "index", "repostate.json", "generation", "export", "outbox/1-0", "hooks/0", "state.db"][source.below(8)];
-            special(source, place, &dir.join(name));
+            special(source, sandbox, &dir.join(name));
         }
         6 => {
             let (path, hash) = (TARGETS[source.below(TARGETS.len())], ContentHash::of(source.until_zero(20)));
@@ -221,14 +221,14 @@ fn forge(source: &mut Source<'_>, place: &Place) {
 }
 
 /// A line of a journal, in our format or in that of release 0.1.
-fn entry(source: &mut Source<'_>, place: &Place, journal: &str) -> Value {
+fn entry(source: &mut Source<'_>, sandbox: &Sandbox, journal: &str) -> Value {
     let path = TARGETS[source.below(TARGETS.len())];
-    let real = fs::symlink_metadata(place.root().join(FILES[source.below(FILES.len())])).ok();
+    let real = fs::symlink_metadata(sandbox.root().join(FILES[source.below(FILES.len())])).ok();
     let hash = |source: &mut Source<'_>| match source.below(4) {
         0 => Value::Null,
         1 => json!("0".repeat(64)),
         2 => json!(ContentHash::of(b"#!/bin/sh\ntouch ../owned\n")),
-        _ => json!(ContentHash::of(&fs::read(place.root().join(path)).unwrap_or_default())),
+        _ => json!(ContentHash::of(&fs::read(sandbox.root().join(path)).unwrap_or_default())),
     };
     let staged = match source.below(5) {
         0 => format!("{journal}-1"),
@@ -265,12 +265,12 @@ fn entry(source: &mut Source<'_>, place: &Place, journal: &str) -> Value {
 const FILES: [&str; 4] = ["a.txt", "src/b.rs", "empty", "hard.txt"];
 
 /// Something that is no file, where one is read.
-fn special(source: &mut Source<'_>, place: &Place, at: &Path) {
+fn special(source: &mut Source<'_>, sandbox: &Sandbox, at: &Path) {
     drop(fs::create_dir_all(at.parent().expect("it is in a directory")));
     drop(fs::remove_file(at));
     match source.below(4) {
         0 => drop(symlink("/dev/zero", at)),
-        1 => drop(symlink(place.outside().join("o.txt"), at)),
+        1 => drop(symlink(sandbox.outside().join("o.txt"), at)),
         2 => drop(fs::create_dir(at)),
         _ => drop(rustix::fs::mkfifoat(rustix::fs::CWD, at, rustix::fs::Mode::from_raw_mode(0o600))),
     }

@@ -1,5 +1,5 @@
-//! A directory that becomes a link to somewhere outside, and a directory again, as fast as it can, while a server works in it.
-//! Nothing outside is read or written, and the system itself is the witness: it tells who opens anything there.
+//! Swaps a directory with a symbolic link to the outside, back and forth as fast as possible, while a server works in it. Nothing outside
+//! may be read or written: inotify reports every access there.
 
 use std::{
     fs, io,
@@ -17,26 +17,26 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, RenameFlags, inotify, renameat_with};
 use serde_json::{Value, json};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use super::Patient;
 use crate::{
-    account::Outcome,
     client::{Client, Reply},
-    ring::Ring,
-    scene::{Scene, Settings},
+    file_set::FileSet,
+    report::PartOutcome,
+    test_workspace::{Settings, TestWorkspace},
     tree,
 };
 
-/// What is in the files outside, and must not be in any answer.
+/// The content of the files outside, which no answer may contain.
 const SECRET: &str = "what-is-outside";
 
-/// Runs it.
-pub(super) fn run(scene: Scene, dice: &mut Dice, length: Duration, outcome: &mut Outcome) -> Result<()> {
-    let ring = Ring::lay_out(&scene.root(), "ring", dice).with_context(|| scene.root().display().to_string())?;
-    let outside = Outside::lay_out(&scene, &ring)?;
-    let swapper = Swapper::new(&scene)?;
-    let mut patient = Patient { scene: &scene, ring, dice, tally: &mut outcome.tally };
+/// Runs this part.
+pub(super) fn run(workspace: TestWorkspace, rng: &mut Rng, length: Duration, outcome: &mut PartOutcome) -> Result<()> {
+    let file_set = FileSet::lay_out(&workspace.root(), "ring", rng).with_context(|| workspace.root().display().to_string())?;
+    let outside = Outside::lay_out(&workspace, &file_set)?;
+    let swapper = Swapper::new(&workspace)?;
+    let mut patient = Patient { workspace: &workspace, file_set, rng, tally: &mut outcome.tally };
     scope(|threads| {
         threads.spawn(|| swapper.live());
         let worked = work(&mut patient, &swapper, Instant::now() + length);
@@ -44,29 +44,29 @@ pub(super) fn run(scene: Scene, dice: &mut Dice, length: Duration, outcome: &mut
         worked
     })?;
     outcome.tally.foreign += swapper.times.into_inner().expect("nobody panics while counting");
-    outside.check(&scene)?;
-    scene.close(outcome);
+    outside.check(&workspace)?;
+    workspace.close(outcome);
     Ok(())
 }
 
-/// Reads, searches and changes, with the links coming and going.
+/// Reads, searches and changes files while the links come and go.
 fn work(patient: &mut Patient<'_>, swapper: &Swapper, until: Instant) -> Result<()> {
-    let mut client = patient.scene.server(Settings::any(patient.dice))?;
-    while Instant::now() < until && !patient.scene.is_spoilt() {
-        let turn = {
+    let mut client = patient.workspace.server(Settings::any(patient.rng))?;
+    while Instant::now() < until && !patient.workspace.is_spoilt() {
+        let change = {
             let _still = swapper.hold_still()?;
             patient.ready(&mut client)
         };
-        let Some(turn) = turn else { break };
+        let Some(change) = change else { break };
         for (tool, arguments) in looks() {
-            look(patient.scene, &mut client, tool, &arguments);
+            look(patient.workspace, &mut client, tool, &arguments);
         }
-        let reply = client.call(turn.tool, &turn.arguments);
+        let reply = client.call(change.tool, &change.arguments);
         if let Reply::Done(answer) | Reply::Refused(answer) = &reply {
-            check_answer(patient.scene, turn.tool, &answer.text);
+            check_answer(patient.workspace, change.tool, &answer.text);
         }
         let _still = swapper.hold_still()?;
-        patient.compare(&turn, &reply);
+        patient.compare(&change, &reply);
     }
     client.end();
     Ok(())
@@ -82,23 +82,23 @@ fn looks() -> [(&'static str, Value); 5] {
     ]
 }
 
-fn look(scene: &Scene, client: &mut Client<'_>, tool: &str, arguments: &Value) {
+fn look(workspace: &TestWorkspace, client: &mut Client<'_>, tool: &str, arguments: &Value) {
     if let Reply::Done(answer) | Reply::Refused(answer) = client.call(tool, arguments) {
         // A search that finds nothing repeats what was sought.
         let is_search = tool == "search_files" && !answer.text.contains(".txt");
         if !is_search {
-            check_answer(scene, tool, &answer.text);
+            check_answer(workspace, tool, &answer.text);
         }
     }
 }
 
-fn check_answer(scene: &Scene, tool: &str, text: &str) {
+fn check_answer(workspace: &TestWorkspace, tool: &str, text: &str) {
     if text.contains(&format!("{SECRET} ")) || text.contains("secret.txt\n") {
-        scene.violation(format!("{tool} read outside of the root: {text}"));
+        workspace.violation(format!("{tool} read outside of the root: {text}"));
     }
 }
 
-/// A directory outside of the workspace with the same names in it, and a witness of all that is done there.
+/// A directory outside the workspace with the same file names, and a watch on all accesses to it.
 struct Outside {
     files: tree::Files,
     path: PathBuf,
@@ -106,9 +106,9 @@ struct Outside {
 }
 
 impl Outside {
-    fn lay_out(scene: &Scene, ring: &Ring) -> Result<Self> {
-        let path = scene.home().join("outside");
-        let names = ring.files.keys().filter_map(|path| path.strip_prefix("ring/")).chain(["secret.txt"]);
+    fn lay_out(workspace: &TestWorkspace, file_set: &FileSet) -> Result<Self> {
+        let path = workspace.home().join("outside");
+        let names = file_set.files.keys().filter_map(|path| path.strip_prefix("ring/")).chain(["secret.txt"]);
         let files = names.map(|name| (name.to_owned(), format!("{SECRET} of {name}\ncount 0\n").into_bytes())).collect();
         tree::lay_out(&path, &files)?;
         let watched = tree::directories(&path, "");
@@ -122,37 +122,37 @@ impl Outside {
         Ok(Self { files, path, witness })
     }
 
-    /// Nobody has opened, read or changed anything.
-    fn check(&self, scene: &Scene) -> io::Result<()> {
+    /// Checks that nothing was opened, read or changed.
+    fn check(&self, workspace: &TestWorkspace) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.witness, &mut buffer);
         match events.next() {
-            Ok(event) => scene.violation(format!("outside of the root: {:?} of {:?}", event.events(), event.file_name())),
+            Ok(event) => workspace.violation(format!("outside of the root: {:?} of {:?}", event.events(), event.file_name())),
             Err(rustix::io::Errno::AGAIN) => {}
             Err(errno) => return Err(errno.into()),
         }
         let found = tree::files(&self.path, "");
         if found != self.files {
-            scene.violation(format!("outside of the root: {}", tree::difference(&found, &self.files)));
+            workspace.violation(format!("outside of the root: {}", tree::difference(&found, &self.files)));
         }
         Ok(())
     }
 }
 
-/// Exchanges the directory and a link to the outside.
+/// Swaps the directory with a link to the outside.
 struct Swapper {
     directory: PathBuf,
     link: PathBuf,
-    /// Held while an exchange is made, or while none may be.
+    /// Held during a swap, and while no swap may happen.
     turn: Mutex<()>,
     over: AtomicBool,
     times: Mutex<u64>,
 }
 
 impl Swapper {
-    fn new(scene: &Scene) -> io::Result<Self> {
-        let (directory, link) = (scene.root().join("ring"), scene.root().join("link"));
-        symlink(scene.home().join("outside"), &link)?;
+    fn new(workspace: &TestWorkspace) -> io::Result<Self> {
+        let (directory, link) = (workspace.root().join("ring"), workspace.root().join("link"));
+        symlink(workspace.home().join("outside"), &link)?;
         Ok(Self { directory, link, turn: Mutex::default(), over: AtomicBool::new(false), times: Mutex::default() })
     }
 
@@ -172,7 +172,7 @@ impl Swapper {
         Ok(renameat_with(CWD, &self.directory, CWD, &self.link, RenameFlags::EXCHANGE)?)
     }
 
-    /// The directory is where it belongs, and stays there while this is held.
+    /// Puts the directory in its place, where it stays while the guard is held.
     fn hold_still(&self) -> io::Result<std::sync::MutexGuard<'_, ()>> {
         let turn = self.turn.lock().expect("nobody panics while it is held");
         if fs::symlink_metadata(&self.directory)?.is_symlink() {

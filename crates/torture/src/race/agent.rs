@@ -1,24 +1,23 @@
-//! An agent that works through Surehand, keeps to what it is told, and notes it. Its server is killed now and then in the middle of
-//! a call.
+//! An agent that works through Surehand, follows its answers, and records them. Its server is sometimes killed in the middle of a call.
 
 use std::{collections::BTreeSet, thread::sleep, time::Duration};
 
 use serde_json::{Value, json};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use super::{
     FILES, Race, SLOTS,
     ledger::{Fate, Target, token, tokens},
 };
 use crate::{
-    account::Tally,
     client::{Client, Reply},
     kill::Durations,
-    scene::Settings,
+    report::Tally,
+    test_workspace::Settings,
     tree,
 };
 
-/// How often a refused call is sent again: the refusal has shown what changed.
+/// How often a refused call is sent again. The refusal shows what changed.
 const ATTEMPTS: usize = 3;
 
 /// An agent.
@@ -26,7 +25,7 @@ pub(super) struct Agent<'a> {
     race: &'a Race<'a>,
     who: usize,
     number: usize,
-    dice: Dice,
+    rng: Rng,
     durations: Durations,
     settings: Settings,
     client: Option<Client<'a>>,
@@ -34,10 +33,10 @@ pub(super) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    /// One that has done nothing yet.
-    pub(super) fn new(race: &'a Race<'a>, who: usize, mut dice: Dice) -> Self {
-        let settings = Settings::any(&mut dice);
-        Self { race, who, number: 0, dice, durations: Durations::default(), settings, client: None, tally: Tally::default() }
+    /// A new agent.
+    pub(super) fn new(race: &'a Race<'a>, who: usize, mut rng: Rng) -> Self {
+        let settings = Settings::any(&mut rng);
+        Self { race, who, number: 0, rng, durations: Durations::default(), settings, client: None, tally: Tally::default() }
     }
 
     /// Works until the race is over.
@@ -47,7 +46,7 @@ impl<'a> Agent<'a> {
                 break;
             }
             self.act();
-            sleep(Duration::from_micros(*self.dice.pick(&[0, 0, 500, 2_000])));
+            sleep(Duration::from_micros(*self.rng.pick(&[0, 0, 500, 2_000])));
         }
         if let Some(client) = self.client.take() {
             client.end();
@@ -56,16 +55,16 @@ impl<'a> Agent<'a> {
     }
 
     fn start(&mut self) -> bool {
-        self.settings = Settings::any(&mut self.dice);
-        match self.race.scene.server(self.settings) {
+        self.settings = Settings::any(&mut self.rng);
+        match self.race.workspace.server(self.settings) {
             Ok(client) => self.client = Some(client),
-            Err(error) => self.race.scene.violation(format!("a server does not start: {error:#}")),
+            Err(error) => self.race.workspace.violation(format!("a server does not start: {error:#}")),
         }
         self.client.is_some()
     }
 
     fn act(&mut self) {
-        match self.dice.within(0..20) {
+        match self.rng.within(0..20) {
             0..5 => self.count_up(1),
             5..8 => self.count_up(2),
             8..11 => self.fill_slot("open"),
@@ -82,10 +81,10 @@ impl<'a> Agent<'a> {
         token(self.who, self.number)
     }
 
-    /// Calls a tool that changes something; now and then its server is killed meanwhile.
+    /// Calls a tool that changes something, and sometimes kills the server during the call.
     fn change(&mut self, tool: &'static str, arguments: &Value) -> Reply {
-        let is_last = self.dice.percent(4);
-        let instant = self.durations.instant(tool, self.settings.durability, &mut self.dice);
+        let is_last = self.rng.percent(4);
+        let instant = self.durations.instant(tool, self.settings.durability, &mut self.rng);
         let Some(client) = &mut self.client else { return Reply::Unknown };
         let reply = if is_last {
             self.tally.kills += 1;
@@ -106,7 +105,7 @@ impl<'a> Agent<'a> {
         reply
     }
 
-    /// The text of a file as it is shown, without line numbers.
+    /// The shown text of a file, without line numbers.
     fn read(&mut self, path: &str) -> Option<String> {
         let Reply::Done(answer) = self.client.as_mut()?.call("read_file", &json!({ "path": path })) else { return None };
         let numbered = answer.text.lines().filter_map(|line| line.split_once('|'));
@@ -114,15 +113,15 @@ impl<'a> Agent<'a> {
         Some(lines.collect())
     }
 
-    /// Any of the shared files of a directory.
+    /// A random shared file of a directory.
     fn any_file(&mut self, directory: &str) -> Option<String> {
-        let files = tree::files(&self.race.scene.root(), directory);
+        let files = tree::files(&self.race.workspace.root(), directory);
         let is_shared = |(path, bytes): &(&String, &Vec<u8>)| path.ends_with(".txt") && bytes.starts_with(b"above");
         let paths: Vec<&String> = files.iter().filter(is_shared).map(|(path, _)| path).collect();
-        (!paths.is_empty()).then(|| (*self.dice.pick(&paths)).clone())
+        (!paths.is_empty()).then(|| (*self.rng.pick(&paths)).clone())
     }
 
-    /// Sends a call until it is done, as often as an agent would.
+    /// Sends a call until it succeeds, as often as an agent would.
     fn insist(&mut self, tool: &'static str, arguments: &Value) -> Reply {
         let mut reply = self.change(tool, arguments);
         for _ in 1..ATTEMPTS {
@@ -133,7 +132,7 @@ impl<'a> Agent<'a> {
         reply
     }
 
-    /// Takes back the change that a call made, which it names. One that had nothing to change made none.
+    /// Undoes the change that an answer names. A call that changed nothing names none.
     fn take_back(&mut self, reply: &Reply) {
         if let Reply::Done(answer) = reply
             && let Some(change) = answer.result["change"].as_str()
@@ -142,9 +141,9 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Counts up one counter, or several in one call. Nobody but Surehand writes there.
+    /// Increments one counter, or several in one call. Only Surehand writes there.
     fn count_up(&mut self, files: usize) {
-        let first = self.dice.within(0..FILES);
+        let first = self.rng.within(0..FILES);
         let paths: Vec<String> = (0..files).map(|file| format!("counter/{}.txt", (first + file) % FILES)).collect();
         let token = self.new_token();
         let mut edits = Vec::new();
@@ -152,7 +151,7 @@ impl<'a> Agent<'a> {
             let Some(text) = self.read(path) else { return };
             let first = text.lines().next().unwrap_or_default();
             let Some(count) = first.strip_prefix("count ").and_then(|number| number.parse::<u64>().ok()) else {
-                self.race.scene.violation(format!("{path} is no counter: {text}"));
+                self.race.workspace.violation(format!("{path} is no counter: {text}"));
                 return;
             };
             let new = format!("count {}\n{token}\n", count + 1);
@@ -165,15 +164,15 @@ impl<'a> Agent<'a> {
         self.race.ledger.note(&token, fate(&reply), Target { paths, is_quiet: true });
     }
 
-    /// Adds a token to a line of a shared file, or to one line in each of two; now and then takes it back.
+    /// Adds a token to a line of one or two shared files, and sometimes undoes that.
     fn fill_slot(&mut self, directory: &'static str) {
-        let files = self.dice.within(1..3);
+        let files = self.rng.within(1..3);
         let token = self.new_token();
         let (mut edits, mut paths) = (Vec::new(), Vec::new());
         for _ in 0..files {
             let Some(path) = self.any_file(directory) else { return };
             let Some(text) = self.read(&path) else { return };
-            let start = format!("slot {}", self.dice.within(0..SLOTS));
+            let start = format!("slot {}", self.rng.within(0..SLOTS));
             let Some(line) = text.lines().find(|line| line.starts_with(&start)) else { return };
             edits.push(json!({ "path": path, "old_string": format!("{line}\n"), "new_string": format!("{line} {token}\n") }));
             paths.push(path);
@@ -183,7 +182,7 @@ impl<'a> Agent<'a> {
             _ => self.insist("multi_edit", &json!({ "edits": edits })),
         };
         self.race.ledger.note(&token, fate(&reply), Target { paths, is_quiet: false });
-        if self.dice.percent(20) {
+        if self.rng.percent(20) {
             self.race.ledger.release(&BTreeSet::from([token]));
             self.take_back(&reply);
         }
@@ -194,19 +193,19 @@ impl<'a> Agent<'a> {
         if self.read(&from).is_none() {
             return;
         }
-        let to = format!("open/moved-{}.txt", self.dice.within(0..5));
+        let to = format!("open/moved-{}.txt", self.rng.within(0..5));
         let reply = self.change("move_file", &json!({ "from": from, "to": to }));
-        if self.dice.percent(30) {
+        if self.rng.percent(30) {
             self.take_back(&reply);
         }
     }
 
-    /// Deletes a file, or writes it anew. Only what it has just seen there may be gone afterwards.
+    /// Deletes or overwrites a file. Only the tokens it has just seen may be gone afterwards.
     fn delete_or_rewrite(&mut self) {
         let Some(path) = self.any_file("open") else { return };
         let Some(text) = self.read(&path) else { return };
         let seen = tokens(&text);
-        let reply = if self.dice.percent(50) {
+        let reply = if self.rng.percent(50) {
             self.change("delete_file", &json!({ "path": path }))
         } else {
             self.change("write_file", &json!({ "path": path, "content": super::shared() }))
@@ -215,22 +214,22 @@ impl<'a> Agent<'a> {
             return;
         }
         self.race.ledger.release(&seen);
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             self.take_back(&reply);
         }
     }
 
-    /// Makes a file where others make some, too.
+    /// Creates a file where other programs create some too.
     fn create(&mut self) {
         let token = self.new_token();
-        let path = format!("open/new-{}.txt", self.dice.within(0..100));
+        let path = format!("open/new-{}.txt", self.rng.within(0..100));
         let arguments = json!({ "path": path, "old_string": "", "new_string": format!("{token}\n") });
         let reply = self.change("edit_file", &arguments);
         self.race.ledger.note(&token, fate(&reply), Target { paths: vec![path], is_quiet: false });
     }
 
     fn edit_wild(&mut self) {
-        let path = format!("wild/{}.txt", self.dice.within(0..FILES));
+        let path = format!("wild/{}.txt", self.rng.within(0..FILES));
         let Some(text) = self.read(&path) else { return };
         let Some(line) = text.lines().find(|line| line.starts_with("middle")) else { return };
         self.number += 1;
@@ -240,7 +239,7 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// What an answer says of the token in the call.
+/// What an answer says about the token in the call.
 fn fate(reply: &Reply) -> Fate {
     match reply {
         Reply::Done(_) => Fate::Written,

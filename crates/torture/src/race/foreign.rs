@@ -1,5 +1,5 @@
-//! Programs that know nothing of Surehand: they append, write in place, hold files open, put other files in their place as
-//! editors do, format, and check out branches. What they destroy by their own doing is known.
+//! Programs that do not use Surehand: they append, write in place, hold files open, replace files as editors do, format, and check out
+//! branches. The ledger knows which tokens they destroy themselves.
 
 use std::{
     fs::{self, File},
@@ -11,14 +11,14 @@ use std::{
 };
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use super::{
     FILES, Race, git,
     ledger::{Fate, Target, token, tokens},
     wild,
 };
-use crate::account::Tally;
+use crate::report::Tally;
 
 /// Another program.
 pub(super) struct Foreign<'a> {
@@ -27,16 +27,16 @@ pub(super) struct Foreign<'a> {
     place: usize,
     who: usize,
     number: usize,
-    dice: Dice,
-    /// A file that it has opened for writing some time ago.
+    rng: Rng,
+    /// A file that it opened for writing earlier.
     held: Option<(File, String)>,
     tally: Tally,
 }
 
 impl<'a> Foreign<'a> {
     /// A program that works in this directory.
-    pub(super) fn new(race: &'a Race<'a>, directory: &'static str, place: usize, who: usize, dice: Dice) -> Self {
-        Self { race, directory, place, who, number: 0, dice, held: None, tally: Tally::default() }
+    pub(super) fn new(race: &'a Race<'a>, directory: &'static str, place: usize, who: usize, rng: Rng) -> Self {
+        Self { race, directory, place, who, number: 0, rng, held: None, tally: Tally::default() }
     }
 
     /// Works until the race is over.
@@ -54,14 +54,14 @@ impl<'a> Foreign<'a> {
                     self.tally.foreign += 1;
                 }
             }
-            sleep(Duration::from_micros(*self.dice.pick(&[0, 200, 1_000, 3_000, 10_000, 30_000])));
+            sleep(Duration::from_micros(*self.rng.pick(&[0, 200, 1_000, 3_000, 10_000, 30_000])));
         }
         self.race.add(&self.tally);
     }
 
     fn act(&mut self) -> std::io::Result<()> {
         let path = self.any_file()?;
-        match (self.directory, self.dice.within(0..8)) {
+        match (self.directory, self.rng.within(0..8)) {
             ("open", 0..3) => self.append(&path),
             ("open", 3 | 4) => self.write_own_line(&path),
             ("open", 5) => self.create(),
@@ -77,15 +77,15 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// Any shared file of the directory, wherever Surehand has moved it to.
+    /// A random shared file of the directory, wherever Surehand has moved it.
     fn any_file(&mut self) -> std::io::Result<PathBuf> {
-        let directory = self.race.scene.root().join(self.directory);
+        let directory = self.race.workspace.root().join(self.directory);
         let entries = fs::read_dir(directory)?.flatten().map(|entry| entry.path());
         let is_shared =
             |path: &PathBuf| path.extension().is_some_and(|ending| ending == "txt") && !path.to_string_lossy().contains("new-");
         let mut files: Vec<PathBuf> = entries.filter(is_shared).collect();
         files.sort();
-        if files.is_empty() { Err(std::io::ErrorKind::NotFound.into()) } else { Ok(self.dice.pick(&files).clone()) }
+        if files.is_empty() { Err(std::io::ErrorKind::NotFound.into()) } else { Ok(self.rng.pick(&files).clone()) }
     }
 
     fn new_token(&mut self) -> String {
@@ -106,7 +106,7 @@ impl<'a> Foreign<'a> {
         Ok(())
     }
 
-    /// Writes over its last token in its own line. What it writes over is its own loss.
+    /// Overwrites its last token in its own line.
     fn write_own_line(&mut self, path: &Path) -> std::io::Result<()> {
         let mut file = File::options().read(true).write(true).open(path)?;
         let mut bytes = Vec::new();
@@ -122,7 +122,7 @@ impl<'a> Foreign<'a> {
         Ok(())
     }
 
-    /// Appends to a file that it has kept open since an earlier act.
+    /// Appends to a file that it has kept open.
     fn append_to_held(&mut self, path: &Path) -> std::io::Result<()> {
         let token = self.new_token();
         if self.held.is_none() {
@@ -132,15 +132,15 @@ impl<'a> Foreign<'a> {
         file.write_all(format!("{token}\n").as_bytes())?;
         let name = name.clone();
         self.wrote(&token, Path::new(&name));
-        if self.dice.percent(30) {
+        if self.rng.percent(30) {
             self.held = None;
         }
         Ok(())
     }
 
-    /// Makes a file where Surehand makes some, too.
+    /// Creates a file where Surehand creates some too.
     fn create(&mut self) -> std::io::Result<()> {
-        let path = self.race.scene.root().join(format!("open/new-{}.txt", self.dice.within(0..100)));
+        let path = self.race.workspace.root().join(format!("open/new-{}.txt", self.rng.within(0..100)));
         let token = self.new_token();
         let mut file = File::options().write(true).create_new(true).open(&path)?;
         file.write_all(format!("{token}\n").as_bytes())?;
@@ -148,7 +148,7 @@ impl<'a> Foreign<'a> {
         Ok(())
     }
 
-    /// Reads, changes, writes another file, and exchanges the two. If what comes out is not what it has read, it stays beside.
+    /// Reads a file, writes a changed copy, and exchanges the two. If the old file is not the one it read, it keeps both.
     fn replace(&mut self, path: &Path, change: impl Fn(&str, &str) -> String) -> std::io::Result<()> {
         let read = fs::read(path)?;
         let token = self.new_token();
@@ -178,14 +178,14 @@ impl<'a> Foreign<'a> {
         self.drop_if(&backup, &read)
     }
 
-    /// Removes a file of its own, if it holds what it should.
+    /// Removes its own file if the content is as expected.
     fn drop_if(&self, path: &Path, expected: &[u8]) -> std::io::Result<()> {
         if fs::read(path)? == expected { fs::remove_file(path) } else { Ok(()) }
     }
 
     fn wild_file(&mut self) -> (PathBuf, String) {
         self.number += 1;
-        let path = self.race.scene.root().join(format!("wild/{}.txt", self.dice.within(0..FILES)));
+        let path = self.race.workspace.root().join(format!("wild/{}.txt", self.rng.within(0..FILES)));
         (path, wild(&format!("{}-{}", self.who, self.number)))
     }
 
@@ -211,13 +211,13 @@ impl<'a> Foreign<'a> {
     }
 
     fn check_out(&mut self) -> std::io::Result<()> {
-        let branch = *self.dice.pick(&["one", "two"]);
-        let _ = git(&self.race.scene.root(), &["checkout", "-q", "-f", branch]);
+        let branch = *self.rng.pick(&["one", "two"]);
+        let _ = git(&self.race.workspace.root(), &["checkout", "-q", "-f", branch]);
         Ok(())
     }
 }
 
-/// Changes white space only, as a formatter does, and adds the token, as none does.
+/// Changes white space as a formatter does, and adds the token.
 fn format_text(text: &str, token: &str) -> String {
     let lines =
         text.lines().map(|line| if line.starts_with("above") { format!("{} \n", line.trim_end()) } else { format!("{line}\n") });

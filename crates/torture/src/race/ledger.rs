@@ -1,18 +1,18 @@
-//! The ledger: every token that anybody wrote or tried to, what its writer was told, and in the end where it is.
+//! The ledger: every token that a program tried to write, the answer it got, and where the token is in the end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Mutex,
 };
 
-use crate::{account::Tally, scene::Scene, tree};
+use crate::{report::Tally, test_workspace::TestWorkspace, tree};
 
-/// The token of a writer. All are equally long, so that one can be written over another.
+/// The token of a write. All have the same length, so that one can overwrite another.
 pub(super) fn token(who: usize, number: usize) -> String {
     format!("T-{who:02}-{number:07}.")
 }
 
-/// How long a token is.
+/// The length of a token.
 const LENGTH: usize = "T-00-0000000.".len();
 
 /// The tokens in a text.
@@ -21,34 +21,34 @@ pub(super) fn tokens(text: &str) -> BTreeSet<String> {
     starts.filter_map(|start| text.get(start..start + LENGTH)).filter(|token| token.ends_with('.')).map(str::to_owned).collect()
 }
 
-/// What is known of a token.
+/// The state of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Its writer was told that it is written, or wrote it with a plain system call.
+    /// The write was acknowledged, or was a plain system call.
     Written,
-    /// Its writer was told that nothing was written.
+    /// The write was refused.
     Refused,
-    /// Its writer was killed.
+    /// The writer was killed before an answer.
     Unknown,
-    /// Somebody who had seen it took it away, or tried to.
+    /// A writer who had seen it removed it or tried to.
     Released,
 }
 
-/// Where a token was to go.
+/// The destination of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The files; the token goes into all of them or none, where nobody else writes.
+    /// The files. The token goes into all of them or none, if only Surehand writes there.
     pub paths: Vec<String>,
-    /// Whether nobody but Surehand writes there: then what was refused is nowhere, and what was written is nowhere else.
+    /// Whether only Surehand writes there. Then a refused token is in no file, and a written one is in no other file.
     pub is_quiet: bool,
 }
 
-/// Every token with its fate.
+/// Every token with its state.
 #[derive(Default)]
 pub(super) struct Ledger(Mutex<BTreeMap<String, (Fate, Target)>>);
 
 impl Ledger {
-    /// Notes what became of a token that was to go into these files. One that was released stays so.
+    /// Records the state of a token. A released token stays released.
     pub(super) fn note(&self, token: &str, fate: Fate, target: Target) {
         let mut ledger = self.0.lock().expect("nobody panics while writing");
         let entry = ledger.entry(token.to_owned()).or_insert((fate.clone(), target));
@@ -57,7 +57,7 @@ impl Ledger {
         }
     }
 
-    /// These tokens may be gone from now on.
+    /// Releases tokens: from now on they may be gone.
     pub(super) fn release(&self, tokens: &BTreeSet<String>) {
         let mut ledger = self.0.lock().expect("nobody panics while writing");
         for token in tokens {
@@ -66,28 +66,30 @@ impl Ledger {
         }
     }
 
-    /// Looks for every token, counts them, and tells those that are not where they must be.
-    pub(super) fn settle(&self, scene: &Scene, tally: &mut Tally) {
-        let in_files = Places::of(&tree::files(&scene.root(), ""));
-        let in_rescued = Places::of(&tree::state_part(&scene.root(), "rescued"));
+    /// Looks for every token, counts them, and reports those that are not where they must be.
+    pub(super) fn settle(&self, workspace: &TestWorkspace, tally: &mut Tally) {
+        let in_files = Places::of(&tree::files(&workspace.root(), ""));
+        let in_rescued = Places::of(&tree::state_part(&workspace.root(), "rescued"));
         for (token, (fate, target)) in self.0.lock().expect("nobody panics while writing").iter() {
             let (here, rescued) = (in_files.of_token(token), in_rescued.of_token(token));
             match (fate, here.is_empty(), rescued.is_empty()) {
                 (_, false, _) => tally.present += 1,
                 (Fate::Released, true, _) => tally.replaced += 1,
                 (Fate::Written, true, false) => tally.rescued += 1,
-                (Fate::Written, true, true) => scene.violation(format!("LOST: {token}, which was written to {:?}", target.paths)),
+                (Fate::Written, true, true) => {
+                    workspace.violation(format!("LOST: {token}, which was written to {:?}", target.paths))
+                }
                 (Fate::Refused | Fate::Unknown, true, _) => tally.not_written += 1,
             }
             if target.is_quiet {
-                check_quiet(scene, token, fate, target, here);
+                check_quiet(workspace, token, fate, target, here);
             }
         }
     }
 }
 
-/// Where nobody else writes the files themselves tell it all.
-fn check_quiet(scene: &Scene, token: &str, fate: &Fate, target: &Target, here: &[String]) {
+/// The tokens in files that only Surehand writes.
+fn check_quiet(workspace: &TestWorkspace, token: &str, fate: &Fate, target: &Target, here: &[String]) {
     let is_everywhere = target.paths.iter().all(|path| here.contains(path));
     let is_right = match fate {
         Fate::Written => is_everywhere,
@@ -95,11 +97,11 @@ fn check_quiet(scene: &Scene, token: &str, fate: &Fate, target: &Target, here: &
         Fate::Unknown | Fate::Released => here.is_empty() || is_everywhere,
     };
     if !is_right {
-        scene.violation(format!("{token} ({fate:?}) was for {:?} and is in {here:?}", target.paths));
+        workspace.violation(format!("{token} ({fate:?}) was for {:?} and is in {here:?}", target.paths));
     }
 }
 
-/// The files in which each token is.
+/// The files that contain each token.
 struct Places(BTreeMap<String, Vec<String>>);
 
 impl Places {

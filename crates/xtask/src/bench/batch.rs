@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::bench::server::Launch;
-use crate::bench::tongue::Edit;
+use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, contenders};
 use crate::files::{content, create};
 use crate::machine;
-use crate::sample::{Each, Summary};
+use crate::measurement::{PerServer, Summary};
 
 /// Files that are changed.
 pub(super) const FILES: usize = 100;
@@ -21,11 +21,11 @@ pub(crate) struct BatchRow {
     /// The kind of batch.
     pub label: &'static str,
     /// The times of all servers, each for all files together.
-    pub times: Each<Summary>,
+    pub times: PerServer<Summary>,
 }
 
 /// Measures batches in turn; the first one of each server only warms up.
-pub(super) fn measure(bench: &Bench, label: &'static str, launches: &Each<Launch>) -> Result<BatchRow> {
+pub(super) fn measure(bench: &Bench, label: &'static str, launches: &PerServer<Launch>) -> Result<BatchRow> {
     let roots = bench.workspaces()?;
     for root in roots.iter() {
         (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
@@ -34,8 +34,8 @@ pub(super) fn measure(bench: &Bench, label: &'static str, launches: &Each<Launch
     let mut field = contenders(launches, &roots)?;
     let mut times = field.map(|_| Vec::<Duration>::new());
     for round in 0..=bench.pace.pick(4, 16) {
-        for seat in field.order(round) {
-            let contender = field.at_mut(seat);
+        for server in field.order(round) {
+            let contender = field.at_mut(server);
             if round == 0 {
                 (0..FILES).try_for_each(|file| contender.read(&path(file)).map(drop))?;
             }
@@ -43,7 +43,7 @@ pub(super) fn measure(bench: &Bench, label: &'static str, launches: &Each<Launch
             let took = contender.batch(&edits)?;
             edits.iter().try_for_each(|edit| contender.check(edit))?;
             if round > 0 {
-                times.at_mut(seat).push(took);
+                times.at_mut(server).push(took);
             }
         }
     }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use crate::bench::server::Launch;
-use crate::bench::tongue::Edit;
+use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, Contender, Pace, contenders};
 use crate::files::{content, create, is_whole};
 use crate::machine;
-use crate::sample::{Each, Seat, Summary};
+use crate::measurement::{PerServer, ServerId, Summary};
 
 /// What is called again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,11 +96,11 @@ pub(crate) struct CallRow {
     /// The size of the file.
     pub bytes: usize,
     /// The times of all servers.
-    pub times: Each<Summary>,
+    pub times: PerServer<Summary>,
 }
 
 /// Measures the kinds at all sizes, with all servers running side by side.
-pub(super) fn measure(bench: &Bench, launches: &Each<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
+pub(super) fn measure(bench: &Bench, launches: &PerServer<Launch>, kinds: &[Kind]) -> Result<Vec<CallRow>> {
     let roots = bench.workspaces()?;
     let workloads: Vec<_> = kinds.iter().flat_map(|&kind| kind.sizes().iter().map(move |size| Workload { kind, size })).collect();
     for workload in &workloads {
@@ -136,14 +136,14 @@ impl Workload {
         self.paths().enumerate().try_for_each(|(seed, path)| create(root, &path, &content(seed, self.size.bytes)))
     }
 
-    fn measure(&self, pace: Pace, field: &mut Each<Contender>) -> Result<CallRow> {
+    fn measure(&self, pace: Pace, field: &mut PerServer<Contender>) -> Result<CallRow> {
         let mut tracks = field.map(|_| Track::default());
-        for seat in field.order(0) {
-            self.prepare(field.at_mut(seat), tracks.at_mut(seat), self.stint(pace, seat))?;
+        for server in field.order(0) {
+            self.prepare(field.at_mut(server), tracks.at_mut(server), self.stint(pace, server))?;
         }
         for round in 0..pace.pick(4, 8) {
-            for seat in field.order(round) {
-                self.round(field.at_mut(seat), tracks.at_mut(seat), self.stint(pace, seat))?;
+            for server in field.order(round) {
+                self.round(field.at_mut(server), tracks.at_mut(server), self.stint(pace, server))?;
             }
         }
         let times = tracks.map(|track| Summary::of(&track.times));
@@ -151,10 +151,10 @@ impl Workload {
     }
 
     /// The slowest peers take a thousand times as long as the floor; they are known well enough after fewer calls.
-    fn stint(&self, pace: Pace, seat: Seat) -> Stint {
-        let within = match seat {
-            Seat::Peer(_) => Duration::from_millis(pace.pick(15, 100)),
-            Seat::Surehand | Seat::Floor => Duration::MAX,
+    fn stint(&self, pace: Pace, server: ServerId) -> Stint {
+        let within = match server {
+            ServerId::Peer(_) => Duration::from_millis(pace.pick(15, 100)),
+            ServerId::Surehand | ServerId::Floor => Duration::MAX,
         };
         Stint { calls: pace.pick(self.size.quick, self.size.full), within }
     }

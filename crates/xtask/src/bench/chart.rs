@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::bench::calls::Kind;
 use crate::bench::report::Report;
-use crate::sample::Seat;
+use crate::measurement::ServerId;
 
 /// What a bar stands for, which is what it looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,11 @@ pub(super) fn panels(report: &Report) -> [Panel; 2] {
     [("Read a file", Kind::Read), ("Edit a file", Kind::Edit)].map(|(title, kind)| {
         let rows = report.calls.iter().filter(|row| row.kind == kind);
         let groups = rows.map(|row| {
-            let bars = report.names.seats().zip(row.times.iter()).map(|((seat, name), times)| {
-                let (tone, label) = match seat {
-                    Seat::Surehand => (Tone::Ours, name.clone()),
-                    Seat::Floor => (Tone::Floor, name.clone()),
-                    Seat::Peer(peer) => (Tone::Peer, report.peer_label(peer)),
+            let bars = report.names.by_server().zip(row.times.iter()).map(|((server, name), times)| {
+                let (tone, label) = match server {
+                    ServerId::Surehand => (Tone::Ours, name.clone()),
+                    ServerId::Floor => (Tone::Floor, name.clone()),
+                    ServerId::Peer(peer) => (Tone::Peer, report.peer_label(peer)),
                 };
                 Bar { label, tone, time: times.p50 }
             });

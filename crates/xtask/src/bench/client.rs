@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::bench::server::Launch;
-use crate::bench::tongue::Call;
+use crate::bench::tool_dialect::Call;
 
 /// The protocol revision that the client asks for.
 const PROTOCOL: &str = "2025-06-18";

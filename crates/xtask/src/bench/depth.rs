@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::bench::client::Client;
 use crate::files::create;
 use crate::machine;
-use crate::sample::Summary;
+use crate::measurement::Summary;
 
 /// Lines of the file.
 pub(super) const LINES: usize = 10_000;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use crate::bench::tongue::Edit;
+use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, create, is_whole};
 use crate::machine;
-use crate::sample::{Each, Seat, median};
+use crate::measurement::{PerServer, ServerId, median};
 
 /// Size of a file in bytes.
 const BYTES: usize = 200;
@@ -30,9 +30,9 @@ pub(crate) struct Growth {
     /// How many the peers have.
     pub files_of_peers: usize,
     /// Reads, then edits.
-    pub rows: [(&'static str, Each<Windows>); 2],
+    pub rows: [(&'static str, PerServer<Windows>); 2],
     /// Resident memory of the servers after the calls that the peers make too, in KiB.
-    pub resident_kib: Each<u64>,
+    pub resident_kib: PerServer<u64>,
     /// Resident memory of ours after all calls, and of the floor.
     pub resident_kib_after_all: [u64; 2],
 }
@@ -55,20 +55,20 @@ struct Track {
 }
 
 /// Measures growth, and returns the workspaces with the state that it left in them.
-pub(super) fn measure(bench: &Bench) -> Result<(Growth, Each<PathBuf>)> {
+pub(super) fn measure(bench: &Bench) -> Result<(Growth, PerServer<PathBuf>)> {
     let files = bench.pace.pick(5_000, 10_000);
     let files_of_peers = files / SHARE;
     let roots = bench.workspaces()?;
-    for (seat, root) in roots.seats() {
-        (0..files / share(seat)).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
+    for (server, root) in roots.by_server() {
+        (0..files / share(server)).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
     }
     machine::settle();
     let mut field = contenders(&bench.fast, &roots)?;
     let mut tracks = field.map(|_| Track::default());
     for chunk in 0..files / CHUNK {
-        for seat in field.order(chunk) {
-            let size = CHUNK / share(seat);
-            let (contender, track) = (field.at_mut(seat), tracks.at_mut(seat));
+        for server in field.order(chunk) {
+            let size = CHUNK / share(server);
+            let (contender, track) = (field.at_mut(server), tracks.at_mut(server));
             for file in chunk * size..(chunk + 1) * size {
                 visit(contender, track, file)?;
             }
@@ -88,10 +88,10 @@ pub(super) fn measure(bench: &Bench) -> Result<(Growth, Each<PathBuf>)> {
 }
 
 /// How many times as many files ours and the floor do.
-fn share(seat: Seat) -> usize {
-    match seat {
-        Seat::Surehand | Seat::Floor => 1,
-        Seat::Peer(_) => SHARE,
+fn share(server: ServerId) -> usize {
+    match server {
+        ServerId::Surehand | ServerId::Floor => 1,
+        ServerId::Peer(_) => SHARE,
     }
 }
 

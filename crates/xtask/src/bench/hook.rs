@@ -15,7 +15,7 @@ use surehand_engine::{Config, FileTracker, SessionId, Workspace};
 use crate::bench::Bench;
 use crate::files::{content, create, text, token};
 use crate::machine;
-use crate::sample::Summary;
+use crate::measurement::Summary;
 
 /// How many files the session has seen, for the two rows of ours.
 const VIEWS: [usize; 2] = [100, 100_000];

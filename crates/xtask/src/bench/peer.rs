@@ -1,5 +1,5 @@
 //! The servers that people would pick instead: which they are, and how each is installed by its name, in a fixed version, below a
-//! directory that is kept from run to run. Starting them is left to `server`, speaking to them to `tongue`.
+//! directory that is kept from run to run. Starting them is left to `server`, speaking to them to `tool_dialect`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use crate::bench::server::RootBy;
-use crate::bench::tongue::Tongue;
+use crate::bench::tool_dialect::ToolDialect;
 
 /// Which peers take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,7 +62,7 @@ pub(crate) struct Peer {
     /// Whether an edit is on the disk when it is answered.
     pub syncs: bool,
     /// How it is spoken to.
-    pub tongue: Tongue,
+    pub dialect: ToolDialect,
     /// How it is told its workspace.
     pub root: RootBy,
     /// The words that start it; what begins with `./` is in its directory.
@@ -79,7 +79,7 @@ pub(crate) static PEERS: [Peer; 5] = [
         runtime: "Node",
         with: &[],
         syncs: false,
-        tongue: Tongue::Filesystem,
+        dialect: ToolDialect::Filesystem,
         root: RootBy::Argument,
         words: &["node", "./node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"],
     },
@@ -91,7 +91,7 @@ pub(crate) static PEERS: [Peer; 5] = [
         runtime: "Rust",
         with: &[],
         syncs: false,
-        tongue: Tongue::Filesystem,
+        dialect: ToolDialect::Filesystem,
         root: RootBy::Argument,
         words: &["./bin/rust-mcp-filesystem", "--allow-write"],
     },
@@ -104,7 +104,7 @@ pub(crate) static PEERS: [Peer; 5] = [
         // It names no upper bound, and does not start with the second major version of the SDK.
         with: &["mcp==1.30.0"],
         syncs: false,
-        tongue: Tongue::TextEditor,
+        dialect: ToolDialect::TextEditor,
         root: RootBy::Directory,
         words: &["./bin/mcp-text-editor"],
     },
@@ -116,7 +116,7 @@ pub(crate) static PEERS: [Peer; 5] = [
         runtime: "Rust",
         with: &[],
         syncs: true,
-        tongue: Tongue::Hashline,
+        dialect: ToolDialect::Hashline,
         root: RootBy::Directory,
         words: &["./bin/hashline", "mcp"],
     },
@@ -128,7 +128,7 @@ pub(crate) static PEERS: [Peer; 5] = [
         runtime: "Bun",
         with: &["bun@1.4.4"],
         syncs: false,
-        tongue: Tongue::HashlineEdit,
+        dialect: ToolDialect::HashlineEdit,
         root: RootBy::Directory,
         words: &["./node_modules/.bin/bun", "./node_modules/mcp-hashline-edit-server/src/index.ts"],
     },

@@ -19,7 +19,7 @@ use crate::bench::start::StartRow;
 use crate::bench::throughput::{IN_FLIGHT, ThroughputRow};
 use crate::bench::units::{micros, millis, none, times_as_long};
 use crate::bench::writes::WriteRow;
-use crate::sample::{Each, Summary};
+use crate::measurement::{PerServer, Summary};
 use crate::table::table;
 
 /// Everything that was measured.
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     /// How much was measured.
     pub pace: Pace,
     /// What the servers are called.
-    pub names: Each<String>,
+    pub names: PerServer<String>,
     /// The peers that took part.
     pub peers: Vec<&'static Peer>,
     /// The peers that did not.
@@ -176,7 +176,7 @@ impl Report {
     fn peers_part(&self) -> String {
         let header = ["name here", "package", "from", "version", "runs on", "edits are synced", "one call for many files"];
         let rows = self.peers.iter().map(|peer| {
-            let [synced, batches] = [peer.syncs, peer.tongue.has_batches()].map(|is_so| if is_so { "yes" } else { "no" });
+            let [synced, batches] = [peer.syncs, peer.dialect.has_batches()].map(|is_so| if is_so { "yes" } else { "no" });
             [peer.label, peer.package, peer.registry.label(), peer.version, peer.runtime, synced, batches].map(String::from)
         });
         let taking_part = if self.peers.is_empty() { "None took part.".into() } else { table(7, header, rows) };
@@ -202,7 +202,7 @@ impl Report {
         ["surehand / floor".to_owned()].into_iter().chain(beside).collect()
     }
 
-    fn ratios(&self, times: &Each<Summary>) -> Vec<String> {
+    fn ratios(&self, times: &PerServer<Summary>) -> Vec<String> {
         let times = times.map(|times| times.p50);
         let best = times.best_peer().map(|(_, best)| times_as_long(best, times.surehand));
         [times_as_long(times.surehand, times.floor)].into_iter().chain(best).collect()

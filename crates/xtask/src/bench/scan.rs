@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::bench::Bench;
 use crate::files::{content, create};
 use crate::machine;
-use crate::sample::Summary;
+use crate::measurement::Summary;
 
 /// Size of a file in bytes.
 const BYTES: usize = 2 << 10;

@@ -11,7 +11,7 @@ use crate::bench::Bench;
 use crate::bench::client::Client;
 use crate::files::{content, create};
 use crate::machine;
-use crate::sample::Summary;
+use crate::measurement::Summary;
 
 /// Size of a file in bytes.
 const BYTES: usize = 4 << 10;

@@ -1,5 +1,5 @@
 //! How the servers are found and started: program, arguments and environment.
-//! Talking to them is left to `client` and `tongue`, installing the peers to `peer`.
+//! Talking to them is left to `client` and `tool_dialect`, installing the peers to `peer`.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bench::floor::Durability;
 use crate::bench::peer::Peer;
-use crate::bench::tongue::Tongue;
+use crate::bench::tool_dialect::ToolDialect;
 
 /// The server binary at a path that was typed.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
@@ -69,7 +69,7 @@ pub(crate) struct Launch {
     /// The name in the report.
     pub name: String,
     /// How it is spoken to.
-    pub tongue: Tongue,
+    pub dialect: ToolDialect,
     /// Where its stderr goes.
     pub log: PathBuf,
     program: PathBuf,
@@ -104,14 +104,14 @@ impl Launch {
     /// A peer that is installed below `cache`.
     pub(crate) fn peer(peer: &Peer, cache: &Path, directory: &Path) -> Self {
         let (program, arguments) = peer.command(cache);
-        Self { tongue: peer.tongue, ..Self::new(peer.label, &program, arguments, peer.root, directory) }
+        Self { dialect: peer.dialect, ..Self::new(peer.label, &program, arguments, peer.root, directory) }
     }
 
     fn new(name: &str, program: &Path, arguments: Vec<OsString>, root: RootBy, directory: &Path) -> Self {
         let log = directory.join(format!("{name}.stderr"));
         Self {
             name: name.into(),
-            tongue: Tongue::Surehand,
+            dialect: ToolDialect::Surehand,
             log,
             program: program.into(),
             arguments,

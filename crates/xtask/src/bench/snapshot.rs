@@ -9,9 +9,9 @@ use bpe_openai::o200k_base;
 use serde_json::json;
 
 use crate::bench::scan::{keep, path};
-use crate::bench::tongue::Edit;
+use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, Contender};
-use crate::sample::Summary;
+use crate::measurement::Summary;
 
 /// Files that are read, and of these so many edited, so that there is something to tell.
 const READ: usize = 40;

@@ -7,11 +7,11 @@ use anyhow::{Result, ensure};
 
 use crate::bench::growth;
 use crate::bench::server::Launch;
-use crate::bench::tongue::Edit;
+use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, Contender};
 use crate::files::{content, create, is_whole};
 use crate::machine;
-use crate::sample::{Each, Seat, Summary};
+use crate::measurement::{PerServer, ServerId, Summary};
 
 /// A peer is started where ours and the floor are started so many times.
 const SHARE: usize = 3;
@@ -21,15 +21,15 @@ pub(crate) struct StartRow {
     /// The kind of workspace.
     pub workspace: String,
     /// From the spawn to the answer to `initialize`.
-    pub greeting: Each<Summary>,
+    pub greeting: PerServer<Summary>,
     /// From the spawn to the answer to `tools/list`.
-    pub tools: Each<Summary>,
+    pub tools: PerServer<Summary>,
     /// From the spawn to the answer to the first read.
-    pub read: Each<Summary>,
+    pub read: PerServer<Summary>,
 }
 
 /// Measures starts in fresh workspaces, and for those that keep state in one with little of it and in those that `grown` names.
-pub(super) fn measure(bench: &Bench, grown: &Each<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
+pub(super) fn measure(bench: &Bench, grown: &PerServer<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
     let path = growth::path(0);
     let starts = bench.pace.pick(10, 30);
     let fresh: Vec<_> = (0..starts).map(|_| workspaces(bench, &path)).collect::<Result<_>>()?;
@@ -45,21 +45,21 @@ pub(super) fn measure(bench: &Bench, grown: &Each<PathBuf>, files: usize) -> Res
 }
 
 /// Ours and the floor's only: the peers keep nothing, so they always start in a fresh workspace.
-fn without_peers<T: Clone>(each: &Each<T>) -> Each<T> {
-    Each { surehand: each.surehand.clone(), floor: each.floor.clone(), peers: Vec::new() }
+fn without_peers<T: Clone>(each: &PerServer<T>) -> PerServer<T> {
+    PerServer { surehand: each.surehand.clone(), floor: each.floor.clone(), peers: Vec::new() }
 }
 
 /// A workspace with one file for each server.
-fn workspaces(bench: &Bench, path: &str) -> Result<Each<PathBuf>> {
+fn workspaces(bench: &Bench, path: &str) -> Result<PerServer<PathBuf>> {
     let roots = bench.workspaces()?;
     roots.iter().try_for_each(|root| create(root, path, &content(0, 1 << 10)))?;
     Ok(roots)
 }
 
 /// Has each server read and edit a file, so that its workspace is not fresh any more.
-fn leave_state(launches: &Each<Launch>, roots: &Each<PathBuf>, path: &str) -> Result<()> {
-    for (seat, root) in roots.seats() {
-        let mut contender = Contender::start(launches.at(seat), root)?;
+fn leave_state(launches: &PerServer<Launch>, roots: &PerServer<PathBuf>, path: &str) -> Result<()> {
+    for (server, root) in roots.by_server() {
+        let mut contender = Contender::start(launches.at(server), root)?;
         contender.read(path)?;
         contender.edit(&Edit { path: path.into(), from: 0, to: 1 })?;
     }
@@ -67,15 +67,15 @@ fn leave_state(launches: &Each<Launch>, roots: &Each<PathBuf>, path: &str) -> Re
 }
 
 /// Starts the servers in turn, once for every entry of `roots`, peers less often.
-fn row(workspace: String, launches: &Each<Launch>, roots: &[Each<PathBuf>], path: &str) -> Result<StartRow> {
+fn row(workspace: String, launches: &PerServer<Launch>, roots: &[PerServer<PathBuf>], path: &str) -> Result<StartRow> {
     let mut times = [(); 3].map(|()| launches.map(|_| Vec::<Duration>::new()));
     for (round, roots) in roots.iter().enumerate() {
-        for seat in roots.order(round) {
-            if matches!(seat, Seat::Peer(_)) && round % SHARE != 0 {
+        for server in roots.order(round) {
+            if matches!(server, ServerId::Peer(_)) && round % SHARE != 0 {
                 continue;
             }
-            let answers = start(launches.at(seat), roots.at(seat), path)?;
-            times.iter_mut().zip(answers).for_each(|(times, answer)| times.at_mut(seat).push(answer));
+            let answers = start(launches.at(server), roots.at(server), path)?;
+            times.iter_mut().zip(answers).for_each(|(times, answer)| times.at_mut(server).push(answer));
         }
     }
     let [greeting, tools, read] = times.map(|times| times.map(|all| Summary::of(all)));

@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::bench::server::Launch;
-use crate::bench::tongue::Edit;
+use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, create};
 use crate::machine;
-use crate::sample::{Each, median};
+use crate::measurement::{PerServer, median};
 
 /// Calls that are under way at once.
 pub(super) const IN_FLIGHT: usize = 64;
@@ -24,7 +24,7 @@ pub(crate) struct ThroughputRow {
     /// The kind of call.
     pub label: &'static str,
     /// Calls in a second.
-    pub per_second: Each<f64>,
+    pub per_second: PerServer<f64>,
 }
 
 /// The two kinds of burst.
@@ -42,25 +42,25 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<ThroughputRow>> {
 }
 
 /// Bursts of each kind, the servers in turn.
-fn bursts(bench: &Bench, launches: &Each<Launch>, kinds: &[(&'static str, Burst)]) -> Result<Vec<ThroughputRow>> {
+fn bursts(bench: &Bench, launches: &PerServer<Launch>, kinds: &[(&'static str, Burst)]) -> Result<Vec<ThroughputRow>> {
     let roots = bench.workspaces()?;
     for root in roots.iter() {
         (0..FILES).try_for_each(|file| create(root, &path(file), &content(file, BYTES)))?;
     }
     machine::settle();
     let mut field = contenders(launches, &roots)?;
-    for seat in field.order(0) {
+    for server in field.order(0) {
         // Our edits require it.
-        (0..FILES).try_for_each(|file| field.at_mut(seat).read(&path(file)).map(drop))?;
+        (0..FILES).try_for_each(|file| field.at_mut(server).read(&path(file)).map(drop))?;
     }
     let mut row = |&(label, burst): &(&'static str, Burst)| -> Result<ThroughputRow> {
         let mut times = field.map(|_| Vec::<Duration>::new());
         for round in 0..=bench.pace.pick(5, 20) {
-            for seat in field.order(round) {
-                let took = go(field.at_mut(seat), burst, round)?;
+            for server in field.order(round) {
+                let took = go(field.at_mut(server), burst, round)?;
                 // The first burst only warms up.
                 if round > 0 {
-                    times.at_mut(seat).push(took);
+                    times.at_mut(server).push(took);
                 }
             }
         }
@@ -72,10 +72,10 @@ fn bursts(bench: &Bench, launches: &Each<Launch>, kinds: &[(&'static str, Burst)
 /// One burst. Edits are looked for in the files afterwards; that reads are whole, the other parts have made sure of.
 fn go(contender: &mut Contender, burst: Burst, round: usize) -> Result<Duration> {
     let edits: Vec<_> = (0..FILES).map(|file| Edit { path: path(file), from: round, to: round + 1 }).collect();
-    let Contender { client, root, tongue } = contender;
+    let Contender { client, root, dialect } = contender;
     let calls: Vec<_> = match burst {
-        Burst::Reads => edits.iter().map(|edit| tongue.read(root, &edit.path)).collect(),
-        Burst::Edits => edits.iter().map(|edit| tongue.edit(client, root, edit)).collect::<Result<_>>()?,
+        Burst::Reads => edits.iter().map(|edit| dialect.read(root, &edit.path)).collect(),
+        Burst::Edits => edits.iter().map(|edit| dialect.edit(client, root, edit)).collect::<Result<_>>()?,
     };
     let took = client.pipeline(&calls, IN_FLIGHT)?;
     if matches!(burst, Burst::Edits) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sample::ratio;
+use crate::measurement::ratio;
 
 /// In microseconds.
 pub(super) fn micros(duration: Duration) -> String {

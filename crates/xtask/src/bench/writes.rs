@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crate::bench::server::Launch;
-use crate::bench::tongue::{Call, Edit, Tongue};
+use crate::bench::tool_dialect::{Call, Edit, ToolDialect};
 use crate::bench::{Bench, Contender, contenders};
 use crate::files::{content, content_with, create, text, token};
 use crate::machine;
-use crate::sample::{Each, Summary};
+use crate::measurement::{PerServer, Summary};
 
 /// Edits in one call.
 const EDITS: usize = 20;
@@ -26,7 +26,7 @@ pub(crate) struct WriteRow {
     /// The kind of call.
     pub label: String,
     /// The times of the servers that have the call.
-    pub times: Each<Option<Summary>>,
+    pub times: PerServer<Option<Summary>>,
 }
 
 /// What is written.
@@ -62,15 +62,15 @@ impl Change {
 
     /// The call of a round; none if the server has no such call.
     fn call(self, contender: &Contender, round: usize) -> Option<Call> {
-        let Contender { tongue, root, .. } = contender;
+        let Contender { dialect, root, .. } = contender;
         match self {
             Self::Edits => {
                 let edit = |place| Edit { path: self.path(), from: place * APART + round, to: place * APART + round + 1 };
-                tongue.edit_places(root, &(0..EDITS).map(edit).collect::<Vec<_>>())
+                dialect.edit_places(root, &(0..EDITS).map(edit).collect::<Vec<_>>())
             }
             // The official server ends when it is sent that much in a line.
-            Self::Whole(bytes) if bytes > MOST_FOR_PEERS && *tongue != Tongue::Surehand => None,
-            Self::Whole(bytes) => tongue.write(root, &self.path(), &content(round + 1, bytes)),
+            Self::Whole(bytes) if bytes > MOST_FOR_PEERS && *dialect != ToolDialect::Surehand => None,
+            Self::Whole(bytes) => dialect.write(root, &self.path(), &content(round + 1, bytes)),
         }
     }
 
@@ -87,7 +87,7 @@ impl Change {
 }
 
 /// Measures the changes in turn; the first one of each server only warms up. `suffix` tells the rows from others.
-pub(super) fn measure(bench: &Bench, suffix: &str, launches: &Each<Launch>) -> Result<Vec<WriteRow>> {
+pub(super) fn measure(bench: &Bench, suffix: &str, launches: &PerServer<Launch>) -> Result<Vec<WriteRow>> {
     let roots = bench.workspaces()?;
     for (_, change) in Change::ALL {
         roots.iter().try_for_each(|root| create(root, &change.path(), &change.content()))?;
@@ -97,8 +97,8 @@ pub(super) fn measure(bench: &Bench, suffix: &str, launches: &Each<Launch>) -> R
     let mut row = |(label, change): (&str, Change)| -> Result<WriteRow> {
         let mut times = field.map(|_| Vec::<Duration>::new());
         for round in 0..=bench.pace.pick(6, 20) {
-            for seat in field.order(round) {
-                let contender = field.at_mut(seat);
+            for server in field.order(round) {
+                let contender = field.at_mut(server);
                 let Some(call) = change.call(contender, round) else { continue };
                 if round == 0 {
                     contender.read(&change.path())?;
@@ -106,7 +106,7 @@ pub(super) fn measure(bench: &Bench, suffix: &str, launches: &Each<Launch>) -> R
                 let took = contender.client.send_call(&call)?.took();
                 change.check(contender, round)?;
                 if round > 0 {
-                    times.at_mut(seat).push(took);
+                    times.at_mut(server).push(took);
                 }
             }
         }

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::Report;
 use crate::bench::calls::CallRow;
 use crate::bench::growth::Windows;
-use crate::sample::{Each, Summary, ratio};
+use crate::measurement::{PerServer, Summary, ratio};
 
 impl Report {
     /// One object with everything.
     pub(crate) fn to_json(&self) -> Value {
-        let named = |each: &Each<Summary>| self.named(&each.map(summary));
+        let named = |each: &PerServer<Summary>| self.named(&each.map(summary));
         let call = |row: &CallRow| json!({"call": row.kind.label(), "bytes": row.bytes, "times": named(&row.times)});
         json!({
             "machine": self.machine,
@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// An object with the names of the servers; those that took no part are missing.
-    fn named(&self, each: &Each<Value>) -> Value {
+    fn named(&self, each: &PerServer<Value>) -> Value {
         self.names.iter().cloned().zip(each.iter().cloned()).collect::<Map<_, _>>().into()
     }
 }

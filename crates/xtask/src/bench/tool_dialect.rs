@@ -1,5 +1,5 @@
-//! How each server is spoken to: the names of its tools and of their arguments. A server that wants hashes with an edit is asked for
-//! them first, by a read that nobody times, as a model would have them from an earlier turn.
+//! The tool names and arguments of each server. Some servers want hashes with an edit: an untimed read gets them first, as a model would
+//! have them from an earlier turn.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(crate) struct Edit {
 
 /// The tools of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tongue {
+pub(crate) enum ToolDialect {
     /// Our own; the floor has the same.
     Surehand,
     /// The filesystem server of the protocol's authors, and those that follow it.
@@ -52,7 +52,7 @@ pub(crate) enum Tongue {
 /// More lines than any file has, for servers that show only the beginning of a long one.
 const ALL_LINES: usize = 10_000_000;
 
-impl Tongue {
+impl ToolDialect {
     /// Reads a whole file.
     pub(crate) fn read(self, root: &Path, path: &str) -> Call {
         let absolute = root.join(path);

@@ -1,33 +1,33 @@
-//! The account of a torture: what was done, what became of every token, and what should not have been. Words and tables only.
+//! The report: what the torture did, where every token went, and which violations it found. Text and tables only.
 
 use std::{fmt, path::PathBuf};
 
 use serde_json::{Value, json};
 
-/// How often things happened.
+/// Counts of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Workspaces that were set up and looked at in the end.
+    /// Workspaces that were set up, and checked at the end.
     pub rounds: u64,
     /// Processes that were killed.
     pub kills: u64,
     /// Kills that left a batch half done, for recovery to settle.
     pub half_done: u64,
-    /// Calls that changed something and were answered so.
+    /// Calls that were acknowledged as changes.
     pub acknowledged: u64,
-    /// Calls that were to change something and were answered with a refusal.
+    /// Changes that were refused.
     pub refused: u64,
-    /// Calls that were acknowledged although the file had changed, because their lines had not.
+    /// Changes that were rebased over an outside change.
     pub rebased: u64,
     /// Calls whose process was killed before it answered.
     pub unanswered: u64,
-    /// Writes by programs that know nothing of Surehand, and other trouble that they made.
+    /// Writes and other interference by programs that do not use Surehand.
     pub foreign: u64,
     /// Tokens that are in a file.
     pub present: u64,
-    /// Tokens of calls that were refused, or not answered, and are in no file.
+    /// Tokens of refused or unanswered calls that are in no file.
     pub not_written: u64,
-    /// Tokens that somebody who had seen them took away, as was asked.
+    /// Tokens that a writer who had seen them removed.
     pub replaced: u64,
     /// Tokens that are in a rescued file.
     pub rescued: u64,
@@ -82,32 +82,32 @@ impl fmt::Display for Tally {
 pub struct Violation {
     /// Which round of the part, from 0.
     pub round: usize,
-    /// What, in words, with the values.
+    /// A description with the values.
     pub what: String,
-    /// The workspace, which is kept.
+    /// The kept workspace.
     pub kept: PathBuf,
 }
 
-/// What came of one part, on one file system.
+/// The outcome of one part, on one file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PartOutcome {
     /// The part, and the file system if there are several.
     pub name: String,
-    /// What was done.
+    /// What happened.
     pub tally: Tally,
-    /// What should not have been.
+    /// What must not happen but did.
     pub violations: Vec<Violation>,
-    /// What could not be tried here, with the reason.
+    /// What this machine cannot try, with the reason.
     pub skipped: Vec<String>,
 }
 
-impl Outcome {
-    /// Nothing yet.
+impl PartOutcome {
+    /// An empty outcome.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), tally: Tally::default(), violations: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Notes something that cannot be tried here, once.
+    /// Adds a reason to `skipped`, once.
     pub fn skip(&mut self, what: String) {
         if !self.skipped.contains(&what) {
             self.skipped.push(what);
@@ -115,22 +115,22 @@ impl Outcome {
     }
 }
 
-/// What came of a torture.
+/// The outcomes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The seed, with which it can be had again as far as the timing allows.
+    /// The seed, which repeats the run as far as the timing allows.
     pub seed: u64,
-    /// What came of each part.
-    pub outcomes: Vec<Outcome>,
+    /// One or more for each part.
+    pub outcomes: Vec<PartOutcome>,
 }
 
 impl Report {
-    /// Everything that should not have been.
+    /// The violations of all parts.
     pub fn violations(&self) -> impl Iterator<Item = &Violation> {
         self.outcomes.iter().flat_map(|outcome| &outcome.violations)
     }
 
-    /// A table with a row for each outcome, then what was skipped, then the violations.
+    /// A table with a row for each outcome, then the skipped tests, then the violations.
     pub fn to_markdown(&self) -> String {
         let Some(first) = self.outcomes.first() else { return String::new() };
         let names: Vec<&str> = first.tally.columns().iter().map(|(name, _)| *name).collect();
@@ -155,14 +155,14 @@ impl Report {
         said
     }
 
-    /// The same for programs.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let outcomes: Vec<Value> = self.outcomes.iter().map(outcome_json).collect();
         json!({ "seed": self.seed, "outcomes": outcomes })
     }
 }
 
-fn outcome_json(outcome: &Outcome) -> Value {
+fn outcome_json(outcome: &PartOutcome) -> Value {
     let columns = outcome.tally.columns();
     let tally: serde_json::Map<String, Value> = columns.iter().map(|(name, times)| ((*name).to_owned(), json!(times))).collect();
     let violations: Vec<Value> = outcome
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_violation_is_told_with_all_that_is_needed_to_look_into_it() {
-        let mut outcome = Outcome::new("kill");
+        let mut outcome = PartOutcome::new("kill");
         outcome.tally.kills = 3;
         outcome.violations.push(Violation { round: 7, what: "half a batch".to_owned(), kept: "/kept".into() });
         let report = Report { seed: 9, outcomes: vec![outcome] };

@@ -1,4 +1,4 @@
-//! A door to the tools: however a call comes in, the same things happen and the same words come back.
+//! Clients that call tools through MCP or the command line. All of them must give the same results and the same text.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -8,36 +8,36 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// What came back from a call.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What the model was told.
+    /// The text for the model.
     pub text: String,
-    /// Whether it was refused.
+    /// Whether the call was refused.
     pub is_error: bool,
     /// The result object.
     pub result: Value,
 }
 
-/// A way to call tools in one session.
-pub trait Door {
-    /// Its name, for messages.
+/// Calls tools in one session.
+pub trait ToolClient {
+    /// The name in messages.
     fn name(&self) -> &'static str;
 
     /// Calls a tool.
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer;
 }
 
-/// `surehand mcp` over stdio, spoken to without any SDK.
-pub struct McpDoor {
+/// `surehand mcp` over stdio, without an SDK.
+pub struct McpClient {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     next_id: u64,
 }
 
-impl McpDoor {
-    /// Starts a server and shakes hands with it.
+impl McpClient {
+    /// Starts a server and initializes the session.
     pub fn start(program: &Path, root: &Path, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(program)
             .args(["mcp", "--root"])
@@ -49,13 +49,13 @@ impl McpDoor {
             .expect("the server starts");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let mut door = Self { child, stdin, stdout, next_id: 0 };
-        let client = json!({ "name": "testkit", "version": "0" });
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        let answer = door.request("initialize", &hello);
+        let mut client = Self { child, stdin, stdout, next_id: 0 };
+        let info = json!({ "name": "testkit", "version": "0" });
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
+        let answer = client.request("initialize", &hello);
         assert_eq!(answer["result"]["serverInfo"]["name"], "surehand", "{answer}");
-        door.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
-        door
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        client
     }
 
     /// Sends a line as it is.
@@ -92,7 +92,7 @@ impl McpDoor {
     }
 }
 
-impl Door for McpDoor {
+impl ToolClient for McpClient {
     fn name(&self) -> &'static str {
         "mcp"
     }
@@ -111,7 +111,7 @@ impl Door for McpDoor {
     }
 }
 
-impl Drop for McpDoor {
+impl Drop for McpClient {
     fn drop(&mut self) {
         drop(self.stdin.take());
         // It ends by itself when its input ends; a test that has failed does not wait for it.
@@ -123,21 +123,21 @@ impl Drop for McpDoor {
 }
 
 /// `surehand call`, one process per call.
-pub struct CliDoor {
+pub struct CliClient {
     program: PathBuf,
     root: PathBuf,
     environment: Vec<(String, String)>,
 }
 
-impl CliDoor {
-    /// A shell at this root.
+impl CliClient {
+    /// A client for this root.
     pub fn new(program: &Path, root: &Path, environment: &[(&str, &str)]) -> Self {
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { program: program.to_owned(), root: root.to_owned(), environment }
     }
 }
 
-impl Door for CliDoor {
+impl ToolClient for CliClient {
     fn name(&self) -> &'static str {
         "cli"
     }

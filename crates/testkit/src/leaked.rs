@@ -1,11 +1,11 @@
-//! Closes what a hook has forgotten on purpose.
+//! Closes what a hook leaks on purpose.
 
 use std::sync::Arc;
 
-/// A hook leaves it to the system to close what it has open. In a test there is no end of a process, so that it would run out of files. Call
-/// this with another owner of the same thing when the hook has answered: if one more is left, it is the one that was forgotten.
+/// Drops the value that a hook leaked. A hook leaves closing its files to the end of the process; a test that plays many hooks would run out
+/// of files. Pass another owner of the same value after the hook has answered: if exactly one more owner is left, that one was leaked.
 #[expect(unsafe_code, reason = "what was forgotten on purpose can be had back in no other way")]
-pub fn close_forgotten<T>(owned: Arc<T>) {
+pub fn close_leaked<T>(owned: Arc<T>) {
     let is_forgotten = Arc::strong_count(&owned) == 2;
     let kept = Arc::into_raw(owned);
     // SAFETY: the pointer is from `into_raw`, and the count that is taken away is that of the forgotten owner.

@@ -1,4 +1,4 @@
-//! A workspace in a directory of its own, with all kinds of files in it and something outside that is nobody's business.
+//! A workspace in a temporary directory, with all kinds of files, and files outside it that nothing may touch.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The workspace and what is around it.
-pub(crate) struct Place {
+pub(crate) struct Sandbox {
     dir: TempDir,
     root: PathBuf,
 }
@@ -66,16 +66,16 @@ pub(crate) const OTHERS: &[&str] = &[
     "ignored.log",
 ];
 
-impl Place {
+impl Sandbox {
     /// A new one. In memory where that is possible: an input may take thousands of writes.
     pub(crate) fn new() -> Self {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let dir = dir.expect("a directory for the test");
         let root = dir.path().canonicalize().expect("it was just made").join("ws");
-        let place = Self { dir, root };
-        place.fill().expect("files for the test");
-        place
+        let sandbox = Self { dir, root };
+        sandbox.fill().expect("files for the test");
+        sandbox
     }
 
     fn fill(&self) -> std::io::Result<()> {

@@ -1,10 +1,10 @@
-//! Dice that fall the same way every time: what is generated from them is the same on every machine.
+//! Random numbers from a seed, the same on every machine.
 
-/// A stream of numbers (SplitMix64).
+/// A stream of random numbers (SplitMix64).
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// Other seeds give other streams.
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -28,12 +28,12 @@ impl Dice {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Whether something happens that happens so many times out of a hundred.
+    /// True `times` times out of a hundred.
     pub fn percent(&mut self, times: usize) -> bool {
         self.within(0..100) < times
     }
 
-    /// One of several, of which there is at least one.
+    /// A random element of a slice, which is not empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.within(0..from.len())]
     }
@@ -44,17 +44,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_fall_the_same_way_every_time() {
-        let throw = |seed| (0..5).map(|_| Dice::new(seed).within(0..1000)).collect::<Vec<_>>();
-        assert_eq!(throw(7), throw(7));
-        assert_ne!(throw(7), throw(8));
+    fn a_seed_gives_the_same_numbers_every_time() {
+        let draw = |seed| (0..5).map(|_| Rng::new(seed).within(0..1000)).collect::<Vec<_>>();
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
     }
 
     #[test]
-    fn every_side_comes_up() {
-        let mut dice = Dice::new(1);
+    fn every_number_comes_up() {
+        let mut rng = Rng::new(1);
         let mut seen = [0; 6];
-        (0..600).for_each(|_| seen[dice.within(0..6)] += 1);
+        (0..600).for_each(|_| seen[rng.within(0..6)] += 1);
         assert!(seen.iter().all(|times| (50..150).contains(times)), "{seen:?}");
     }
 }

@@ -1,14 +1,14 @@
-//! A ring: a few files that nobody else touches, in all encodings and with several names, and changes of them whose outcome is
-//! known to the byte. So what is on the disk is the state before a change, or the one after it, or something is wrong.
+//! Files that only one client changes, in various encodings and with several hard links, and changes of them whose result is known to
+//! the byte. So the disk holds either the state before a change or the state after it; anything else is a violation.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
 use serde_json::{Value, json};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 
 use crate::tree::{self, Files};
 
-/// How the counted file is written: its first line, in bytes, and whether characters have two bytes.
+/// Encodings of the counted file: its first line, in bytes, and the size of its code units.
 const WRITINGS: &[(&[u8], Units)] = &[
     ("héllo — wörld".as_bytes(), Units::Bytes),
     ("\u{feff}with a mark".as_bytes(), Units::Bytes),
@@ -29,69 +29,69 @@ enum Units {
     BigEndian,
 }
 
-/// A few files that nobody else touches.
+/// Files that only one client changes.
 #[derive(Debug, Clone)]
-pub(crate) struct Ring {
+pub(crate) struct FileSet {
     directory: String,
-    /// What is on the disk now.
+    /// The expected content of the files.
     pub files: Files,
     first_line: &'static [u8],
     units: Units,
     ending: &'static str,
-    /// Whether the counted file has a second name.
+    /// Whether the counted file has a second hard link.
     pub is_linked: bool,
-    turn: usize,
+    change_count: usize,
     number: usize,
     filling: usize,
-    /// How many small files there are that are changed all at once, so that a kill is likely to come in between.
+    /// The number of small files that one batch changes together, so that a kill is likely to hit the middle of it.
     herd: usize,
 }
 
-/// A change of a ring.
+/// A change of the files.
 #[derive(Debug, Clone)]
-pub(crate) struct Turn {
-    /// What kind of change it is: those of one kind take about as long as each other.
+pub(crate) struct SetChange {
+    /// The kind of change. Changes of one kind take about the same time.
     pub kind: &'static str,
     /// The tool to call.
     pub tool: &'static str,
-    /// What to call it with.
+    /// Its arguments.
     pub arguments: Value,
     /// The files after it.
     pub after: Files,
     number: usize,
 }
 
-impl Ring {
-    /// Writes the files of a ring.
-    pub(crate) fn lay_out(root: &Path, directory: &str, dice: &mut Dice) -> io::Result<Self> {
-        let (first_line, units) = *dice.pick(WRITINGS);
-        let mut ring = Self {
+impl FileSet {
+    /// Writes the files.
+    pub(crate) fn lay_out(root: &Path, directory: &str, rng: &mut Rng) -> io::Result<Self> {
+        let (first_line, units) = *rng.pick(WRITINGS);
+        let mut file_set = Self {
             directory: directory.to_owned(),
             files: Files::new(),
             first_line,
             units,
-            ending: *dice.pick(&["\n", "\n", "\r\n"]),
-            is_linked: dice.percent(40) && crate::capable::names_agree(root),
-            turn: 0,
+            ending: *rng.pick(&["\n", "\n", "\r\n"]),
+            is_linked: rng.percent(40) && crate::fs_features::names_agree(root),
+            change_count: 0,
             number: 0,
-            filling: *dice.pick(&[0, 100, 5_000]),
-            herd: *dice.pick(&[10, 30, 60]),
+            filling: *rng.pick(&[0, 100, 5_000]),
+            herd: *rng.pick(&[10, 30, 60]),
         };
         let start = [("v.txt", "v 0\nend\n"), ("m.txt", "m 0\nsame\n"), ("e.txt", "e 0\nsame\n"), ("d.txt", "d 0\n")];
         for (name, text) in start {
-            ring.files.insert(ring.path(name), text.as_bytes().to_vec());
+            file_set.files.insert(file_set.path(name), text.as_bytes().to_vec());
         }
-        ring.files.insert(ring.path("u.txt"), ring.counted(0));
-        ring.files.insert(ring.path("b.txt"), ring.big(0));
-        for member in 0..ring.herd {
-            ring.files.insert(ring.member(member), b"herd 0\n".to_vec());
+        file_set.files.insert(file_set.path("u.txt"), file_set.counted(0));
+        file_set.files.insert(file_set.path("b.txt"), file_set.big(0));
+        for member in 0..file_set.herd {
+            file_set.files.insert(file_set.member(member), b"herd 0\n".to_vec());
         }
-        tree::lay_out(root, &ring.files)?;
-        if ring.is_linked {
-            fs::hard_link(root.join(ring.path("u.txt")), root.join(ring.path("ul.txt")))?;
-            ring.files.insert(ring.path("ul.txt"), ring.counted(0));
+        tree::lay_out(root, &file_set.files)?;
+        if file_set.is_linked {
+            fs::hard_link(root.join(file_set.path("u.txt")), root.join(file_set.path("ul.txt")))?;
+            file_set.files.insert(file_set.path("ul.txt"), file_set.counted(0));
         }
-        Ok(ring)
+        Ok(file_set)
     }
 
     /// Its directory.
@@ -99,7 +99,7 @@ impl Ring {
         &self.directory
     }
 
-    /// What has to be read before a change: the arguments of the calls.
+    /// The calls that read everything a change needs.
     pub(crate) fn reads(&self) -> Vec<(&'static str, Value)> {
         // A file with several names is read under the first; the big one is too long to be read whole; the herd is searched.
         let paths = self.files.keys().filter(|path| !path.ends_with("/ul.txt") && !path.contains("/h/"));
@@ -108,44 +108,44 @@ impl Ring {
         reads.chain([("search_files", search)]).collect()
     }
 
-    /// A change that could be made now.
-    pub(crate) fn plan(&mut self, dice: &mut Dice) -> Turn {
-        self.turn += 1;
-        match dice.within(0..14) {
-            10.. => self.change_herd(dice),
+    /// A random change of the current files.
+    pub(crate) fn plan(&mut self, rng: &mut Rng) -> SetChange {
+        self.change_count += 1;
+        match rng.within(0..14) {
+            10.. => self.change_herd(rng),
             0 => self.edit_file(),
             1 | 2 => self.multi_edit(),
             3 => self.write_file(),
-            4 => self.move_file(dice),
+            4 => self.move_file(rng),
             5 if self.find('d').is_some() => self.delete_file(),
-            _ => self.patch(dice),
+            _ => self.patch(rng),
         }
     }
 
-    /// A file that a change makes, replaces or takes away.
-    pub(crate) fn touched(&self, turn: &Turn, dice: &mut Dice) -> String {
-        let paths: BTreeSet<&String> = self.files.keys().chain(turn.after.keys()).collect();
-        let touched: Vec<&String> = paths.into_iter().filter(|path| self.files.get(*path) != turn.after.get(*path)).collect();
-        (*dice.pick(&touched)).clone()
+    /// A random file that the change creates, replaces or removes.
+    pub(crate) fn touched(&self, change: &SetChange, rng: &mut Rng) -> String {
+        let paths: BTreeSet<&String> = self.files.keys().chain(change.after.keys()).collect();
+        let touched: Vec<&String> = paths.into_iter().filter(|path| self.files.get(*path) != change.after.get(*path)).collect();
+        (*rng.pick(&touched)).clone()
     }
 
-    /// The change that takes the last one back.
-    pub(crate) fn undo(&self, before: &Files, number: usize) -> Turn {
-        Turn { kind: "undo", tool: "undo", arguments: json!({}), after: before.clone(), number }
+    /// The change that undoes the last one.
+    pub(crate) fn undo(&self, before: &Files, number: usize) -> SetChange {
+        SetChange { kind: "undo", tool: "undo", arguments: json!({}), after: before.clone(), number }
     }
 
-    /// The number that is in the counted files.
+    /// The number in the counted file.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// A change has happened.
-    pub(crate) fn accept(&mut self, turn: &Turn) {
-        self.files.clone_from(&turn.after);
-        self.number = turn.number;
+    /// Makes the result of a change the expected content.
+    pub(crate) fn accept(&mut self, change: &SetChange) {
+        self.files.clone_from(&change.after);
+        self.number = change.number;
     }
 
-    /// What is on the disk, without what Surehand has put beside it.
+    /// The files on the disk, without the temporary files of Surehand.
     pub(crate) fn on_disk(&self, root: &Path) -> Files {
         let mut files = tree::files(root, &self.directory);
         files.retain(|path, _| !tree::is_ours(path));
@@ -156,7 +156,7 @@ impl Ring {
         format!("{}/{name}", self.directory)
     }
 
-    /// The file whose name begins with a letter, wherever it was moved.
+    /// The file whose name begins with a letter, wherever it has moved.
     fn find(&self, letter: char) -> Option<String> {
         let is_it =
             |path: &&String| !path.contains("/h/") && path.rsplit('/').next().is_some_and(|name| name.starts_with(letter));
@@ -179,33 +179,45 @@ impl Ring {
     }
 
     fn count(&self, after: &mut Files) -> (String, String) {
-        after.insert(self.path("u.txt"), self.counted(self.turn));
+        after.insert(self.path("u.txt"), self.counted(self.change_count));
         if self.is_linked {
-            after.insert(self.path("ul.txt"), self.counted(self.turn));
+            after.insert(self.path("ul.txt"), self.counted(self.change_count));
         }
-        (format!("count {}", self.number), format!("count {}", self.turn))
+        (format!("count {}", self.number), format!("count {}", self.change_count))
     }
 
     fn edit(&self, path: &str, old: &str, new: &str) -> Value {
         json!({ "path": self.path(path), "old_string": old, "new_string": new })
     }
 
-    fn edit_file(&self) -> Turn {
+    fn edit_file(&self) -> SetChange {
         let mut after = self.files.clone();
         let (old, new) = self.count(&mut after);
-        Turn { kind: "edit_file", tool: "edit_file", arguments: self.edit("u.txt", &old, &new), after, number: self.turn }
+        SetChange {
+            kind: "edit_file",
+            tool: "edit_file",
+            arguments: self.edit("u.txt", &old, &new),
+            after,
+            number: self.change_count,
+        }
     }
 
-    fn multi_edit(&self) -> Turn {
+    fn multi_edit(&self) -> SetChange {
         let mut after = self.files.clone();
         let (old, new) = self.count(&mut after);
         let (version, big) = (self.first_line_of("v.txt"), self.first_line_of("b.txt"));
-        let (next_version, next_big) = (format!("v {}\n", self.turn), format!("b {}\n", self.turn));
+        let (next_version, next_big) = (format!("v {}\n", self.change_count), format!("b {}\n", self.change_count));
         after.insert(self.path("v.txt"), format!("{next_version}end\n").into_bytes());
-        after.insert(self.path("b.txt"), self.big(self.turn));
+        after.insert(self.path("b.txt"), self.big(self.change_count));
         let edits =
             [self.edit("u.txt", &old, &new), self.edit("v.txt", &version, &next_version), self.edit("b.txt", &big, &next_big)];
-        Turn { kind: "multi_edit", tool: "multi_edit", arguments: json!({ "edits": edits }), after, number: self.turn }
+        SetChange {
+            kind: "multi_edit",
+            tool: "multi_edit",
+            arguments: json!({ "edits": edits }),
+            after,
+            number: self.change_count,
+        }
     }
 
     fn first_line_of(&self, name: &str) -> String {
@@ -218,22 +230,22 @@ impl Ring {
         self.path(&format!("h/{number}.txt"))
     }
 
-    /// Every member of the herd is changed; by a patch, some are deleted and made anew under other names as well.
-    fn change_herd(&self, dice: &mut Dice) -> Turn {
+    /// Changes every file of the herd. A patch also deletes some and creates them again under other names.
+    fn change_herd(&self, rng: &mut Rng) -> SetChange {
         let mut after = self.files.clone();
-        let new = format!("herd {}\n", self.turn);
+        let new = format!("herd {}\n", self.change_count);
         let (mut edits, mut patch) = (Vec::new(), String::from("*** Begin Patch\n"));
-        let is_patch = dice.percent(50);
+        let is_patch = rng.percent(50);
         for path in self.files.keys().filter(|path| path.contains("/h/")) {
             let old = String::from_utf8_lossy(&self.files[path]);
             edits.push(json!({ "path": path, "old_string": old, "new_string": new }));
-            let is_renamed = is_patch && dice.percent(30);
+            let is_renamed = is_patch && rng.percent(30);
             let to = if is_renamed {
-                self.path(&format!("h/{}/{}-{}", dice.within(0..3), self.turn, edits.len()))
+                self.path(&format!("h/{}/{}-{}", rng.within(0..3), self.change_count, edits.len()))
             } else {
                 path.clone()
             };
-            let kind = if is_renamed && dice.percent(50) { "fresh" } else { "update" };
+            let kind = if is_renamed && rng.percent(50) { "fresh" } else { "update" };
             match (kind, is_renamed) {
                 ("fresh", _) => patch += &format!("*** Delete File: {path}\n*** Add File: {to}\n+{new}"),
                 (_, true) => patch += &format!("*** Update File: {path}\n*** Move to: {to}\n@@\n-{old}+{new}"),
@@ -245,47 +257,53 @@ impl Ring {
         patch += "*** End Patch\n";
         let number = self.number;
         if is_patch {
-            return Turn { kind: "herd by patch", tool: "apply_patch", arguments: json!({ "patch": patch }), after, number };
+            return SetChange { kind: "herd by patch", tool: "apply_patch", arguments: json!({ "patch": patch }), after, number };
         }
-        Turn { kind: "herd", tool: "multi_edit", arguments: json!({ "edits": edits }), after, number }
+        SetChange { kind: "herd", tool: "multi_edit", arguments: json!({ "edits": edits }), after, number }
     }
 
-    fn write_file(&self) -> Turn {
+    fn write_file(&self) -> SetChange {
         let mut after = self.files.clone();
-        let content = format!("v {}\nend\n", self.turn);
+        let content = format!("v {}\nend\n", self.change_count);
         after.insert(self.path("v.txt"), content.clone().into_bytes());
         let arguments = json!({ "path": self.path("v.txt"), "content": content });
-        Turn { kind: "write_file", tool: "write_file", arguments, after, number: self.number }
+        SetChange { kind: "write_file", tool: "write_file", arguments, after, number: self.number }
     }
 
-    fn move_file(&self, dice: &mut Dice) -> Turn {
+    fn move_file(&self, rng: &mut Rng) -> SetChange {
         let mut after = self.files.clone();
         let from = self.find('m').expect("it is moved, never deleted");
-        let to = self.path(&format!("{}m{}.txt", dice.pick(&["", "s0/", "s1/t/"]), self.turn));
+        let to = self.path(&format!("{}m{}.txt", rng.pick(&["", "s0/", "s1/t/"]), self.change_count));
         let bytes = after.remove(&from).expect("it was found there");
         after.insert(to.clone(), bytes);
-        Turn { kind: "move_file", tool: "move_file", arguments: json!({ "from": from, "to": to }), after, number: self.number }
+        SetChange {
+            kind: "move_file",
+            tool: "move_file",
+            arguments: json!({ "from": from, "to": to }),
+            after,
+            number: self.number,
+        }
     }
 
-    fn delete_file(&self) -> Turn {
+    fn delete_file(&self) -> SetChange {
         let mut after = self.files.clone();
         let path = self.find('d').expect("asked before");
         after.remove(&path);
-        Turn { kind: "delete_file", tool: "delete_file", arguments: json!({ "path": path }), after, number: self.number }
+        SetChange { kind: "delete_file", tool: "delete_file", arguments: json!({ "path": path }), after, number: self.number }
     }
 
     /// A patch over some of the files: updates, moves with and without a change, deletions, additions in new directories.
-    fn patch(&self, dice: &mut Dice) -> Turn {
+    fn patch(&self, rng: &mut Rng) -> SetChange {
         let mut after = self.files.clone();
         let (mut patch, mut number) = (String::from("*** Begin Patch\n"), self.number);
-        if dice.percent(70) {
+        if rng.percent(70) {
             let (old, new) = self.count(&mut after);
             patch += &format!("*** Update File: {}\n@@\n-{old}\n+{new}\n", self.path("u.txt"));
-            number = self.turn;
+            number = self.change_count;
         }
         for letter in ['m', 'e'] {
-            if dice.percent(60) {
-                patch += &self.move_in_patch(letter, dice, &mut after);
+            if rng.percent(60) {
+                patch += &self.move_in_patch(letter, rng, &mut after);
             }
         }
         if let Some(old) = self.find('d') {
@@ -293,21 +311,21 @@ impl Ring {
             after.remove(&old);
         }
         // Twice the same content: one must not be taken for the other.
-        let directory = *dice.pick(&["", "n0/", "n1/x/y/"]);
+        let directory = *rng.pick(&["", "n0/", "n1/x/y/"]);
         for twin in ["", "b"] {
-            let path = self.path(&format!("{directory}d{}{twin}.txt", self.turn));
-            if twin.is_empty() || dice.percent(30) {
-                patch += &format!("*** Add File: {path}\n+d {}\n", self.turn);
-                after.insert(path, format!("d {}\n", self.turn).into_bytes());
+            let path = self.path(&format!("{directory}d{}{twin}.txt", self.change_count));
+            if twin.is_empty() || rng.percent(30) {
+                patch += &format!("*** Add File: {path}\n+d {}\n", self.change_count);
+                after.insert(path, format!("d {}\n", self.change_count).into_bytes());
             }
         }
         patch += "*** End Patch\n";
-        Turn { kind: "apply_patch", tool: "apply_patch", arguments: json!({ "patch": patch }), after, number }
+        SetChange { kind: "apply_patch", tool: "apply_patch", arguments: json!({ "patch": patch }), after, number }
     }
 
-    fn move_in_patch(&self, letter: char, dice: &mut Dice, after: &mut Files) -> String {
+    fn move_in_patch(&self, letter: char, rng: &mut Rng, after: &mut Files) -> String {
         let from = self.find(letter).expect("it is moved, never deleted");
-        let to = self.path(&format!("{}{letter}{}.txt", dice.pick(&["", "s0/", "s1/t/"]), self.turn));
+        let to = self.path(&format!("{}{letter}{}.txt", rng.pick(&["", "s0/", "s1/t/"]), self.change_count));
         let bytes = after.remove(&from).expect("it was found there");
         let mut patch = format!("*** Update File: {from}\n*** Move to: {to}\n");
         let text = String::from_utf8(bytes).expect("plain text");
@@ -316,7 +334,7 @@ impl Ring {
             return patch;
         }
         let old = text.lines().next().expect("it has lines").to_owned();
-        let new = format!("e {}", self.turn);
+        let new = format!("e {}", self.change_count);
         patch += &format!("@@\n-{old}\n+{new}\n same\n");
         after.insert(to, text.replace(&old, &new).into_bytes());
         patch

@@ -1,5 +1,5 @@
-//! What the file system of a directory can do: exchange two files in one call, and tell us about others by leases. Where it cannot,
-//! Surehand promises less, and the races leave out what it does not promise.
+//! Which features the file system of a directory has: atomic exchange of two files, and leases. Without them Surehand promises less,
+//! and the races leave out what it does not promise.
 
 use std::{
     fs::{self, File},
@@ -10,20 +10,20 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, FsWord, RenameFlags, renameat_with, statfs};
 
-/// What the system calls a file system that a program provides.
+/// The type that `statfs` reports for FUSE.
 const FUSE: FsWord = 0x6573_5546;
 
-/// What a file system can do.
+/// The features of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Capable {
-    /// Two files can be exchanged in one call.
+pub(crate) struct FsFeatures {
+    /// `RENAME_EXCHANGE` works.
     pub exchange: bool,
-    /// There are write leases.
+    /// Write leases work.
     pub leases: bool,
 }
 
-impl Capable {
-    /// Tries it out.
+impl FsFeatures {
+    /// Tries them out in `dir`.
     pub(crate) fn of(dir: &Path) -> Result<Self> {
         let home = tempfile::tempdir_in(dir).with_context(|| dir.display().to_string())?;
         let (one, two) = (home.path().join("one"), home.path().join("two"));
@@ -36,7 +36,7 @@ impl Capable {
         Ok(Self { exchange, leases: !is_in_program && takes_lease(&file) })
     }
 
-    /// What cannot be asked of Surehand here, in words.
+    /// The promises that do not hold here, for the report.
     pub(crate) fn lack(self) -> Option<&'static str> {
         match (self.leases, self.exchange) {
             (true, true) => None,
@@ -46,7 +46,7 @@ impl Capable {
     }
 }
 
-/// Whether what is written under one name of a file is read under the others. Some file systems in programs have a cache for each name.
+/// Whether a write through one hard link shows through the others. Some FUSE file systems have a cache per name.
 pub(crate) fn names_agree(dir: &Path) -> bool {
     let agree = || {
         let home = tempfile::tempdir_in(dir)?;

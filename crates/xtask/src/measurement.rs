@@ -1,12 +1,12 @@
-//! What a measurement leaves behind: durations of all that are compared, reduced to percentiles and ratios.
+//! Measured durations of the compared servers, and their percentiles and ratios.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-/// One of those that are compared.
+/// One of the compared servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seat {
+pub(crate) enum ServerId {
     /// The server under test.
     Surehand,
     /// The bare server.
@@ -15,16 +15,16 @@ pub(crate) enum Seat {
     Peer(usize),
 }
 
-impl Seat {
+impl ServerId {
     /// All of them, with so many peers.
     fn all(peers: usize) -> impl Iterator<Item = Self> {
         [Self::Surehand, Self::Floor].into_iter().chain((0..peers).map(Self::Peer))
     }
 }
 
-/// Something that each of them has.
+/// A value for each server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Each<T> {
+pub(crate) struct PerServer<T> {
     /// The one of the server under test.
     pub surehand: T,
     /// The one of the bare server.
@@ -33,28 +33,28 @@ pub(crate) struct Each<T> {
     pub peers: Vec<T>,
 }
 
-impl<T> Each<T> {
-    /// Makes one for each seat, with so many peers.
-    pub(crate) fn of(peers: usize, mut make: impl FnMut(Seat) -> Result<T>) -> Result<Self> {
-        let peers = (0..peers).map(|peer| make(Seat::Peer(peer))).collect::<Result<_>>()?;
-        Ok(Self { surehand: make(Seat::Surehand)?, floor: make(Seat::Floor)?, peers })
+impl<T> PerServer<T> {
+    /// Makes one value for each server.
+    pub(crate) fn of(peers: usize, mut make: impl FnMut(ServerId) -> Result<T>) -> Result<Self> {
+        let peers = (0..peers).map(|peer| make(ServerId::Peer(peer))).collect::<Result<_>>()?;
+        Ok(Self { surehand: make(ServerId::Surehand)?, floor: make(ServerId::Floor)?, peers })
     }
 
-    /// The one of a seat.
-    pub(crate) fn at(&self, seat: Seat) -> &T {
-        match seat {
-            Seat::Surehand => &self.surehand,
-            Seat::Floor => &self.floor,
-            Seat::Peer(peer) => &self.peers[peer],
+    /// The value of a server.
+    pub(crate) fn at(&self, server: ServerId) -> &T {
+        match server {
+            ServerId::Surehand => &self.surehand,
+            ServerId::Floor => &self.floor,
+            ServerId::Peer(peer) => &self.peers[peer],
         }
     }
 
-    /// The one of a seat, to be changed.
-    pub(crate) fn at_mut(&mut self, seat: Seat) -> &mut T {
-        match seat {
-            Seat::Surehand => &mut self.surehand,
-            Seat::Floor => &mut self.floor,
-            Seat::Peer(peer) => &mut self.peers[peer],
+    /// The value of a server, mutably.
+    pub(crate) fn at_mut(&mut self, server: ServerId) -> &mut T {
+        match server {
+            ServerId::Surehand => &mut self.surehand,
+            ServerId::Floor => &mut self.floor,
+            ServerId::Peer(peer) => &mut self.peers[peer],
         }
     }
 
@@ -64,25 +64,25 @@ impl<T> Each<T> {
     }
 
     /// What `reduce` makes of each.
-    pub(crate) fn map<U>(&self, reduce: impl Fn(&T) -> U) -> Each<U> {
-        Each { surehand: reduce(&self.surehand), floor: reduce(&self.floor), peers: self.peers.iter().map(reduce).collect() }
+    pub(crate) fn map<U>(&self, reduce: impl Fn(&T) -> U) -> PerServer<U> {
+        PerServer { surehand: reduce(&self.surehand), floor: reduce(&self.floor), peers: self.peers.iter().map(reduce).collect() }
     }
 
-    /// Each with its seat.
-    pub(crate) fn seats(&self) -> impl Iterator<Item = (Seat, &T)> {
-        Seat::all(self.peers.len()).zip(self.iter())
+    /// All values with their servers.
+    pub(crate) fn by_server(&self) -> impl Iterator<Item = (ServerId, &T)> {
+        ServerId::all(self.peers.len()).zip(self.iter())
     }
 
-    /// Who goes after whom in a round: everybody is first in turn, so that nobody always finds the caches of the same other.
-    pub(crate) fn order(&self, round: usize) -> Vec<Seat> {
-        let mut seats: Vec<_> = Seat::all(self.peers.len()).collect();
-        let first = round % seats.len();
-        seats.rotate_left(first);
-        seats
+    /// The order of the servers in a round. It rotates, so that no server always runs after the same other one and its caches.
+    pub(crate) fn order(&self, round: usize) -> Vec<ServerId> {
+        let mut servers: Vec<_> = ServerId::all(self.peers.len()).collect();
+        let first = round % servers.len();
+        servers.rotate_left(first);
+        servers
     }
 }
 
-impl Each<Duration> {
+impl PerServer<Duration> {
     /// The fastest peer: its place and its time.
     pub(crate) fn best_peer(&self) -> Option<(usize, Duration)> {
         self.peers.iter().copied().enumerate().min_by_key(|&(_, time)| time)
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn everybody_goes_first_in_turn() {
-        use Seat::{Floor, Peer, Surehand};
-        let each = Each { surehand: (), floor: (), peers: vec![()] };
+        use ServerId::{Floor, Peer, Surehand};
+        let each = PerServer { surehand: (), floor: (), peers: vec![()] };
         assert_eq!(each.order(0), [Surehand, Floor, Peer(0)]);
         assert_eq!(each.order(1), [Floor, Peer(0), Surehand]);
         assert_eq!(each.order(2), [Peer(0), Surehand, Floor]);
@@ -156,14 +156,17 @@ mod tests {
 
     #[test]
     fn without_peers_the_two_take_turns() {
-        let each = Each::<()>::default();
-        assert_eq!(each.order(0), [Seat::Surehand, Seat::Floor]);
-        assert_eq!(each.order(1), [Seat::Floor, Seat::Surehand]);
+        let each = PerServer::<()>::default();
+        assert_eq!(each.order(0), [ServerId::Surehand, ServerId::Floor]);
+        assert_eq!(each.order(1), [ServerId::Floor, ServerId::Surehand]);
     }
 
     #[test]
     fn the_best_peer_is_the_fastest() {
-        let times = |peers: &[u64]| Each { peers: peers.iter().map(|&n| Duration::from_micros(n)).collect(), ..Each::default() };
+        let times = |peers: &[u64]| PerServer {
+            peers: peers.iter().map(|&n| Duration::from_micros(n)).collect(),
+            ..PerServer::default()
+        };
         assert_eq!(times(&[9, 4, 7]).best_peer(), Some((1, Duration::from_micros(4))));
         assert_eq!(times(&[]).best_peer(), None);
     }

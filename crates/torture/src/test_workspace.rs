@@ -1,5 +1,4 @@
-//! A scene: the workspace of one round, with everything that belongs to it, and the list of what went wrong in it. It is removed
-//! afterwards, unless something did.
+//! The workspace of one round, with its home directory, its log and its violations. It is removed at the end, unless there is a violation.
 
 use std::{
     fs::{self, File},
@@ -10,23 +9,23 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use surehand_testkit::dice::Dice;
+use surehand_testkit::rng::Rng;
 use tempfile::TempDir;
 
 use crate::{
     Torture,
-    account::{Outcome, Violation},
     client::Client,
+    report::{PartOutcome, Violation},
     tree,
 };
 
-/// How many violations of one round are told; what follows from the first is noise.
+/// The most violations that one round reports: most of the later ones follow from the first.
 const TOLD: usize = 5;
 
-/// Characters of a violation that are told, from its beginning and from its end.
+/// Characters that a report shows from the start and from the end of a violation.
 const SHOWN: usize = 700;
 
-/// The settings of a server that the dice choose.
+/// Randomly chosen settings of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `policy.durability`
@@ -36,23 +35,23 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Any of them.
-    pub(crate) fn any(dice: &mut Dice) -> Self {
-        Self { durability: *dice.pick(&["fast", "full"]), on_change: *dice.pick(&["refuse", "rebase"]) }
+    /// Random settings.
+    pub(crate) fn any(rng: &mut Rng) -> Self {
+        Self { durability: *rng.pick(&["fast", "full"]), on_change: *rng.pick(&["refuse", "rebase"]) }
     }
 }
 
 /// The workspace of one round.
-pub(crate) struct Scene {
+pub(crate) struct TestWorkspace {
     home: TempDir,
     program: PathBuf,
     round: usize,
     wrong: Mutex<Vec<String>>,
-    /// Words that are put before the program: a shell that sets limits, or one that becomes another user.
+    /// A command prefix, such as a shell that sets limits or changes the user.
     pub wrapper: Vec<String>,
 }
 
-impl Scene {
+impl TestWorkspace {
     /// An empty workspace.
     pub(crate) fn set(torture: &Torture, part: &str, round: usize) -> Result<Self> {
         let (dir, part) = (&torture.dir, part.replace(|char: char| !char.is_ascii_alphanumeric(), "-"));
@@ -66,7 +65,7 @@ impl Scene {
         Ok(Self { home, program: torture.program.clone(), round, wrong: Mutex::default(), wrapper: Vec::new() })
     }
 
-    /// The directory that holds the workspace, and is no part of it.
+    /// The directory that contains the workspace.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
@@ -76,7 +75,7 @@ impl Scene {
         self.home.path().join("root")
     }
 
-    /// What the servers have written to standard error.
+    /// The standard error of the servers.
     pub(crate) fn log(&self) -> PathBuf {
         self.home.path().join("stderr.log")
     }
@@ -87,7 +86,7 @@ impl Scene {
         Client::start(self, self.command(settings).args(["mcp", "--root"]).arg(root))
     }
 
-    /// The program with nothing of the caller's environment but the path.
+    /// The program, with only `PATH` from the caller's environment.
     pub(crate) fn command(&self, settings: Settings) -> Command {
         let mut command = match self.wrapper.split_first() {
             Some((first, rest)) => {
@@ -107,14 +106,14 @@ impl Scene {
         command
     }
 
-    /// A process that does as little as any can: it starts, which settles what others left, and ends.
+    /// A minimal process: it starts, which runs recovery, and exits.
     pub(crate) fn small_call(&self, settings: Settings) -> Command {
         let mut command = self.command(settings);
         command.args(["call", "forget", "{}", "--root"]).arg(self.root()).stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
-    /// Starts such a process and waits for its end: after it nothing is left half done.
+    /// Runs such a process to its end. Afterwards recovery is complete.
     pub(crate) fn clean_start(&self, settings: Settings) -> Result<()> {
         let output = self.small_call(settings).output().context("surehand call")?;
         if !output.status.success() {
@@ -123,7 +122,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Notes something that must never happen. The whole of it is kept with the workspace.
+    /// Records a violation. Its full text is kept with the workspace.
     pub(crate) fn violation(&self, what: String) {
         let mut wrong = self.wrong.lock().expect("no thread panics while it holds the list");
         if wrong.len() < TOLD {
@@ -133,12 +132,12 @@ impl Scene {
         }
     }
 
-    /// Whether something went wrong.
+    /// Whether there is a violation.
     pub(crate) fn is_spoilt(&self) -> bool {
         !self.wrong.lock().expect("no thread panics while it holds the list").is_empty()
     }
 
-    /// What a clean start must not leave: staged files, journals, rescued files where nobody else wrote.
+    /// Checks that a clean start leaves no staged files and no journals.
     pub(crate) fn check_state_is_tidy(&self, when: &str) {
         for part in ["staged", "journal"] {
             let left = tree::state_part(&self.root(), part);
@@ -148,7 +147,7 @@ impl Scene {
         }
     }
 
-    /// Nothing of ours is left among the files of the user, where it may be while a process lives whose state is on another file
+    /// Checks that no temporary file is left among the user's files. A running process may have some there if its state is on another file
     /// system.
     pub(crate) fn check_nothing_is_beside(&self, when: &str) {
         for path in tree::files(&self.root(), "").keys().filter(|path| tree::is_ours(path)) {
@@ -156,7 +155,7 @@ impl Scene {
         }
     }
 
-    /// Nothing is rescued from files below a directory where nobody else writes.
+    /// Checks that nothing was rescued from a directory that has no other writer.
     pub(crate) fn check_nothing_is_rescued(&self, below: &str, when: &str) {
         for (name, bytes) in tree::state_part(&self.root(), "rescued") {
             let origin = name.split_once('-').map_or("", |(_, origin)| origin);
@@ -166,8 +165,8 @@ impl Scene {
         }
     }
 
-    /// Ends the round. What went wrong goes into the outcome, and then the workspace is kept.
-    pub(crate) fn close(self, outcome: &mut Outcome) {
+    /// Ends the round and moves its violations to the outcome. A workspace with violations is kept.
+    pub(crate) fn close(self, outcome: &mut PartOutcome) {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
         if log.contains("panicked") {
             let from = log.find("panicked").unwrap_or_default().saturating_sub(100);
@@ -183,7 +182,7 @@ impl Scene {
     }
 }
 
-/// The beginning and the end of a long account.
+/// The start and the end of a long text.
 fn shorten(what: &str) -> String {
     let chars: Vec<char> = what.chars().collect();
     if chars.len() <= 2 * SHOWN {
