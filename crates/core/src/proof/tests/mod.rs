@@ -1,3 +1,5 @@
+//! Tests of the proofs, by cases here and with generated changes in `generated`.
+
 mod generated;
 
 use super::*;
